@@ -15,11 +15,14 @@ from mnmt_laws import (
     Perturbation,
     ResidualBootstrap,
     TableError,
+    TaskLaw,
     compare_irreducible,
     fit,
     observe,
     predict_held_out,
     predict_more_tasks,
+    recommend,
+    simulate,
 )
 from mnmt_laws.tables.mixture import format_mixture, parse_mixture
 
@@ -195,6 +198,23 @@ def test_held_out_values_are_told_with_their_sign_and_coverage(study_table: pd.D
     assert f"{held_out.signs}. Of 12 95% prediction intervals, {inside} hold" in held_out.describe()
     rows = held_out.rows
     assert (rows["predicted_lower"].dropna() < rows["lower"].dropna()).all()
+
+
+@pytest.mark.parametrize(("sizes", "untested"), [(3, ("size",)), (5, ())])
+def test_intervals_beyond_sizes_too_few_to_test_are_said_to_lack_the_laws_error(
+    laws: dict[str, TaskLaw], sizes: int, untested: tuple[str, ...]
+) -> None:
+    table = simulate(laws, sizes=np.geomspace(1e4, 1e6, sizes + 1), weights=(0.2, 0.5, 0.8), noise=0.002)
+    largest = table["size"].eq(table["size"].max())
+    fitted = fit(
+        table.assign(role=np.where(largest, "held-out", "fit")), law="capacity",
+        uncertainty=ResidualBootstrap(refits=5),
+    )  # fmt: skip
+    held_out = predict_held_out(fitted)
+    assert held_out.untested == untested
+    assert ("Too few sizes were fitted" in held_out.describe()) is bool(untested)
+    warnings = recommend(fitted, size=1e6).warnings
+    assert any("no back-test tells how far it errs" in line for line in warnings) is bool(untested)
 
 
 def test_without_held_out_runs_there_is_nothing_to_tell(clean: Observations) -> None:

@@ -5,9 +5,14 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
+import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mnmt_laws import Observations, ResidualBootstrap, back_test, fit, observe, simulate
+from mnmt_laws.fitting.back_test import beyond
+from mnmt_laws.fitting.prediction import measure_noise
 
 NONE = ResidualBootstrap(refits=0)
 
@@ -50,3 +55,61 @@ def test_a_law_that_is_wrong_errs_beyond_noise(laws) -> None:  # type: ignore[no
 def test_too_few_sizes_have_no_back_test(clean: Observations) -> None:
     few = clean.frame["size"].isin(sorted(clean.frame["size"].unique())[:3])
     assert back_test(dataclasses.replace(clean, frame=clean.frame[few])) is None
+
+
+def runs(lengths: tuple[float, ...], *, spread: float = 0.015, seeds: int = 2) -> pd.DataFrame:
+    """Runs of one task of several lengths, whose tokens lie up to `spread` above or below each."""
+    rng = np.random.default_rng(0)
+    rows = [
+        {
+            "task": "a", "size": size, "weight": weight, "tokens": length * (1 + spread * rng.uniform(-1, 1)),
+            "seed": seed, "value": (1 + 90 * (size * weight) ** -0.5 + 60 * (length * weight) ** -0.4)
+            * (1 + 0.002 * rng.standard_normal()),
+        }
+        for size in np.geomspace(1e3, 1e5, 5)
+        for length in lengths
+        for weight in (0.2, 0.5, 1.0)
+        for seed in range(seeds)
+    ]  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def test_lengths_that_differ_by_little_are_one() -> None:
+    fitted = fit(runs((1e5, 2e5, 4e5, 8e5)), law="share-tied", uncertainty=NONE)
+    test = back_test(fitted, left_out="tokens")
+    assert test is not None
+    assert len(test.rows) == 30
+    assert test.rows["tokens"].min() > 7e5
+    assert test.reach == pytest.approx(2, rel=0.03)
+    assert test.boundary == pytest.approx(4e5, rel=0.02)
+
+
+def test_two_lengths_have_no_back_test_however_they_vary() -> None:
+    """Two lengths, each of tokens that differ by 3%, would tell of a factor of 1.03 and be taken for more."""
+    table = runs((1e5, 2e5))
+    fitted = fit(table, law="share-tied", uncertainty=ResidualBootstrap(refits=20))
+    assert [test.left_out for test in fitted.back_tests] == ["size"]
+    interval = fitted.prediction_interval(task="a", weight=0.5, size=1e4, tokens=4e5)
+    assert interval.upper / interval.lower < 1.2
+
+
+def test_many_values_leave_out_the_outer_tenth() -> None:
+    values = np.geomspace(1, 100, 200)
+    np.testing.assert_array_equal(beyond(values), values > np.quantile(values, 0.9))
+
+
+@given(
+    starts=st.lists(st.integers(0, 40), min_size=1, max_size=12, unique=True),
+    spread=st.floats(0, 0.02),
+    seed=st.integers(0, 1000),
+)
+def test_only_the_greatest_of_few_values_is_left_out(starts: list[int], spread: float, seed: int) -> None:
+    levels = np.repeat(1.2 ** np.array(starts), 5)
+    values = levels * (1 + spread * np.random.default_rng(seed).uniform(-1, 1, len(levels)))
+    np.testing.assert_array_equal(beyond(values), levels == levels.max())
+
+
+def test_seeds_of_one_model_may_differ_in_tokens() -> None:
+    fitted = fit(runs((1e5,), spread=0.009), law="capacity", uncertainty=NONE)
+    noise = measure_noise(fitted, "a")
+    assert noise.pure_freedom == 15

@@ -130,8 +130,8 @@ def observed(sizes: list[float], lengths: list[float | None], column: str = "tok
     ("sizes", "lengths", "within", "between"),
     [
         ([1, 2, 4], [100, 100, 100], False, False),
-        ([1, 2, 4], [100, 100.9, 100], False, False),
-        ([1, 2, 4], [100, 100, 102], False, True),
+        ([1, 2, 4], [100, 101.9, 100], False, False),
+        ([1, 2, 4], [100, 100, 103], False, True),
         ([1, 1, 2, 2], [100, 200, 100, 200], True, False),
         ([1, 1, 2], [100, 200, 900], True, True),
         ([1, 2, 4], [None, 100, 900], False, True),

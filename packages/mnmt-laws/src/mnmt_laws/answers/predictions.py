@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from mnmt_laws.errors import ArgumentError, TableError
+from mnmt_laws.fitting.back_test import ROUNDING, is_tested
 from mnmt_laws.fitting.fit import fit
 from mnmt_laws.fitting.law_fit import LawFit, require_any_fit
 from mnmt_laws.fitting.prediction import describe_signs
@@ -18,8 +19,6 @@ from mnmt_laws.laws.law import Law
 from mnmt_laws.tables.mixture import mixture_weights
 from mnmt_laws.tables.observations import Observations
 from mnmt_laws.tables.source import TableSource, observe
-
-_ROUNDING = 1.01
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +32,10 @@ class HeldOut:
     """Columns `run`, `task`, `size`, `weight`, `mixture`, `tokens`, `new_size`, `new_length`, `new_weight`,
     `observed`, `predicted`, `lower` and `upper` (95%, of the law), `predicted_lower` and `predicted_upper`
     (95%, of a new model) and `error`, the measured value over the predicted, less 1."""
+
+    untested: tuple[str, ...] = ()
+    """`size` or `length`, where runs lie beyond those fitted and too few were fitted for a back-test: the
+    intervals of new models hold nothing of the law's own error there."""
 
     def errors(self) -> pd.Series:
         """Return the absolute relative errors where the law predicts."""
@@ -84,6 +87,18 @@ class HeldOut:
         return (
             f"The {self.law} law predicted {len(errors)} held-out values{news} with a median error of "
             f"{errors.median():.1%} and a largest of {errors.max():.1%}: {self.signs}.{intervals}"
+            f"{self.caution}"
+        )
+
+    @property
+    def caution(self) -> str:
+        """What the intervals of new models cannot hold, in a sentence; empty if nothing."""
+        if not self.untested:
+            return ""
+        what = " and ".join(f"{name}s" for name in self.untested)
+        return (
+            f" Too few {what} were fitted to test the law beyond them: the intervals there hold nothing "
+            "of the law's own error."
         )
 
 
@@ -102,7 +117,7 @@ def predict_held_out(fit: LawFit) -> HeldOut:
     columns = ["run", "task", "size", "weight", "mixture", "tokens"]
     table = rows[columns].assign(
         new_size=~_occur(rows, fitted, "size"),
-        new_length=_longer(rows, fitted),
+        new_length=_beyond(rows, fitted, "tokens"),
         new_weight=~_occur(rows, fitted, "weight"),
         observed=rows["value"],
         predicted=predicted,
@@ -112,7 +127,17 @@ def predict_held_out(fit: LawFit) -> HeldOut:
         predicted_upper=known.upper,
         error=rows["value"] / predicted - 1,
     )
-    return HeldOut(law=fit.law.name, rows=table)
+    return HeldOut(law=fit.law.name, rows=table, untested=_untested(fit, rows))
+
+
+def _untested(fit: LawFit, rows: pd.DataFrame) -> tuple[str, ...]:
+    """Return along what the rows lie beyond those fitted, though no back-test tells how far the law errs."""
+    axes = {"size": "size", "length": "tokens"}
+    return tuple(
+        name
+        for name, axis in axes.items()
+        if not is_tested(fit, axis) and axis in rows and _beyond(rows, fit.rows, axis).any()
+    )
 
 
 def _occur(rows: pd.DataFrame, fitted: pd.DataFrame, column: str) -> pd.Series:
@@ -128,10 +153,10 @@ def _occur(rows: pd.DataFrame, fitted: pd.DataFrame, column: str) -> pd.Series:
     )
 
 
-def _longer(rows: pd.DataFrame, fitted: pd.DataFrame) -> pd.Series:
-    """Return whether a row's training is longer than any that its task was fitted at."""
-    longest = rows["task"].map(fitted.groupby("task")["tokens"].max())
-    return rows["tokens"] > _ROUNDING * longest
+def _beyond(rows: pd.DataFrame, fitted: pd.DataFrame, axis: str) -> pd.Series:
+    """Return whether a row's size or length is greater than any that its task was fitted at."""
+    greatest = rows["task"].map(fitted.groupby("task")[axis].max())
+    return rows[axis] > (1 + ROUNDING) * greatest
 
 
 def compare_irreducible(fit: LawFit) -> pd.DataFrame:

@@ -15,7 +15,7 @@ from mnmt_laws.fitting.uncertainty import bounds_of
 from mnmt_laws.laws.law import Law
 from mnmt_laws.solver.design_matrix import Block, DesignMatrix, find_unidentified
 from mnmt_laws.solver.objective import Objective
-from mnmt_laws.tables.learning_curves import measure_lengths
+from mnmt_laws.tables.lengths import measure_lengths
 from mnmt_laws.tables.observations import Observations
 
 MIN_SIZES = 3
@@ -207,7 +207,7 @@ def check_lengths(observations: Observations, law: Law) -> tuple[str, ...]:
     """Return a warning where a law that does not know length would compare runs of unequal length.
 
     Raises:
-        TableError: If runs of the same task, mixture and size differ in length by more than 1%.
+        TableError: If runs of the same task, mixture and size differ in length by more than 2%.
     """
     if _LENGTHS & set(law.predictors):
         return ()

@@ -18,11 +18,11 @@ from mnmt_laws.fitting.copies import log_of, value_of
 from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.fitting.uncertainty import bounds_of
 from mnmt_laws.solver.objective import find_objective
+from mnmt_laws.tables.lengths import ROUNDING, level_numbers
 
 _CELL = ("size", "encoder_size", "decoder_size", "unique_tokens", "weight", "mixture")
 _LENGTHS = ("tokens", "step", "flops")
 _SIGNIFICANCE = 0.05
-_SAME_LENGTH = 50.0  # lengths whose logarithms agree to 1/50 count as one
 _AXES = ("size", "tokens")
 _WORDS = (
     "none",
@@ -101,10 +101,14 @@ def task_residuals(fit: LawFit, task: str) -> tuple[pd.DataFrame, Array]:
 
 def _cells(rows: pd.DataFrame) -> NDArray[np.integer[Any]]:
     """Return (n,) the number of the model of each row; rows of one model differ in their seed alone."""
-    keys = {name: rows[name] for name in _CELL if name in rows}
-    keys |= {name: np.round(np.log(rows[name]) * _SAME_LENGTH) for name in _LENGTHS if name in rows}
-    groups = pd.DataFrame(keys).groupby(list(keys), dropna=False, sort=False)
-    return groups.ngroup().to_numpy(np.int64)
+    keys = [rows[name] for name in _CELL if name in rows]
+    groups = rows.groupby(keys, dropna=False, sort=False)
+    levels = [groups[name].transform(_length_numbers) for name in _LENGTHS if name in rows]
+    return rows.groupby([*keys, *levels], dropna=False, sort=False).ngroup().to_numpy(np.int64)
+
+
+def _length_numbers(lengths: pd.Series) -> NDArray[np.int64]:
+    return level_numbers(lengths.to_numpy(float), rounding=ROUNDING)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -142,6 +142,7 @@ def _held_out(analysis: Analysis) -> dict[str, Any]:
         "signs": held_out.signs,
         "inside": inside,
         "intervals": known,
+        "untested": list(held_out.untested),
     }
 
 

@@ -85,7 +85,7 @@ def _held_out(analysis: Analysis) -> str:
     return (
         f"The {analysis.law.law.name} law predicted {len(errors)} values of {held_out.num_runs} held-out "
         f"runs with a median error of {errors.median():.1%}, at most {errors.max():.1%}; "
-        f"{held_out.signs}.{inside}"
+        f"{held_out.signs}.{inside}{held_out.caution}"
     )
 
 

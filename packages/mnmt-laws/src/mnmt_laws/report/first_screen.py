@@ -167,7 +167,7 @@ def _held_out_rows(analysis: Analysis) -> Iterator[TrustRow]:
         label="Prediction interval",
         value=f"inside: {held_out.coverage}" if known else "not measured",
         verdict="unsure" if not known else _verdict(1 - inside / known, 0.1, 0.3),
-        explanation="Held-out values within the 95% interval of a new model.",
+        explanation=f"Held-out values within the 95% interval of a new model.{held_out.caution}",
     )
 
 

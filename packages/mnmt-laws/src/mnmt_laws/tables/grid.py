@@ -10,6 +10,7 @@ import xarray as xr
 
 from mnmt_laws.errors import TableError
 from mnmt_laws.tables.columns import KINDS, LABELS, NUMBERS
+from mnmt_laws.tables.lengths import ROUNDING
 from mnmt_laws.tables.observations import Observations
 from mnmt_laws.tables.readers import DIMS
 from mnmt_laws.tables.row_location import RowLocator
@@ -17,7 +18,6 @@ from mnmt_laws.tables.source import TableSource, observe
 
 _SAME_IN_CELL = ("role", "mixture", "architecture", "encoder_size", "decoder_size", "tokens")
 _MEASURED = ("flops", "irreducible", "step")
-_ROUNDING = 0.01
 
 
 def to_dataset(source: TableSource | Observations) -> xr.Dataset:
@@ -67,7 +67,7 @@ def _check_cells(frame: pd.DataFrame, locator: RowLocator) -> None:
         first = frame.groupby(list(DIMS))[column].transform("first")
         differs = ~(frame[column].eq(first) | (frame[column].isna() & first.isna()))
         if column == "tokens":
-            differs &= ~((frame[column] - first).abs() <= _ROUNDING * first.abs())
+            differs &= ~((frame[column] - first).abs() <= ROUNDING * first.abs())
         if differs.any():
             second = int(differs.to_numpy().argmax())
             same = frame[list(DIMS)].eq(frame[list(DIMS)].iloc[second]).all(axis=1)

@@ -1,10 +1,8 @@
-"""Learning curves: last measurements, all runs at a common length, and the lengths that runs have."""
+"""Learning curves: last measurements, and all runs at a common length."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,18 +11,14 @@ from numpy.typing import NDArray
 from mnmt_laws.arrays import Array
 from mnmt_laws.errors import ArgumentError, TableError
 from mnmt_laws.tables.columns import is_rising
+from mnmt_laws.tables.lengths import CELL, LENGTHS, run_names
 from mnmt_laws.tables.validation import CURVE
 
 Positions = np.ndarray[tuple[int], np.dtype[np.intp]]
 
-LENGTHS = ("tokens", "step")
 _READ = ("value", "step", "tokens", "flops")
 _NAMED = 5
 _SAME = 1e-9
-ROUNDING = 0.01
-"""Relative difference up to which two lengths of training count as one."""
-
-_CELL = ["task", "weight", "mixture", "size", "encoder_size", "decoder_size", "unique_tokens"]
 
 
 def last_measurements(frame: pd.DataFrame) -> pd.DataFrame:
@@ -108,7 +102,7 @@ def read_at(
 def _annealed_where_there_are(rows: pd.DataFrame) -> pd.DataFrame:
     """Leave out the row of a trunk where a branch of it has one, at the end of a cool-down."""
     annealed = rows["annealed"].eq(1)
-    better = annealed.groupby([rows[name] for name in [*_CELL, "seed", "testset"]], dropna=False).transform(
+    better = annealed.groupby([rows[name] for name in [*CELL, "seed", "testset"]], dropna=False).transform(
         "any"
     )
     return rows[annealed | ~better]
@@ -146,79 +140,3 @@ def _left_out_warning(
         f"{runs} not measured up to {column} {length:g}, or only beyond it, and left out: "
         f"{', '.join(names[:_NAMED])}{more}.",
     )
-
-
-def run_names(rows: pd.DataFrame) -> pd.Series:
-    """Return the run of each row, or `row 5` where it has none."""
-    return rows["run"].where(rows["run"] != "", "row " + rows["row"].astype(str))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Lengths:
-    """The lengths of training of a table's runs."""
-
-    column: str
-    """`tokens` or `step`, whichever more rows have; empty where none has either."""
-
-    shortest: float
-    longest: float
-
-    by_run: pd.Series
-    """The length of each row, NaN if unknown, named by its run, or by its row of the table if it has none."""
-
-    within: bool
-    """Whether runs of the same task, mixture and size differ in length by more than 1%."""
-
-    between: bool
-    """Whether such cells differ from each other by more than 1%."""
-
-    first_pair: tuple[int, int] | None = None
-    """Positions of the shortest and the longest row of the first cell that differs."""
-
-    @property
-    def differ(self) -> bool:
-        """Whether any two runs differ in length by more than 1%."""
-        return self.within or self.between
-
-    @property
-    def unit(self) -> str:
-        """`tokens` or `steps`."""
-        return "steps" if self.column == "step" else self.column
-
-    def describe(self) -> str:
-        """Return the range in a phrase: `1.28e+05 to 8.192e+06 tokens`."""
-        return f"{self.shortest:.4g} to {self.longest:.4g} {self.unit}"
-
-
-def measure_lengths(frame: pd.DataFrame) -> Lengths:
-    """Return the lengths of training of a table's rows."""
-    present = {name: frame[name].notna().sum() for name in LENGTHS if frame[name].notna().any()}
-    column = max(present, key=lambda name: present[name]) if present else ""
-    length = frame[column] if column else pd.Series(np.nan, index=frame.index)
-    cells = length.groupby([frame[name] for name in _CELL], dropna=False, sort=False)
-    widest = (cells.transform("max") > (1 + ROUNDING) * cells.transform("min")).to_numpy()
-    medians = cells.median()
-    return Lengths(
-        column=column,
-        shortest=float(length.min()),
-        longest=float(length.max()),
-        by_run=pd.Series(
-            length.to_numpy(float), index=pd.Index(run_names(frame), name="run"), name=column or None
-        ),
-        within=bool(widest.any()),
-        between=bool(medians.max() > (1 + ROUNDING) * medians.min()),
-        first_pair=_pair(cells, length, widest),
-    )
-
-
-def _pair(
-    cells: Any,
-    length: pd.Series,
-    widest: np.ndarray[tuple[int], np.dtype[np.bool_]],
-) -> tuple[int, int] | None:
-    if not widest.any():
-        return None
-    same = (cells.ngroup() == cells.ngroup().iloc[int(widest.argmax())]).to_numpy()
-    positions = np.flatnonzero(same)
-    values = length.to_numpy()[positions]
-    return int(positions[np.nanargmin(values)]), int(positions[np.nanargmax(values)])

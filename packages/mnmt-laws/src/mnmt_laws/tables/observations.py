@@ -11,7 +11,8 @@ import pandas as pd
 
 from mnmt_laws.errors import TableError
 from mnmt_laws.tables.columns import ceiling_of, is_rising
-from mnmt_laws.tables.learning_curves import Lengths, last_measurements, measure_lengths, read_at
+from mnmt_laws.tables.learning_curves import last_measurements, read_at
+from mnmt_laws.tables.lengths import Lengths, measure_lengths
 from mnmt_laws.tables.mixture import mixture_weights
 from mnmt_laws.tables.row_location import RowLocator
 from mnmt_laws.tables.table import RunTable

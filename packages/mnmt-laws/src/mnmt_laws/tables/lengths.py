@@ -1,0 +1,109 @@
+"""The lengths of training that a table's runs have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from mnmt_laws.arrays import Array
+
+LENGTHS = ("tokens", "step")
+
+ROUNDING = 0.02
+"""Relative difference up to which two lengths of training of one model count as one: batches hold whole
+sentences, so that runs of as many steps differ in their tokens by a percent or two."""
+
+CELL = ["task", "weight", "mixture", "size", "encoder_size", "decoder_size", "unique_tokens"]
+"""Columns in which runs agree that differ in their seed or their length alone."""
+
+
+def level_numbers(values: Array, *, rounding: float) -> NDArray[np.int64]:
+    """Return (n,) the number of each value's level, in ascending order.
+
+    A level holds the values up to `rounding`, a relative difference, above its least; NaN has one of its own.
+    """
+    starts: list[float] = []
+    for value in np.unique(values):
+        if not starts or not value <= starts[-1] * (1 + rounding):
+            starts.append(float(value))
+    return np.searchsorted(starts, values, side="right").astype(np.int64) - 1
+
+
+def run_names(rows: pd.DataFrame) -> pd.Series:
+    """Return the run of each row, or `row 5` where it has none."""
+    return rows["run"].where(rows["run"] != "", "row " + rows["row"].astype(str))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lengths:
+    """The lengths of training of a table's runs."""
+
+    column: str
+    """`tokens` or `step`, whichever more rows have; empty where none has either."""
+
+    shortest: float
+    longest: float
+
+    by_run: pd.Series
+    """The length of each row, NaN if unknown, named by its run, or by its row of the table if it has none."""
+
+    within: bool
+    """Whether runs of the same task, mixture and size differ in length by more than 2%."""
+
+    between: bool
+    """Whether such cells differ from each other by more than 2%."""
+
+    first_pair: tuple[int, int] | None = None
+    """Positions of the shortest and the longest row of the first cell that differs."""
+
+    @property
+    def differ(self) -> bool:
+        """Whether any two runs differ in length by more than 2%."""
+        return self.within or self.between
+
+    @property
+    def unit(self) -> str:
+        """`tokens` or `steps`."""
+        return "steps" if self.column == "step" else self.column
+
+    def describe(self) -> str:
+        """Return the range in a phrase: `1.28e+05 to 8.192e+06 tokens`."""
+        return f"{self.shortest:.4g} to {self.longest:.4g} {self.unit}"
+
+
+def measure_lengths(frame: pd.DataFrame) -> Lengths:
+    """Return the lengths of training of a table's rows."""
+    present = {name: frame[name].notna().sum() for name in LENGTHS if frame[name].notna().any()}
+    column = max(present, key=lambda name: present[name]) if present else ""
+    length = frame[column] if column else pd.Series(np.nan, index=frame.index)
+    cells = length.groupby([frame[name] for name in CELL], dropna=False, sort=False)
+    widest = (cells.transform("max") > (1 + ROUNDING) * cells.transform("min")).to_numpy()
+    medians = cells.median()
+    return Lengths(
+        column=column,
+        shortest=float(length.min()),
+        longest=float(length.max()),
+        by_run=pd.Series(
+            length.to_numpy(float), index=pd.Index(run_names(frame), name="run"), name=column or None
+        ),
+        within=bool(widest.any()),
+        between=bool(medians.max() > (1 + ROUNDING) * medians.min()),
+        first_pair=_pair(cells, length, widest),
+    )
+
+
+def _pair(
+    cells: Any,
+    length: pd.Series,
+    widest: np.ndarray[tuple[int], np.dtype[np.bool_]],
+) -> tuple[int, int] | None:
+    if not widest.any():
+        return None
+    same = (cells.ngroup() == cells.ngroup().iloc[int(widest.argmax())]).to_numpy()
+    positions = np.flatnonzero(same)
+    values = length.to_numpy()[positions]
+    return int(positions[np.nanargmin(values)]), int(positions[np.nanargmax(values)])
