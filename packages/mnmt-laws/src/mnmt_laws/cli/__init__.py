@@ -9,7 +9,9 @@ from cyclopts import App
 from mnmt_laws.cli.analysis import collect, compare, fit, report
 from mnmt_laws.cli.architectures import architectures
 from mnmt_laws.cli.console import run_app
-from mnmt_laws.cli.decisions import design, frontier, recommend
+from mnmt_laws.cli.design import design
+from mnmt_laws.cli.frontier import frontier
+from mnmt_laws.cli.recommend import recommend
 from mnmt_laws.errors import ArgumentError, TableError
 
 app = App(

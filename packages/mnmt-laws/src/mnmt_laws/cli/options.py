@@ -28,6 +28,8 @@ from mnmt_laws.tables.table import example_table
 Figure = Annotated[Path | None, Parameter("--figure")]
 Json = Annotated[bool, Parameter("--json", negative="")]
 Out = Parameter(("--out", "-o"))
+Size = Annotated[float | None, Parameter(validator=Number(gt=0))]
+BaseStudy = Annotated[Path | None, Parameter("--study")]
 Positive = Annotated[float, Parameter(validator=Number(gt=0))]
 
 

@@ -1,0 +1,113 @@
+"""`mnmt-laws frontier`: every task's loss over the mixtures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import xarray as xr
+
+from mnmt_laws.answers.mixtures.frontier import frontier as predict_frontier
+from mnmt_laws.arrays import Array
+from mnmt_laws.cli.answer_text import print_back_tests
+from mnmt_laws.cli.choice_of_law import check_model, law_of
+from mnmt_laws.cli.console import print_frame, print_json, warn, wrote
+from mnmt_laws.cli.options import (
+    DEFAULT_FIT,
+    DEFAULT_TABLE,
+    Figure,
+    FitConfig,
+    Json,
+    Size,
+    TableConfig,
+    fit_observations,
+    observe_table,
+)
+from mnmt_laws.errors import TableError
+from mnmt_laws.figures.decisions import draw_frontier
+from mnmt_laws.figures.style import save
+from mnmt_laws.fitting.law_fit import LawFit
+from mnmt_laws.laws import LawName
+
+_PRINTED_POINTS = 13  # about as many points of a frontier are printed as a table
+
+
+def frontier(
+    source: Path | None = None,
+    *,
+    size: Size = None,
+    tokens: Size = None,
+    law: LawName | None = None,
+    table: TableConfig = DEFAULT_TABLE,
+    fitting: FitConfig = DEFAULT_FIT,
+    figure: Figure = None,
+    as_json: Json = False,
+) -> None:
+    """Predict the loss of every task over the mixtures, at one size and training length.
+
+    Args:
+        source: A run table of two tasks or more, or a folder of run records.
+        size: The number of parameters N; any size.
+        tokens: The training length D, target tokens of all tasks, for laws that know it.
+        law: How losses depend on size, length and mixture. By default `capacity`, or with `--tokens`
+            `share-tied`; `simplex-capacity` and `simplex-share` where a weight occurs in several mixtures.
+        table: What is analysed.
+        fitting: How it is fitted.
+        figure: Draw the frontier of two tasks to this `.svg`, `.png`, `.pdf` or `.html` file.
+        as_json: Print JSON only.
+    """
+    observations = observe_table(source, table)
+    name = law_of(observations, law, length=tokens is not None)
+    check_model(name, size=size, tokens=tokens)
+    fitted = fit_observations(observations, name, fitting)
+    result = predict_frontier(fitted, size=size, tokens=tokens)
+    if figure is not None:
+        _draw(fitted, figure, size=size, tokens=tokens)
+    if as_json:
+        print_json(_document(fitted, result, size=size, tokens=tokens))
+        return
+    points = _few_points(fitted, result)
+    print_frame(points, dict.fromkeys(map(str, points), "{:.4f}"))
+    print_back_tests(fitted, size=size, tokens=tokens)
+    warn(fitted.warnings)
+
+
+def _draw(fitted: LawFit, figure: Path, *, size: float | None, tokens: float | None) -> None:
+    if size is None:
+        raise TableError(
+            f"leave out --figure: it draws one size, but the {fitted.law.name} law does not know it."
+        )
+    length = {} if tokens is None else {"tokens": tokens}
+    save(draw_frontier(fitted, sizes=[size], **length), figure)
+    wrote(figure)
+
+
+def _weights(fitted: LawFit, result: xr.Dataset) -> dict[str, Array]:
+    """Return {source: (points,) its weight}."""
+    return {name: result.weight[index].to_numpy() for index, name in enumerate(fitted.sources)}
+
+
+def _document(
+    fitted: LawFit, result: xr.Dataset, *, size: float | None, tokens: float | None
+) -> dict[str, Any]:
+    """Return the frontier as JSON has it."""
+    weights = _weights(fitted, result)
+    tasks = {
+        task: {
+            **({"weight": weights[task]} if task in weights else {}),
+            **{name: result[name].sel(task=task).to_numpy() for name in ("value", "lower", "upper")},
+        }
+        for task in fitted.tasks
+    }
+    mixtures = {} if fitted.sources == fitted.tasks else {"sources": weights}
+    document = {"size": size, "tokens": tokens, "law": fitted.law.name, "tasks": tasks, **mixtures}
+    return {**document, "efficient": result.efficient.to_numpy().tolist(), "warnings": fitted.warnings}
+
+
+def _few_points(fitted: LawFit, result: xr.Dataset) -> pd.DataFrame:
+    """Return the weights and losses of some mixtures, evenly along the frontier."""
+    step = max(1, result.sizes["point"] // _PRINTED_POINTS)
+    columns = {f"weight {name}": values for name, values in _weights(fitted, result).items()}
+    columns |= {f"value {task}": result.value.sel(task=task).to_numpy() for task in fitted.tasks}
+    return pd.DataFrame(columns)[::step]

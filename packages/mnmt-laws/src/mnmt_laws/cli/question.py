@@ -1,0 +1,75 @@
+"""What `mnmt-laws recommend` is asked, and the law's answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mnmt_laws.answers.comparison.rivals import lengths_vary
+from mnmt_laws.answers.mixtures.best_mixture import FLOPS_PER_TOKEN_PARAMETER
+from mnmt_laws.answers.mixtures.budget import smallest_budget
+from mnmt_laws.answers.mixtures.targets import meet_targets, smallest_size
+from mnmt_laws.answers.recommendation import recommend as recommend_mixture
+from mnmt_laws.cli.answer_text import Answer
+from mnmt_laws.cli.choice_of_law import check_model
+from mnmt_laws.errors import TableError
+from mnmt_laws.fitting.law_fit import LawFit
+from mnmt_laws.laws import LAWS, LawName
+from mnmt_laws.laws.law import Law
+from mnmt_laws.tables.observations import Observations
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """What is asked: the best mixture for a preference, or one that meets targets, at a size or a budget."""
+
+    size: float | None
+    tokens: float | None
+    budget: float | None
+    preference: dict[str, float] | None
+    targets: dict[str, float]
+    least_weight: float
+    flops_per_token_parameter: float | None
+
+    @property
+    def seeks_smallest(self) -> bool:
+        """Whether the smallest model is sought that meets targets."""
+        return bool(self.targets) and self.size is None
+
+    def seeks_length(self, law: Law) -> bool:
+        """Whether the training length of the smallest model is sought, too."""
+        return self.seeks_smallest and self.tokens is None and law.knows_length
+
+    def needs_length(self, observations: Observations) -> bool:
+        """Whether the law must know the training length."""
+        varies = self.seeks_smallest and lengths_vary(observations.fit)
+        return varies or self.tokens is not None or self.budget is not None
+
+    def check(self, law: LawName) -> None:
+        """Refuse numbers that the law lacks or has no use for, before anything is computed."""
+        computes = self.budget is not None or self.seeks_length(LAWS[law])
+        if self.flops_per_token_parameter is not None and not computes:
+            raise TableError(
+                "--flops-per-token-parameter goes with --budget, or the least compute of --targets."
+            )
+        if self.budget is None and not self.targets:
+            check_model(law, size=self.size, tokens=self.tokens)
+
+    def ask(self, fitted: LawFit) -> Answer:
+        """Return the law's answer."""
+        rate = self.flops_per_token_parameter or FLOPS_PER_TOKEN_PARAMETER
+        least = self.least_weight
+        if self.seeks_length(fitted.law):
+            return smallest_budget(
+                fitted, targets=self.targets, flops_per_token_parameter=rate, least_weight=least
+            )
+        if self.seeks_smallest:
+            return smallest_size(fitted, tokens=self.tokens, targets=self.targets, least_weight=least)
+        if self.targets:
+            assert self.size is not None
+            return meet_targets(
+                fitted, size=self.size, tokens=self.tokens, targets=self.targets, least_weight=least
+            )
+        return recommend_mixture(
+            fitted, size=self.size, tokens=self.tokens, budget=self.budget, preference=self.preference,
+            flops_per_token_parameter=rate, least_weight=least,
+        )  # fmt: skip

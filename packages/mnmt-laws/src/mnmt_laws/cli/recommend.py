@@ -1,0 +1,135 @@
+"""`mnmt-laws recommend`: the weights, and the size and length, to train with."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+from cyclopts.validators import Number
+
+from mnmt_laws.answers.mixtures.best_mixture import LEAST_WEIGHT
+from mnmt_laws.cli.answer_text import Answer, format_answer, print_back_tests, study_of
+from mnmt_laws.cli.choice_of_law import law_of
+from mnmt_laws.cli.console import print_json, warn
+from mnmt_laws.cli.options import (
+    DEFAULT_FIT,
+    DEFAULT_TABLE,
+    BaseStudy,
+    FitConfig,
+    Json,
+    Positive,
+    Size,
+    TableConfig,
+    fit_observations,
+    observe_table,
+)
+from mnmt_laws.cli.question import Question
+from mnmt_laws.cli.task_numbers import parse_numbers, parse_preference
+from mnmt_laws.errors import TableError
+from mnmt_laws.fitting.law_fit import LawFit
+from mnmt_laws.laws import LAWS, LawName
+
+Toml = Annotated[bool, Parameter("--toml", negative="")]
+
+
+def recommend(
+    source: Path | None = None,
+    *,
+    size: Size = None,
+    tokens: Size = None,
+    budget: Size = None,
+    prefer: str | None = None,
+    targets: str | None = None,
+    least_weight: Annotated[float, Parameter(validator=Number(gte=0))] = LEAST_WEIGHT,
+    flops_per_token_parameter: Positive | None = None,
+    law: LawName | None = None,
+    toml: Toml = False,
+    study: BaseStudy = None,
+    table: TableConfig = DEFAULT_TABLE,
+    fitting: FitConfig = DEFAULT_FIT,
+    as_json: Json = False,
+) -> None:
+    """Recommend the weights of the tasks, for a preference or to meet targets.
+
+    With a budget, size and training length are recommended as well. With targets and no size, the answer is
+    the smallest size that meets them, and for laws that know the training length, without tokens either, the
+    least compute.
+
+    Args:
+        source: A run table of two tasks or more, or a folder of run records.
+        size: The number of parameters N; any size.
+        tokens: The training length D, target tokens of all tasks, for laws that know it.
+        budget: The FLOPs of the run, in place of size or tokens or both.
+        prefer: How much each task's loss matters, as in `en-de:2,en-zh:1`. By default all matter equally.
+        targets: The loss that each task should reach, as in `en-de:0.9,en-zh:1.2`. Takes the place of a
+            preference.
+        least_weight: The smallest weight that a task may get.
+        flops_per_token_parameter: What a run costs, by default 6: C = 6 N D.
+        law: How losses depend on size, length and mixture. By default `capacity`, or with `--tokens` or
+            `--budget`, or for targets alone where lengths vary, `share-tied`; `simplex-capacity` and
+            `simplex-share` where a weight occurs in several mixtures.
+        toml: Print the TOML of a study that trains the answer, and nothing else.
+        study: The study file whose sections and sizes the TOML takes over.
+        table: What is analysed.
+        fitting: How it is fitted.
+        as_json: Print JSON only.
+    """
+    _check_options(size, budget, prefer, targets, law)
+    _check_output(toml=toml, as_json=as_json, study=study)
+    observations = observe_table(source, table)
+    question = Question(
+        size=size,
+        tokens=tokens,
+        budget=budget,
+        preference=None if prefer is None else parse_preference(prefer, observations.tasks),
+        targets={} if targets is None else parse_numbers(targets, observations.tasks, "--targets"),
+        least_weight=least_weight,
+        flops_per_token_parameter=flops_per_token_parameter,
+    )
+    name = law_of(observations, law, length=question.needs_length(observations))
+    question.check(name)
+    fitted = fit_observations(observations, name, fitting)
+    answer = question.ask(fitted)
+    if as_json:
+        print_json(_document(answer, fitted))
+        return
+    if toml:
+        print(study_of(answer, fitted, study), end="")
+    else:
+        print("\n".join(format_answer(answer, fitted)))
+        print_back_tests(fitted, size=answer.size, tokens=answer.tokens)
+    warn((*fitted.warnings, *answer.warnings))
+
+
+def _document(answer: Answer, fitted: LawFit) -> dict[str, Any]:
+    """Return an answer as JSON has it."""
+    next_runs = getattr(answer, "next_runs", None)
+    document = {key: value for key, value in asdict(answer).items() if key != "next_runs"}
+    runs = {} if next_runs is None else {"next_runs": next_runs.runs}
+    return {**document, **runs, "law": fitted.law.name, "warnings": (*fitted.warnings, *answer.warnings)}
+
+
+def _check_output(*, toml: bool, as_json: bool, study: Path | None) -> None:
+    if toml and as_json:
+        raise TableError("--toml and --json: give one; each prints nothing else.")
+    if study is not None and not toml:
+        raise TableError("--study goes with --toml.")
+
+
+def _check_options(
+    size: float | None, budget: float | None, prefer: str | None, targets: str | None, law: LawName | None
+) -> None:
+    if prefer is not None and targets is not None:
+        raise TableError("--prefer and --targets are two questions; give one of them.")
+    if budget is not None and targets is not None:
+        raise TableError(
+            "--budget and --targets: give one; without --size, --targets finds the least budget."
+        )
+    sizeless = law is not None and "size" not in LAWS[law].predictors
+    if size is None and targets is None and budget is None and not sizeless:
+        raise TableError(
+            "give --size, for the best weights at a size, or --targets, for the smallest size, or --budget, "
+            "for the best size, length and weights."
+        )
