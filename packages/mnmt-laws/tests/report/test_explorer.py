@@ -190,3 +190,24 @@ def test_one_task_has_no_mixture(one_task: pd.DataFrame, analyse_table: Analyse)
 def test_a_table_without_mixtures_has_no_explorer(losses: pd.DataFrame, analyse_table: Analyse) -> None:
     apart = losses[losses["weight"].eq(1.0)]
     assert explorer_data(analyse_table(apart, fast=True)) is None
+
+
+@needs_node
+@pytest.mark.parametrize(
+    ("times", "text"),
+    [
+        (1.0, ""),
+        (
+            3.0,
+            "Extrapolated: N is 3 times the largest fitted (too few to test the law beyond).",
+        ),
+    ],
+)
+def test_sizes_too_few_to_test_the_law_beyond_are_said(
+    losses: pd.DataFrame, analyse_table: Analyse, times: float, text: str
+) -> None:
+    sizes = sorted(losses["size"].unique())[:3]
+    data = page_data(analyse_table(losses[losses["size"].isin(sizes)]))
+    assert data["untested"] == ["size"]
+    state = {"size": times * data["size"][1], "weights": [0.5, 0.5]}
+    assert run_script(f"extrapolation(data, {json.dumps(state)})", data) == text

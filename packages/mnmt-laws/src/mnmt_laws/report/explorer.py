@@ -12,6 +12,7 @@ import xarray as xr
 from scipy.stats import t
 
 from mnmt_laws.arrays import Array
+from mnmt_laws.fitting.back_test import is_tested
 from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.fitting.prediction import measure_noise, model_error
 from mnmt_laws.laws.capacity import Capacity
@@ -81,6 +82,7 @@ def explorer_data(analysis: Analysis) -> dict[str, Any] | None:
         "size": _span(analysis, "size"),
         "tokens": _span(analysis, "tokens") if "tokens" in fit.law.predictors else None,
         "reach": REACH,
+        "untested": [axis for axis in ("size", "tokens") if not is_tested(fit, axis)],
         "start": _start(analysis, fit.tasks),
         "weights": {task: _weight_range(analysis, task) for task in fit.tasks},
     }
