@@ -36,7 +36,7 @@ class Pair:
     name: str
 
     rows: pd.DataFrame
-    """A run table, in which runs of as many steps have as many tokens (see `read_pairs`)."""
+    """A run table."""
 
     @property
     def title(self) -> str:
@@ -99,13 +99,6 @@ class Pair:
 
 
 def read_pairs(folder: Path = FOLDER, *, names: Iterable[str] = TITLES) -> list[Pair]:
-    """Return the pairs whose tables exist.
-
-    Batches hold whole sentences, so two seeds of 200 steps differ by up to 1.2% in tokens, where a law
-    without length refuses runs that differ by more than 1%. Every run gets the median of its length.
-    """
+    """Return the pairs whose tables exist."""
     files = {name: folder / f"{name}.csv" for name in names}
-    tables = {name: pd.read_csv(file) for name, file in files.items() if file.is_file()}
-    for rows in tables.values():
-        rows["tokens"] = rows.groupby("step")["tokens"].transform("median")
-    return [Pair(name=name, rows=rows) for name, rows in tables.items()]
+    return [Pair(name=name, rows=pd.read_csv(file)) for name, file in files.items() if file.is_file()]
