@@ -74,23 +74,39 @@ def runs(lengths: tuple[float, ...], *, spread: float = 0.015, seeds: int = 2) -
     return pd.DataFrame(rows)
 
 
-def test_lengths_that_differ_by_little_are_one() -> None:
-    fitted = fit(runs((1e5, 2e5, 4e5, 8e5)), law="share-tied", uncertainty=NONE)
+@pytest.mark.parametrize("spread", [0.0, 0.015, 0.03, 0.1])
+def test_lengths_that_differ_by_little_are_one(spread: float) -> None:
+    fitted = fit(runs((1e5, 2e5, 4e5, 8e5), spread=spread), law="share-tied", uncertainty=NONE)
     test = back_test(fitted, left_out="tokens")
     assert test is not None
     assert len(test.rows) == 30
     assert test.rows["tokens"].min() > 7e5
-    assert test.reach == pytest.approx(2, rel=0.03)
-    assert test.boundary == pytest.approx(4e5, rel=0.02)
+    assert test.reach == pytest.approx(2, rel=0.12)
+    assert test.boundary == pytest.approx(4e5, rel=0.11)
 
 
-def test_two_lengths_have_no_back_test_however_they_vary() -> None:
-    """Two lengths, each of tokens that differ by 3%, would tell of a factor of 1.03 and be taken for more."""
-    table = runs((1e5, 2e5))
+@pytest.mark.parametrize("spread", [0.0, 0.015, 0.025, 0.03])
+def test_two_lengths_have_no_back_test_however_they_vary(spread: float) -> None:
+    """Those of tokens that differ by 3% would tell of a factor of 1.03, and be taken for more."""
+    table = runs((1e5, 2e5), spread=spread)
     fitted = fit(table, law="share-tied", uncertainty=ResidualBootstrap(refits=20))
     assert [test.left_out for test in fitted.back_tests] == ["size"]
     interval = fitted.prediction_interval(task="a", weight=0.5, size=1e4, tokens=4e5)
     assert interval.upper / interval.lower < 1.2
+
+
+def test_one_length_has_no_back_test_however_it_varies() -> None:
+    fitted = fit(runs((1e5,), spread=0.2), law="share-tied", uncertainty=NONE)
+    assert back_test(fitted, left_out="tokens") is None
+
+
+def test_each_task_reaches_beyond_its_own_longest_training() -> None:
+    brief = runs((1e5, 2e5, 4e5, 8e5), spread=0)
+    long = brief.assign(task="b", tokens=4 * brief["tokens"])
+    both = fit(pd.concat([brief, long]), law="share-tied", uncertainty=NONE)
+    test = back_test(both, left_out="tokens")
+    assert test is not None
+    assert test.reach == pytest.approx(2)
 
 
 def test_many_values_leave_out_the_outer_tenth() -> None:
@@ -99,7 +115,7 @@ def test_many_values_leave_out_the_outer_tenth() -> None:
 
 
 @given(
-    starts=st.lists(st.integers(0, 40), min_size=1, max_size=12, unique=True),
+    starts=st.lists(st.integers(0, 40), min_size=2, max_size=12, unique=True),
     spread=st.floats(0, 0.02),
     seed=st.integers(0, 1000),
 )

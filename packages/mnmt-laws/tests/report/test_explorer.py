@@ -199,7 +199,7 @@ def test_a_table_without_mixtures_has_no_explorer(losses: pd.DataFrame, analyse_
         (1.0, ""),
         (
             3.0,
-            "Extrapolated: N is 3 times the largest fitted (too few to test the law beyond).",
+            "Extrapolated: N is 3 times the largest fitted, with no back-test of the law.",
         ),
     ],
 )

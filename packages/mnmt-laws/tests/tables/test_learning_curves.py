@@ -42,7 +42,9 @@ def test_runs_are_not_read_beyond_their_ends() -> None:
     assert observations.warnings == (
         "3 runs are not measured up to step 30, or only beyond it, and left out: short, late, row 9.",
     )
-    with pytest.raises(TableError, match="no run is measured up to step 100; choose a smaller one"):
+    with pytest.raises(
+        TableError, match="no run is measured at step 100, or before and after it; the lengths measured are"
+    ):
         observe(rows, at={"step": 100})
 
 
@@ -112,3 +114,13 @@ def test_measured_points_are_read_as_they_are(points: list[tuple[float, float]],
     step, value = points[place % len(points)]
     rows = curve("x", [one for one, _ in points], [two for _, two in points])
     assert observe(rows, at={"step": step}).frame["value"].tolist() == [value]
+
+
+def test_a_run_that_ends_near_the_length_is_read_as_it_ended() -> None:
+    rows = [("a", 101.0, 2.0), ("b", 50.0, 3.0), ("b", 99.0, 1.5), ("c", 90.0, 4.0), ("c", 101.0, 3.0)]
+    frame = pd.DataFrame(rows, columns=["run", "tokens", "value"]).assign(task="x", size=[1, 2, 2, 3, 3])
+    read = observe(frame, at={"tokens": 100}).frame.set_index("run")
+    assert read["value"]["a"] == 2.0
+    assert read["value"]["b"] == 1.5
+    assert 3.0 < read["value"]["c"] < 4.0
+    assert read["tokens"].eq(100).all()

@@ -34,8 +34,8 @@ class HeldOut:
     (95%, of a new model) and `error`, the measured value over the predicted, less 1."""
 
     untested: tuple[str, ...] = ()
-    """`size` or `length`, where runs lie beyond those fitted and too few were fitted for a back-test: the
-    intervals of new models hold nothing of the law's own error there."""
+    """`size` or `length`, where runs lie beyond those fitted and no back-test was possible: the intervals of
+    new models hold nothing of the law's own error there."""
 
     def errors(self) -> pd.Series:
         """Return the absolute relative errors where the law predicts."""
@@ -95,10 +95,11 @@ class HeldOut:
         """What the intervals of new models cannot hold, in a sentence; empty if nothing."""
         if not self.untested:
             return ""
-        what = " and ".join(f"{name}s" for name in self.untested)
+        names = {"size": "larger sizes", "length": "longer training"}
+        where = " and ".join(names[name] for name in self.untested)
         return (
-            f" Too few {what} were fitted to test the law beyond them: the intervals there hold nothing "
-            "of the law's own error."
+            f" No back-test tells how far the law errs at {where} (it takes four sizes or lengths): the "
+            "intervals there hold nothing of that."
         )
 
 

@@ -11,7 +11,6 @@ from mnmt_laws.answers.design.candidates import Candidate
 from mnmt_laws.answers.design.next_runs import Design
 from mnmt_laws.answers.design.study_toml import mixture_line, studies_of
 from mnmt_laws.answers.mixtures.budget import SmallestBudget
-from mnmt_laws.answers.mixtures.doubts import tests_behind
 from mnmt_laws.answers.mixtures.targets import SmallestSize, TargetMixture
 from mnmt_laws.answers.recommendation import Recommendation
 from mnmt_laws.errors import TableError
@@ -151,9 +150,3 @@ def _smallest_budget(answer: SmallestBudget) -> list[str]:
     infeasible = f"; in {share:.0%} of the refits none is enough" if share > 0 else ""
     interval = "" if math.isnan(low) else f" (95%: {low:.3g} to {high:.3g}{infeasible})"
     return [f"least compute: {answer.budget:.3g} FLOPs{interval}", *lines]
-
-
-def print_back_tests(fitted: LawFit, *, size: float | None, tokens: float | None) -> None:
-    """Print the error of the back-tests behind an answer that extrapolates; they may take seconds."""
-    for test in tests_behind(fitted, size=size, tokens=tokens):
-        print(f"back-test: {test.describe()}")

@@ -1,9 +1,11 @@
-"""Which law answers a question."""
+"""Which law answers a question, and how it did beyond the data."""
 
 from __future__ import annotations
 
 from mnmt_laws.answers.comparison.preferred_law import is_mixed, usual_law
+from mnmt_laws.answers.mixtures.doubts import tests_behind
 from mnmt_laws.errors import TableError
+from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.laws import LAWS, LawName
 from mnmt_laws.tables.observations import Observations
 
@@ -28,3 +30,9 @@ def check_model(law: LawName, *, size: float | None, tokens: float | None) -> No
             raise TableError(f"give --{name}: the {law} law predicts from it.")
         if value is not None and name not in LAWS[law].predictors:
             raise TableError(f"leave out --{name}: the {law} law does not know it.")
+
+
+def print_back_tests(fitted: LawFit, *, size: float | None, tokens: float | None) -> None:
+    """Print the error of the back-tests behind an answer that extrapolates; they may take seconds."""
+    for test in tests_behind(fitted, size=size, tokens=tokens):
+        print(f"back-test: {test.describe()}")

@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import xarray as xr
 
+from mnmt_laws.answers.mixtures.doubts import extrapolation
 from mnmt_laws.answers.mixtures.frontier import frontier as predict_frontier
 from mnmt_laws.arrays import Array
-from mnmt_laws.cli.answer_text import print_back_tests
-from mnmt_laws.cli.choice_of_law import check_model, law_of
+from mnmt_laws.cli.choice_of_law import check_model, law_of, print_back_tests
 from mnmt_laws.cli.console import print_frame, print_json, warn, wrote
 from mnmt_laws.cli.options import (
     DEFAULT_FIT,
@@ -62,15 +63,17 @@ def frontier(
     check_model(name, size=size, tokens=tokens)
     fitted = fit_observations(observations, name, fitting)
     result = predict_frontier(fitted, size=size, tokens=tokens)
+    at = {name: value for name, value in (("size", size), ("tokens", tokens)) if value is not None}
+    warnings = (*fitted.warnings, *extrapolation(fitted, {}, **at))
     if figure is not None:
         _draw(fitted, figure, size=size, tokens=tokens)
     if as_json:
-        print_json(_document(fitted, result, size=size, tokens=tokens))
+        print_json({**_document(fitted, result, size=size, tokens=tokens), "warnings": warnings})
         return
     points = _few_points(fitted, result)
     print_frame(points, dict.fromkeys(map(str, points), "{:.4f}"))
     print_back_tests(fitted, size=size, tokens=tokens)
-    warn(fitted.warnings)
+    warn(warnings)
 
 
 def _draw(fitted: LawFit, figure: Path, *, size: float | None, tokens: float | None) -> None:
@@ -102,12 +105,13 @@ def _document(
     }
     mixtures = {} if fitted.sources == fitted.tasks else {"sources": weights}
     document = {"size": size, "tokens": tokens, "law": fitted.law.name, "tasks": tasks, **mixtures}
-    return {**document, "efficient": result.efficient.to_numpy().tolist(), "warnings": fitted.warnings}
+    return {**document, "efficient": result.efficient.to_numpy().tolist()}
 
 
 def _few_points(fitted: LawFit, result: xr.Dataset) -> pd.DataFrame:
     """Return the weights and losses of some mixtures, evenly along the frontier."""
-    step = max(1, result.sizes["point"] // _PRINTED_POINTS)
+    count = result.sizes["point"]
+    some = np.unique(np.linspace(0, count - 1, min(count, _PRINTED_POINTS)).round().astype(int))
     columns = {f"weight {name}": values for name, values in _weights(fitted, result).items()}
     columns |= {f"value {task}": result.value.sel(task=task).to_numpy() for task in fitted.tasks}
-    return pd.DataFrame(columns)[::step]
+    return pd.DataFrame(columns).iloc[some]

@@ -10,8 +10,8 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from mnmt_laws.answers.mixtures.best_mixture import LEAST_WEIGHT
-from mnmt_laws.cli.answer_text import Answer, format_answer, print_back_tests, study_of
-from mnmt_laws.cli.choice_of_law import law_of
+from mnmt_laws.cli.answer_text import Answer, format_answer, study_of
+from mnmt_laws.cli.choice_of_law import law_of, print_back_tests
 from mnmt_laws.cli.console import print_json, warn
 from mnmt_laws.cli.options import (
     DEFAULT_FIT,

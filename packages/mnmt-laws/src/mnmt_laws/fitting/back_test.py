@@ -29,8 +29,8 @@ _FEWEST = 3  # values of an axis that a law must still see
 _MANY = 12  # values of an axis beyond which a tenth of the rows is left out, not one value
 
 ROUNDING = 0.05
-"""Relative difference up to which two sizes or lengths count as one: runs of as many steps on other mixtures
-differ in their tokens by a few percent, from which a law learns nothing of length."""
+"""Relative difference up to which neighbouring sizes or lengths count as one: runs of as many steps on other
+mixtures differ in their tokens by a few percent. A back-test that reaches no further says nothing."""
 
 _MOST_MIXTURES = 24
 _NAMES = {"size": "the largest size", "tokens": "the longest training", "mixture": "each mixture in turn"}
@@ -131,7 +131,7 @@ def back_test(
 
 
 def is_tested(fit: LawFit, axis: str) -> bool:
-    """Return whether a back-test tells how far a law errs beyond the data along an axis that it knows."""
+    """Return whether a back-test tells how far a law errs beyond the data along an axis, if it knows that."""
     return axis not in fit.law.predictors or any(test.left_out == axis for test in fit.back_tests)
 
 
@@ -143,8 +143,9 @@ def beyond(values: Array) -> NDArray[np.bool_]:
     """Return (n,) the rows of the largest value, or the outer tenth of the rows where values are many."""
     levels = level_numbers(values, rounding=ROUNDING)
     highest = levels.max()
-    tenth = np.quantile(levels, 0.9) if highest >= _MANY else highest
-    return np.asarray(levels > min(tenth, highest - 1))
+    if 0 < highest < _MANY:
+        return np.asarray(levels == highest)
+    return np.asarray(values > np.quantile(values, 0.9))
 
 
 def _mask_beyond(fit: LawFit, axis: Axis) -> NDArray[np.bool_]:
@@ -164,8 +165,8 @@ def _enough(fit: LawFit, rows: pd.DataFrame, axis: Axis, task: str) -> bool:
     if len(rows) <= fit.num_parameters(task):
         return False
     keyed = [parameter for parameter in fit.law.parameters if parameter.varies == "weight"]
-    levels = pd.Series(level_numbers(rows[axis].to_numpy(float), rounding=ROUNDING), rows.index)
-    groups = levels.groupby(rows["weight"]).nunique() if keyed else pd.Series([levels.nunique()])
+    apart = np.floor(np.log(rows[axis] / rows[axis].min()) / np.log1p(ROUNDING))
+    groups = apart.groupby(rows["weight"]).nunique() if keyed else pd.Series([apart.nunique()])
     complete = not keyed or len(groups) == len(fit.fitted_weights(task))
     all_vary = len(keyed) == len(fit.law.parameters)
     return complete and bool((groups.min() if all_vary else groups.max()) >= _FEWEST)
@@ -201,9 +202,11 @@ def _test(fit: LawFit, axis: Axis, masks: NDArray[np.bool_], predicted: Array) -
     boundary = reach = chance = np.nan
     excess = 0.0
     if axis != "mixture":
-        inside = rows.loc[~out & rows["task"].isin(table["task"]), axis]
-        boundary = float(inside.max())
-        reach = float(np.exp(np.log(rows.loc[out, axis] / boundary).mean()))
+        inside = rows[~masks.any(axis=0)].groupby("task")[axis].max()
+        boundary = float(inside[table["task"].unique()].max())
+        reach = float(np.exp(np.log(table[axis] / table["task"].map(inside)).mean()))
+        if reach <= 1 + ROUNDING:
+            return None
         excess, chance = _chow(fit, predicted[0], out)
     return BackTest(
         law=fit.law.name, left_out=axis, rows=table.reset_index(drop=True), boundary=boundary, reach=reach,

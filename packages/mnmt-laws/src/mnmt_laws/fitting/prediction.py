@@ -102,13 +102,11 @@ def task_residuals(fit: LawFit, task: str) -> tuple[pd.DataFrame, Array]:
 def _cells(rows: pd.DataFrame) -> NDArray[np.integer[Any]]:
     """Return (n,) the number of the model of each row; rows of one model differ in their seed alone."""
     keys = [rows[name] for name in _CELL if name in rows]
-    groups = rows.groupby(keys, dropna=False, sort=False)
-    levels = [groups[name].transform(_length_numbers) for name in _LENGTHS if name in rows]
-    return rows.groupby([*keys, *levels], dropna=False, sort=False).ngroup().to_numpy(np.int64)
-
-
-def _length_numbers(lengths: pd.Series) -> NDArray[np.int64]:
-    return level_numbers(lengths.to_numpy(float), rounding=ROUNDING)
+    cells = rows.groupby(keys, dropna=False, sort=False).ngroup().to_numpy(np.int64)
+    for name in (name for name in _LENGTHS if name in rows):
+        levels = level_numbers(rows[name].to_numpy(float), rounding=ROUNDING, groups=cells)
+        cells = np.unique(np.stack([cells, levels]), axis=1, return_inverse=True)[1].reshape(-1)
+    return cells
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mnmt_laws.arrays import Array
 from mnmt_laws.errors import ArgumentError, TableError
 from mnmt_laws.tables.columns import is_rising
-from mnmt_laws.tables.lengths import CELL, LENGTHS, run_names
+from mnmt_laws.tables.lengths import CELL, LENGTHS, ROUNDING, level_numbers, run_names
 from mnmt_laws.tables.validation import CURVE
 
 Positions = np.ndarray[tuple[int], np.dtype[np.intp]]
@@ -56,7 +56,8 @@ def read_at(
 
     Between two measurements of a run, the logarithm of the value is linear in the logarithm of the length
     (of a metric that rises, the value itself); so are the logarithms of the other numbers of a curve. A curve
-    is not read before its first measurement or after its last. Where a model was measured at the end of a
+    is not read before its first measurement or after its last, save that a run which ends within 2% of the
+    length is read as it ended. Where a model was measured at the end of a
     cool-down at this length, its measurements without are left out.
 
     Args:
@@ -79,7 +80,10 @@ def read_at(
     below = (positions <= length) | near
     before = np.add.reduceat(below, starts) + starts - 1  # the last measurement up to the length
     reached = (before >= starts) & ((before < ends - 1) | near[np.maximum(before, 0)])
-    before = before[reached]
+    last = ends - 1
+    ends_here = ~reached & (np.abs(positions[last] / length - 1) <= ROUNDING)
+    near[last[ends_here]] = True
+    before = np.where(ends_here, last, before)[reached | ends_here]
     after = np.where(near[before], before, np.minimum(before + 1, len(known) - 1))
     rows = known.iloc[after].drop(columns="curve")
     span = np.log(positions[after] / positions[before])
@@ -93,10 +97,21 @@ def read_at(
     rows = rows.assign(**numbers).assign(**{column: length})
     rows["annealed"] = rows["annealed"].where(share == 1, 0)
     rows = _annealed_where_there_are(rows)
-    left_out = known.iloc[starts[~reached]]
+    left_out = known.iloc[starts[~(reached | ends_here)]]
     if rows.empty:
-        raise TableError(f"{source}: no run is measured up to {column} {length:g}; choose a smaller one.")
+        raise TableError(
+            f"{source}: no run is measured at {column} {length:g}, or before and after it; the lengths "
+            f"measured are {_lengths(positions)}."
+        )
     return rows, _left_out_warning(left_out, rows, column, length)
+
+
+def _lengths(positions: Array) -> str:
+    levels = level_numbers(positions, rounding=ROUNDING)
+    medians = [float(np.median(positions[levels == level])) for level in range(int(levels.max()) + 1)]
+    if len(medians) > _NAMED:
+        return f"{medians[0]:.4g} to {medians[-1]:.4g}"
+    return ", ".join(f"{median:.4g}" for median in medians)
 
 
 def _annealed_where_there_are(rows: pd.DataFrame) -> pd.DataFrame:

@@ -21,16 +21,31 @@ CELL = ["task", "weight", "mixture", "size", "encoder_size", "decoder_size", "un
 """Columns in which runs agree that differ in their seed or their length alone."""
 
 
-def level_numbers(values: Array, *, rounding: float) -> NDArray[np.int64]:
-    """Return (n,) the number of each value's level, in ascending order.
+def level_numbers(
+    values: Array, *, rounding: float, groups: NDArray[np.integer[Any]] | None = None
+) -> NDArray[np.int64]:
+    """Return (n,) the number of each value's level, in ascending order within each group.
 
-    A level holds the values up to `rounding`, a relative difference, above its least; NaN has one of its own.
+    A level begins at each value that lies more than `rounding`, a relative difference, above the one before;
+    unknown values have one of their own.
+
+    Args:
+        values: (n,) lengths or sizes; NaN where unknown.
+        rounding: The relative difference.
+        groups: (n,) number of the group of each value; by default all are in one.
     """
-    starts: list[float] = []
-    for value in np.unique(values):
-        if not starts or not value <= starts[-1] * (1 + rounding):
-            starts.append(float(value))
-    return np.searchsorted(starts, values, side="right").astype(np.int64) - 1
+    group = np.zeros(len(values), dtype=np.int64) if groups is None else groups
+    order = np.lexsort((values, group))  # NaN last
+    value, group = values[order], group[order]
+    first = np.ones(len(values), dtype=bool)
+    first[1:] = group[1:] != group[:-1]
+    begins = first.copy()
+    begins[1:] |= (value[1:] > (1 + rounding) * value[:-1]) | (np.isnan(value[1:]) & ~np.isnan(value[:-1]))
+    count = np.cumsum(begins) - 1
+    start = np.maximum.accumulate(np.where(first, count, 0))
+    levels = np.empty(len(values), dtype=np.int64)
+    levels[order] = count - start
+    return levels
 
 
 def run_names(rows: pd.DataFrame) -> pd.Series:

@@ -37,7 +37,8 @@ def _one_runs() -> bool:
 
 def _runs(task: Path) -> bool:
     try:
-        name, _, rest = (task / "stat").read_text(encoding="utf-8").partition("(")[2].rpartition(")")
+        stat = (task / "stat").read_text(encoding="utf-8", errors="replace")
     except OSError:  # It has ended.
         return False
+    name, _, rest = stat.partition("(")[2].rpartition(")")
     return name == _NAME and rest.split()[0] != "S"

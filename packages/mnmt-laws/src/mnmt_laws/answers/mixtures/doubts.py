@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from mnmt_laws.arrays import Array
-from mnmt_laws.fitting.back_test import BackTest, is_tested
+from mnmt_laws.fitting.back_test import ROUNDING, BackTest, is_tested
 from mnmt_laws.fitting.diagnostics import Diagnostic
 from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.fitting.uncertainty import bounds_of
@@ -70,14 +70,19 @@ def _is_known(fit: LawFit, line: Diagnostic) -> bool:
 
 
 def extrapolation(fit: LawFit, mixture: Mapping[str, float], **predictors: float) -> tuple[str, ...]:
-    """Return a line for each way in which a prediction leaves what was observed."""
+    """Return a line for each way in which a prediction leaves what was observed.
+
+    Beyond the largest size or the longest training it asks for the fit's back-tests, which refit the law.
+    """
     rows = fit.rows
     lines = [_weight_outside(fit, rows, source, weight) for source, weight in mixture.items()]
     for name, value in predictors.items():
         observed = rows[name].dropna() if name in rows else pd.Series(dtype=float)
         if len(observed):
             line = _number_outside(name, value, float(observed.min()), float(observed.max()))
-            lines.append(f"{line}{_untested(fit, name)}" if line else "")
+            tested = value <= (1 + ROUNDING) * float(observed.max()) or is_tested(fit, name)
+            doubt = "" if tested else ", and no back-test tells how far it errs there"
+            lines.append(line and f"{line}{doubt}.")
     return tuple(line for line in lines if line)
 
 
@@ -99,18 +104,12 @@ def _number_outside(name: str, value: float, smallest: float, largest: float) ->
     }[name]
     if value > largest * (1 + _ROUNDING):
         most = "largest" if name == "size" else "longest"
-        times = f"{value / largest:.1f}" if value > 1.1 * largest else f"{value / largest:.2f}"
+        ratio = value / largest
+        times = f"{ratio:.2f}" if ratio < 1.1 else f"{ratio:.1f}" if ratio < 1000 else f"{ratio:.3g}"
         return f"the {what} is {times} times the {most} fitted; the law is extrapolated"
     if value < smallest * (1 - _ROUNDING):
         return f"the {what} is below the {least} fitted ({smallest:g}); the law is extrapolated"
     return ""
-
-
-def _untested(fit: LawFit, axis: str) -> str:
-    if is_tested(fit, axis):
-        return "."
-    what = "sizes" if axis == "size" else "lengths"
-    return f", and with so few {what} no back-test tells how far it errs: intervals hold nothing of that."
 
 
 def tests_behind(fit: LawFit, **predictors: float | None) -> tuple[BackTest, ...]:

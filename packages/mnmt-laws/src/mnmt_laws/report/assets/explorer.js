@@ -176,7 +176,7 @@ function bestWeights(data, state, preference) {
 
 /** What lies beyond what was trained; empty where nothing does. */
 function extrapolation(data, state) {
-  const untested = (name) => data.untested.includes(name) ? " (too few to test the law beyond)" : "";
+  const untested = (name) => data.untested.includes(name) ? ", with no back-test of the law" : "";
   const beyond = Object.entries({ size: "N", tokens: "D" }).filter(([name]) => data[name]).flatMap(([name, symbol]) =>
     state[name] > 1.001 * data[name][1] ? [`${symbol} is ${Number((state[name] / data[name][1]).toPrecision(2))} times the largest fitted${untested(name)}`] : []);
   const outside = data.tasks.filter((task, index) => {
