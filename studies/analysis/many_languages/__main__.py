@@ -16,7 +16,7 @@ from benchmarks.measurement import Figures, run
 from mnmt_laws.figures.style import Chart
 from studies.analysis.many_languages.experts import write_experts
 from studies.analysis.many_languages.figures import draw_cost, draw_experts, draw_gains, draw_longer
-from studies.analysis.many_languages.longer import longer_training
+from studies.analysis.many_languages.longer import at_equal_cost, longer_training
 from studies.analysis.many_languages.models import (
     EXPERTS,
     FOLDER,
@@ -57,6 +57,7 @@ def main(*, folder: Path = FOLDER, out: Path = FOLDER, uses: Path | None = None)
     if (folder / LONGER).is_file():
         longer, batches = read_runs(folder / LONGER), read_runs(folder / SMALL_BATCHES)
         results["longer_training"] = list(longer_training(rows, longer, batches))
+        results["at_equal_cost"] = list(at_equal_cost(longer, batches))
         charts["longer"] = draw_longer(results["longer_training"])
     if (folder / EXPERTS).is_file():
         shares = pd.read_csv(folder / EXPERTS)

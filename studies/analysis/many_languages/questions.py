@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pandas as pd
@@ -84,10 +84,16 @@ def _slope(x: np.ndarray, y: np.ndarray, *, draws: int = 2000) -> tuple[float, l
     return float(np.polyfit(x, y, 1)[0]), [float(end) for end in np.quantile(slopes, [0.025, 0.975])]
 
 
-def contrasts(rows: pd.DataFrame, metric: str) -> Iterator[Figures]:
-    """Yield the mean difference of two models over the languages, with its interval over languages."""
+def contrasts(
+    rows: pd.DataFrame, metric: str, pairs: Iterable[tuple[str, str]] = CONTRASTS
+) -> Iterator[Figures]:
+    """Yield the mean difference of two models over the languages, with its interval over languages.
+
+    `by_seed` has the mean difference of the models of each seed.
+    """
     table = values_by_language(rows, metric)
-    for name, other in CONTRASTS:
+    by_seed = [values_by_language(part, metric) for _, part in rows.groupby("seed")]
+    for name, other in pairs:
         if {name, other} <= set(table.columns):
             less = table[name] - table[other]
             lower = less < 0 if metric == "loss" else less > 0
@@ -96,4 +102,6 @@ def contrasts(rows: pd.DataFrame, metric: str) -> Iterator[Figures]:
                 "metric": metric, "model": name, "other": other, "difference": float(less.mean()),
                 "interval": interval_of_mean(less), "better_in": int(lower.sum()),
                 HALVES[0]: float(less.iloc[:half].mean()), HALVES[1]: float(less.iloc[half:].mean()),
+                "by_seed": [float((of_seed[name] - of_seed[other]).mean()) for of_seed in by_seed
+                            if {name, other} <= set(of_seed)],
             }  # fmt: skip
