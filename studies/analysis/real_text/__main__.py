@@ -12,7 +12,7 @@ from tempfile import gettempdir
 from benchmarks.measurement import Figures, run
 from studies.analysis.real_text.advice import advise
 from studies.analysis.real_text.figures import draw_all
-from studies.analysis.real_text.laws import Fits, describe_laws, laws_of_length, what_varies
+from studies.analysis.real_text.laws import Fits, describe_laws, laws_of_length, shares_by_law, what_varies
 from studies.analysis.real_text.pairs import FOLDER, GRID, UNSEEN, read_pairs
 from studies.analysis.real_text.predictions import prediction_errors
 from studies.analysis.real_text.quality import describe_quality, scored
@@ -48,6 +48,7 @@ def results_of(fits: dict[str, Fits], *, refits: int, tables: int) -> Figures:
         "laws": [row for fit in each for row in describe_laws(fit)],
         "acts_through": [row for fit in each for row in what_varies(fit.grid, tables=tables)],
         "length": [row for fit in each for row in laws_of_length(fit)],
+        "shares_by_law": [row for fit in each for row in shares_by_law(fit)],
         "shares": [row for fit in each for row in all_shares(fit)],
         "differences": list(differences(fits, step=steps)),
         "seeds": [row for fit in each for row in spreads(fit.pair)],

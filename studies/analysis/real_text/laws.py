@@ -8,17 +8,23 @@ from functools import cache
 import pandas as pd
 
 from benchmarks.measurement import Figures
-from mnmt_laws import ResidualBootstrap, check_claims, compare, fit
+from mnmt_laws import ResidualBootstrap, check_claims, compare, fit, fitted_fraction
 from mnmt_laws.answers.claims import r_squared
 from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.laws import LawName
 from studies.analysis.real_text.pairs import GRID, TESTSETS, Pair
 
-LENGTH_LAWS: tuple[LawName, ...] = ("length", "length-coupled", "share", "share-tied")
-"""Laws with a term of training length."""
+LENGTH_LAWS: tuple[LawName, ...] = (
+    "length", "length-shared", "length-coupled", "length-full", "share", "share-coupled", "share-tied",
+)  # fmt: skip
+"""Laws with a term of training length. In those of `share` one f̂ acts on parameters and training; in the
+others it acts on parameters alone, and training is shared in another way."""
 
 WITH_LENGTH: LawName = "share-tied"
 """The law of length that `mnmt-laws recommend` takes."""
+
+TOLD = (0.1, 0.5, 0.9)
+"""Weights at which f̂ of different laws is compared."""
 
 VERDICTS = {True: "yes", False: "no", None: "undetermined"}
 
@@ -80,6 +86,20 @@ def what_varies(pair: Pair, *, tables: int) -> Iterator[Figures]:
             "pair": pair.name, "testset": testset, "best": comparison.best, "verdict": comparison.verdict,
             "bic_above_best": (bic - bic.min()).sort_values().to_dict(),
         }  # fmt: skip
+
+
+def shares_by_law(fits: Fits) -> Iterator[Figures]:
+    """Yield f̂ of every law of length, and how far it is behind the best in BIC (summed over tasks)."""
+    for testset in TESTSETS:
+        rows = fits.grid.observations(testset=testset, fit_all=True)
+        comparison = compare(rows, laws=LENGTH_LAWS, left_out=False, tables=0)
+        bic = comparison.table.groupby("law")["bic"].sum() / comparison.errors.design_effect
+        for law, behind in (bic - bic.min()).sort_values().items():
+            fitted = fit(rows, law=law, uncertainty=ResidualBootstrap(refits=0))
+            yield {
+                "pair": fits.pair.name, "testset": testset, "law": law, "bic_above_best": float(behind),
+                **{task: fitted_fraction(fitted, task=task, weight=TOLD).tolist() for task in fitted.tasks},
+            }  # fmt: skip
 
 
 def laws_of_length(fits: Fits) -> Iterator[Figures]:
