@@ -367,6 +367,14 @@ def test_what_cannot_be_fitted_at_all_is_refused(clean: Observations) -> None:
         fit(of_sizes(clean, 1), law="joint")
 
 
+@pytest.mark.parametrize("tokens", [[1e6] * 4, [1e6, 1.01e6, 1.02e6, 1.015e6]])
+def test_a_law_of_length_needs_several_lengths(clean: Observations, tokens: list[float]) -> None:
+    sizes = clean.frame["size"].unique()
+    frame = clean.frame.assign(tokens=clean.frame["size"].map(dict(zip(sizes, itertools.cycle(tokens)))))
+    with pytest.raises(TableError, match=r"row \d+: en-de was trained for one length only \(1e\+06 tokens\)"):
+        fit(observe(frame), law="share-tied")
+
+
 def test_weights_with_two_sizes_are_left_out_of_separate_fits_aloud(clean: Observations) -> None:
     frame = clean.frame
     short = frame[~((frame["weight"] == 0.3) & (frame["size"] > 25000))]

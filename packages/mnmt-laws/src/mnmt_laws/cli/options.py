@@ -13,6 +13,7 @@ from cyclopts.validators import Number
 
 from mnmt_laws.cli.console import warn
 from mnmt_laws.errors import ArgumentError, TableError
+from mnmt_laws.figures.style import FORMATS
 from mnmt_laws.fitting.curves.convergence import correct_convergence
 from mnmt_laws.fitting.fit import fit
 from mnmt_laws.fitting.law_fit import LawFit
@@ -25,7 +26,14 @@ from mnmt_laws.tables.observations import Observations
 from mnmt_laws.tables.source import Source, observe, open_source, read_table_at
 from mnmt_laws.tables.table import example_table
 
-Figure = Annotated[Path | None, Parameter("--figure")]
+
+def _check_figure(_: object, path: Path | None) -> None:
+    """Refuse a figure that could not be written, before anything is computed."""
+    if path is not None and path.suffix.lower() not in FORMATS:
+        raise ValueError(f"It must end in {', '.join(FORMATS[:-1])} or {FORMATS[-1]}.")
+
+
+Figure = Annotated[Path | None, Parameter("--figure", validator=_check_figure)]
 Json = Annotated[bool, Parameter("--json", negative="")]
 Out = Parameter(("--out", "-o"))
 Size = Annotated[float | None, Parameter(validator=Number(gt=0))]

@@ -19,6 +19,7 @@ from mnmt_laws.laws import LAWS, LawName
 from mnmt_laws.laws.law import Law
 from mnmt_laws.solver.objective import Objective, find_objective
 from mnmt_laws.solver.sample import Sample
+from mnmt_laws.tables.lengths import ROUNDING, level_numbers
 from mnmt_laws.tables.observations import Observations
 from mnmt_laws.tables.source import TableSource, observe
 
@@ -179,7 +180,17 @@ def sample_of(
             f"{observations.locator.name(rows, 0)}: {task} has one size only ({rows['size'].iloc[0]:g}); "
             f"a law needs at least 3 sizes. Add runs of other sizes."
         )
+    if "tokens" in law.predictors and _same_length(rows):
+        raise TableError(
+            f"{observations.locator.name(rows, 0)}: {task} was trained for one length only "
+            f"({rows['tokens'].iloc[0]:g} tokens), but the {law.name} law needs several. Add runs of other "
+            "lengths, or choose a law that does not know length, such as capacity."
+        )
     return sample
+
+
+def _same_length(rows: pd.DataFrame) -> bool:
+    return not level_numbers(rows["tokens"].to_numpy(float), rounding=ROUNDING).any()
 
 
 def _pooled(law: Law, observations: Observations) -> list[Diagnostic]:
