@@ -93,9 +93,14 @@ def test_a_budget_is_shared_between_size_and_length(run: Run, csv: Path, tmp_pat
         )
         for tokens in (1e6, 4e6, 1.6e7)
     ]
-    pd.concat(longer).to_csv(tmp_path / "lengths.csv", index=False)
+    lengths = pd.concat(longer)
+    lengths.assign(flops=12 * lengths["size"] * lengths["tokens"]).to_csv(
+        tmp_path / "lengths.csv", index=False
+    )
     command = ("recommend", tmp_path / "lengths.csv", "--budget", "1e13", "--law", "length", "--refits", 3)
     answer = json.loads(run(*command, "--json")[1])
+    assert "FLOPs are counted as 6 for each" in answer["warnings"][-1]
+    assert "cost 12 to 12; --flops-per-token-parameter" in answer["warnings"][-1]
     assert 6 * answer["size"] * answer["tokens"] == pytest.approx(1e13)
     assert "training length: " in run(*command)[1]
     command = ("recommend", tmp_path / "lengths.csv", "--targets", "en-de:1,en-zh:1", "--refits", 0)

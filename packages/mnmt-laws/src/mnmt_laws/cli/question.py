@@ -17,6 +17,8 @@ from mnmt_laws.laws import LAWS, LawName
 from mnmt_laws.laws.law import Law
 from mnmt_laws.tables.observations import Observations
 
+_ABOUT_THE_RATE = (0.9 * FLOPS_PER_TOKEN_PARAMETER, 1.1 * FLOPS_PER_TOKEN_PARAMETER)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
@@ -53,6 +55,19 @@ class Question:
             )
         if self.budget is None and not self.targets:
             check_model(law, size=self.size, tokens=self.tokens)
+
+    def doubts_of_cost(self, fitted: LawFit) -> tuple[str, ...]:
+        """Return a line where the table's runs cost otherwise than a budget is counted by default."""
+        counted = self.budget is not None or self.seeks_length(fitted.law)
+        if self.flops_per_token_parameter is not None or not counted or "flops" not in fitted.rows:
+            return ()
+        rows = fitted.rows
+        rates = (rows["flops"] / (rows["size"] * rows["tokens"])).dropna()
+        if rates.between(*_ABOUT_THE_RATE).all():
+            return ()
+        usual = f"FLOPs are counted as {FLOPS_PER_TOKEN_PARAMETER:g} for each parameter and token"
+        ours = f"runs of the table cost {rates.min():.3g} to {rates.max():.3g}"
+        return (f"{usual}, but {ours}; --flops-per-token-parameter sets another rate.",)
 
     def ask(self, fitted: LawFit) -> Answer:
         """Return the law's answer."""

@@ -92,15 +92,16 @@ def recommend(
     question.check(name)
     fitted = fit_observations(observations, name, fitting)
     answer = question.ask(fitted)
+    warnings = (*fitted.warnings, *answer.warnings, *question.doubts_of_cost(fitted))
     if as_json:
-        print_json(_document(answer, fitted))
+        print_json({**_document(answer, fitted), "warnings": warnings})
         return
     if toml:
         print(study_of(answer, fitted, study), end="")
     else:
         print("\n".join(format_answer(answer, fitted)))
         print_back_tests(fitted, size=answer.size, tokens=answer.tokens)
-    warn((*fitted.warnings, *answer.warnings))
+    warn(warnings)
 
 
 def _document(answer: Answer, fitted: LawFit) -> dict[str, Any]:
@@ -108,7 +109,7 @@ def _document(answer: Answer, fitted: LawFit) -> dict[str, Any]:
     next_runs = getattr(answer, "next_runs", None)
     document = {key: value for key, value in asdict(answer).items() if key != "next_runs"}
     runs = {} if next_runs is None else {"next_runs": next_runs.runs}
-    return {**document, **runs, "law": fitted.law.name, "warnings": (*fitted.warnings, *answer.warnings)}
+    return {**document, **runs, "law": fitted.law.name}
 
 
 def _check_output(*, toml: bool, as_json: bool, study: Path | None) -> None:
