@@ -29,6 +29,7 @@ from studies.analysis.architectures.models import (
     compare_lengths,
     read_losses,
 )
+from studies.analysis.architectures.rates import compare_rates
 from studies.page import PAGES, write_page
 
 OUT = PAGES / "architectures"
@@ -43,6 +44,7 @@ def main(
     table: Path = OUT / "runs.csv",
     lengths: Path = OUT / "lengths.csv",
     longer: Path = OUT / "longer.csv",
+    rates: Path = OUT / "rates.csv",
     out: Path = OUT,
     refits: int = 200,
     runs: Path | None = None,
@@ -53,6 +55,7 @@ def main(
         table: Run table of the study.
         lengths: Run table of its losses by length of the source.
         longer: Run table of some of its models, trained for longer.
+        rates: Run table of all its models at one width, with other learning rates.
         out: Folder for results.json and the figures.
         refits: Refits for the intervals of the laws.
         runs: Folder of the run records, of which `lengths` is made.
@@ -75,6 +78,8 @@ def main(
     }  # fmt: skip
     if longer.exists():
         tables["longer training"] = compare_lengths(pd.read_csv(table), pd.read_csv(longer))
+    if rates.exists():
+        tables["learning rates"] = compare_rates(rates)
     if lengths.exists():
         tables["laws by length"] = laws_by_length(lengths, refits=refits)
         tables["gaps by length"] = pd.DataFrame(gaps_by_length(lengths))

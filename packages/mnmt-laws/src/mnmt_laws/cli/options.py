@@ -30,7 +30,7 @@ from mnmt_laws.tables.table import example_table
 def _check_figure(_: object, path: Path | None) -> None:
     """Refuse a figure that could not be written, before anything is computed."""
     if path is not None and path.suffix.lower() not in FORMATS:
-        raise ValueError(f"It must end in {', '.join(FORMATS[:-1])} or {FORMATS[-1]}.")
+        raise ArgumentError(f"It must end in {', '.join(FORMATS[:-1])} or {FORMATS[-1]}.")
 
 
 Figure = Annotated[Path | None, Parameter("--figure", validator=_check_figure)]
