@@ -73,6 +73,12 @@ def test_options_that_cannot_be_read_are_refused(
     assert message in err
 
 
+def test_a_figure_of_another_format_is_refused_before_the_table_is_read(run: Run, tmp_path: Path) -> None:
+    status, _, err = run("compare", tmp_path / "missing.csv", "--figure", "a.jpg")
+    assert status == 2
+    assert 'Invalid value "a.jpg" for --figure. It must end in .svg' in err
+
+
 def test_one_model_at_several_lengths_needs_a_choice(run: Run, foreign: Path) -> None:
     status, _, err = run("fit", foreign, *OPTIONS, "--law", "power")
     assert status == 2
