@@ -55,6 +55,7 @@ def test_runs_are_read_at_a_common_length(run: Run, foreign: Path) -> None:
             ("--column", "sise=params"),
             "--column: `columns` must name columns of a run table (is `size` meant?)",
         ),
+        (("--noise", "0.02"), "--noise goes with --uncertainty perturbation, but that is residual."),
         (("--at", "2000"), "--at 2000: must read step=NUMBER or tokens=NUMBER."),
         (("--at", "size=2000"), "--at size=2000: must read step=NUMBER or tokens=NUMBER."),
         (("--at", "step=-1"), "--at step=-1: must read step=NUMBER or tokens=NUMBER."),
@@ -71,6 +72,12 @@ def test_options_that_cannot_be_read_are_refused(
     status, out, err = run("fit", csv, *options)
     assert (status, out) == (2, "")
     assert message in err
+
+
+def test_the_examples_columns_have_their_names(run: Run) -> None:
+    status, _, err = run("fit", "--example", "--column", "size=params")
+    assert status == 2
+    assert "--column goes with a table of your own" in err
 
 
 def test_a_figure_of_another_format_is_refused_before_the_table_is_read(run: Run, tmp_path: Path) -> None:

@@ -125,8 +125,9 @@ class FitConfig:
     refits: Annotated[int, Parameter(validator=Number(gte=0), converter=whole_number)] = 200
     """The number of refits. With 0 the uncertainty is unknown."""
 
-    noise: Positive = 0.01
-    """The standard deviation of the noise of `--uncertainty perturbation`, as a share of each value."""
+    noise: Positive | None = None
+    """The standard deviation of the noise of `--uncertainty perturbation`, as a share of each value; 0.01 by
+    default."""
 
     seed: Annotated[int, Parameter(converter=whole_number)] = 0
     """The seed of the refits."""
@@ -135,7 +136,10 @@ class FitConfig:
     def method(self) -> Uncertainty:
         """The method of uncertainty that these options name."""
         if self.uncertainty == "perturbation":
-            return Perturbation(share=self.noise, refits=self.refits, seed=self.seed)
+            share = Perturbation.share if self.noise is None else self.noise
+            return Perturbation(share=share, refits=self.refits, seed=self.seed)
+        if self.noise is not None:
+            raise TableError(f"--noise goes with --uncertainty perturbation, but that is {self.uncertainty}.")
         bootstrap = ClusterBootstrap if self.uncertainty == "cluster" else ResidualBootstrap
         return bootstrap(refits=self.refits, seed=self.seed)
 
@@ -148,6 +152,8 @@ def open_table(source: Path | None, config: TableConfig) -> Source:
     if (source is None) != config.example:
         count = "both were" if config.example else "neither was"
         raise TableError(f"give a run table, a folder of run records, or --example; {count} given.")
+    if config.example and config.column:
+        raise TableError("--column goes with a table of your own; the columns of --example have their names.")
     if config.length and config.horizon:
         raise TableError("--at and --horizon: give one; --at reads within the curves, --horizon beyond them.")
     opened = Source(table=example_table()) if source is None else open_source(source, columns=config.columns)
