@@ -59,7 +59,7 @@ def _of_pair(fits: Fits) -> Iterator[tuple[str, Chart]]:
 def _laws_of_share(fits: Fits) -> dict[str, LawFit]:
     """Return the laws that have an f̂(p): of each length by itself, and of all lengths."""
     by_step = {f"{step} steps": fits.of("capacity", "test", step) for step in fits.pair.steps}
-    return {**by_step, "all lengths, training without end": fits.of(WITH_LENGTH, "test")}
+    return {**by_step, "all lengths, by share-tied": fits.of(WITH_LENGTH, "test")}
 
 
 def _fractions(fits: Fits, testset: str) -> EffectiveFractions:
