@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,7 +22,7 @@ def task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def pauses(task: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+def pauses(task: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The states that the thread will have after each pause; the wait ends with the last."""
     states: list[str] = []
 
@@ -31,13 +30,13 @@ def pauses(task: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
         task.write_text(f"7 ({states.pop(0)}")
 
     monkeypatch.setattr("time.sleep", pause)
-    yield states
-    assert not states
+    return states
 
 
 def test_waits_until_the_thread_has_slept_twice(pauses: list[str]) -> None:
     pauses += [f"pt_gloo_runloop) {state} 1 7" for state in "RRSRSS"]
     wait_for_gloo_threads(3600.0)
+    assert pauses == []
 
 
 def test_gives_up_on_a_thread_that_runs_for_ever(task: Path) -> None:
@@ -49,6 +48,7 @@ def test_gives_up_on_a_thread_that_runs_for_ever(task: Path) -> None:
 def test_waits_for_no_other_thread(pauses: list[str], thread: str) -> None:
     pauses += [thread, thread]
     wait_for_gloo_threads(3600.0)
+    assert pauses == []
 
 
 def test_a_thread_has_any_name(task: Path) -> None:
