@@ -15,7 +15,7 @@ from torch import Tensor
 from benchmarks.measurement import is_installed
 from mnmt_eval.search import LengthPenalty, MaxLength, SearchConfig, search
 from mnmt_model.export import convert_to_ctranslate2, export_hugging_face
-from mnmt_model.transformer import TranslationModel, step_model
+from mnmt_model.transformer import IncrementalModel, TranslationModel
 
 PAD, EOS = 0, 1
 OURS = "ours"
@@ -58,7 +58,7 @@ def make_ways(model: TranslationModel, vocabulary: Path, folder: Path, device: s
 
 def ours(model: TranslationModel, device: str) -> Way:
     """Return `mnmt_eval.search`."""
-    searched = step_model(model.to(device))
+    searched = IncrementalModel(model.to(device))
 
     def translate(src: Tensor, fewest: int, most: int, setting: Setting) -> Output:
         config = SearchConfig(

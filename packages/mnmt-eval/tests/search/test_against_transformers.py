@@ -20,7 +20,7 @@ from mnmt_data.store import Vocabulary, train_vocabulary
 from mnmt_eval.search import LengthPenalty, MaxLength, SearchConfig, beam_search, flat_beam_search, search
 from mnmt_eval.search.protocol import EOS, PAD
 from mnmt_model.export import export_hugging_face
-from mnmt_model.transformer import NLLB, IncrementalModel, ModelConfig, NativeModel, build_model, initialise
+from mnmt_model.transformer import NLLB, IncrementalModel, ModelConfig, build_model, initialise
 
 pytest.importorskip("google.protobuf", reason="the extra `export` of mnmt-model is not installed")
 transformers = pytest.importorskip("transformers", reason="the extra `export` of mnmt-model is not installed")
@@ -96,8 +96,6 @@ def tokens_of(sequences: Tensor, context: int = 1) -> list[tuple[int, ...]]:
 def same_hypotheses(ours: IncrementalModel, theirs: Any, config: SearchConfig, **options: Any) -> None:
     expected = generate(theirs, config, **options)
     searches: list[tuple[Any, Any]] = [(flat_beam_search, ours), (beam_search, ours)]
-    if NativeModel.can_decode(ours.translation_model):
-        searches.append((beam_search, NativeModel(ours.translation_model)))
     for algorithm, model in searches:
         result = algorithm(model, SRC, config)
         assert [h.tokens for n_best in result for h in n_best] == tokens_of(expected.sequences)

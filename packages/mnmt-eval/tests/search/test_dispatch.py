@@ -8,7 +8,7 @@ from small_models import CONFIGS, PREFIX, SRC, Find, all_configs, all_models, al
 
 from mnmt_eval.search import SearchConfig, beam_search, search
 from mnmt_eval.search.protocol import EOS, PAD, FlatSearchModel
-from mnmt_model.transformer import Architecture, NativeModel
+from mnmt_model.transformer import Architecture
 
 
 @all_models
@@ -20,9 +20,6 @@ def test_both_caches_find_the_same_with_log_probabilities_of_all_tokens_at_once(
     assert isinstance(incremental, FlatSearchModel)
     flat = search(incremental, SRC, config, prefix=PREFIX)
     close(flat, beam_search(incremental, SRC, config, prefix=PREFIX))
-    if NativeModel.can_decode(incremental.translation_model):
-        native = NativeModel(incremental.translation_model)
-        close(flat, search(native, SRC, config, prefix=PREFIX))
     for src, prefix, hypotheses in zip(SRC, PREFIX, flat, strict=True):
         for h in hypotheses:
             tgt = torch.tensor([[*prefix.tolist(), *h.tokens]])

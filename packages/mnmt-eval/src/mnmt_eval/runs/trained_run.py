@@ -27,7 +27,7 @@ from mnmt_model import LoadedRun, load_run, write_expert_loads
 from mnmt_model.checkpoints import weights_checksum
 from mnmt_model.runs import mixture_names
 from mnmt_model.runs.load import OpenedRun, open_checkpoint
-from mnmt_model.transformer import IncrementalModel, NativeModel, step_model
+from mnmt_model.transformer import IncrementalModel
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -237,8 +237,8 @@ def move(engine: Engine, device: str) -> Engine:
     if isinstance(engine, CTranslate2Engine):
         return replace(engine, device=device)
     assert isinstance(engine, NativeEngine)
-    assert isinstance(engine.model, IncrementalModel | NativeModel)
-    return replace(engine, model=step_model(engine.model.translation_model.to(device)), device=device)
+    assert isinstance(engine.model, IncrementalModel)
+    return replace(engine, model=IncrementalModel(engine.model.translation_model.to(device)), device=device)
 
 
 @contextmanager

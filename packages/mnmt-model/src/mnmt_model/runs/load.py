@@ -12,7 +12,7 @@ from mnmt_model.runs.losses import losses_by_task, mean_dev_loss
 from mnmt_model.runs.run_data import check_vocabulary, data_folder, open_data
 from mnmt_model.runs.run_record import RunRecord, read_run
 from mnmt_model.transformer.build import build_model
-from mnmt_model.transformer.decoding import StepModel, step_model
+from mnmt_model.transformer.decoding import IncrementalModel
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +48,7 @@ class OpenedRun:
 class LoadedRun(OpenedRun):
     """A run's model, ready to decode."""
 
-    model: StepModel
+    model: IncrementalModel
     """The model with the checkpoint's weights."""
 
 
@@ -81,7 +81,7 @@ def load_run(path: Path) -> LoadedRun:
     record = opened.record
     model = build_model(record.model, record.vocab_size, products=products_to_translate(record))
     load_model(opened.checkpoint, model)
-    return LoadedRun(**vars(opened), model=step_model(model))
+    return LoadedRun(**vars(opened), model=IncrementalModel(model))
 
 
 def dev_loss(path: Path) -> float:

@@ -3,9 +3,6 @@ from .architectures import LanguageModel as LanguageModel
 from .build import build_model as build_model
 from .build import initialise as initialise
 from .decoding import IncrementalModel as IncrementalModel
-from .decoding import NativeModel as NativeModel
-from .decoding import StepModel as StepModel
-from .decoding import step_model as step_model
 from .model_config import ARCHITECTURES as ARCHITECTURES
 from .model_config import NLLB as NLLB
 from .model_config import VASWANI as VASWANI

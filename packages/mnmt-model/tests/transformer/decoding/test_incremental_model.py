@@ -10,7 +10,7 @@ from random_models import VOCAB_SIZE, random_model
 from torch import Tensor
 
 from mnmt_model.transformer.build import build_model, initialise
-from mnmt_model.transformer.decoding import IncrementalModel, NativeModel
+from mnmt_model.transformer.decoding import IncrementalModel
 from mnmt_model.transformer.model_config import ARCHITECTURES, VASWANI, Architecture, ModelConfig
 from mnmt_model.transformer.translation_model import TranslationModel
 
@@ -27,9 +27,6 @@ PARTS = {
     "pre-norm vanilla": replace(VANILLA, norm_order="pre", embeddings="tied-target"),
 }
 
-Model = type[IncrementalModel] | type[NativeModel]
-models = pytest.mark.parametrize("model", [IncrementalModel, NativeModel])
-
 SRC = torch.tensor([[5, 6, 7, 9, 1], [8, 1, 0, 0, 0], [3, 3, 1, 0, 0]])
 
 
@@ -37,24 +34,17 @@ def make_model(architecture: Architecture, parts: str) -> TranslationModel:
     return random_model(replace(PARTS[parts], architecture=architecture))
 
 
-def incremental(model: Model, translation_model: TranslationModel) -> IncrementalModel | NativeModel:
-    if model is NativeModel and not NativeModel.can_decode(translation_model):
-        pytest.skip("the steps of such a model are not computed in C++")
-    return model(translation_model)
-
-
 def random_targets(rows: int, length: int) -> Tensor:
     return torch.randint(2, VOCAB_SIZE, (rows, length), generator=torch.Generator().manual_seed(0))
 
 
-@models
 @pytest.mark.parametrize("parts", PARTS)
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_one_token_at_a_time_equals_all_at_once(model: Model, architecture: Architecture, parts: str) -> None:
+def test_one_token_at_a_time_equals_all_at_once(architecture: Architecture, parts: str) -> None:
     # Farther than T5's exact buckets.
     tgt = random_targets(rows=len(SRC), length=36)
     expected = make_model(architecture, parts).eval().logits(SRC, tgt).log_softmax(-1)
-    searched = incremental(model, make_model(architecture, parts))
+    searched = IncrementalModel(make_model(architecture, parts))
     state = searched.encode(SRC, SRC == 0)
     tokens = torch.zeros(len(SRC), dtype=torch.int64)
     for position in range(tgt.size(1)):
@@ -67,16 +57,15 @@ def test_one_token_at_a_time_equals_all_at_once(model: Model, architecture: Arch
 rows = st.lists(st.integers(0, len(SRC) - 1), min_size=1, max_size=5)
 
 
-@models
 @pytest.mark.parametrize("parts", ["t5", "vanilla"])
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 @given(choices=st.lists(rows, min_size=1, max_size=6), seed=st.integers(0, 99))
 @settings(max_examples=4)
 def test_rows_that_are_repeated_or_dropped_go_on_as_whole_hypotheses(
-    model: Model, architecture: Architecture, parts: str, choices: list[list[int]], seed: int
+    architecture: Architecture, parts: str, choices: list[list[int]], seed: int
 ) -> None:
     generator = torch.Generator().manual_seed(seed)
-    searched = incremental(model, make_model(architecture, parts))
+    searched = IncrementalModel(make_model(architecture, parts))
     state = searched.encode(SRC, SRC == 0)
     tokens = torch.zeros(len(SRC), dtype=torch.int64)
     src, history = SRC, SRC[:, :0]
@@ -92,10 +81,9 @@ def test_rows_that_are_repeated_or_dropped_go_on_as_whole_hypotheses(
     torch.testing.assert_close(log_probs, expected, rtol=1e-4, atol=1e-4)
 
 
-@models
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_a_state_can_be_continued_twice(model: Model, architecture: Architecture) -> None:
-    searched = incremental(model, make_model(architecture, "t5"))
+def test_a_state_can_be_continued_twice(architecture: Architecture) -> None:
+    searched = IncrementalModel(make_model(architecture, "t5"))
     state = searched.encode(SRC, SRC == 0)
     tokens = torch.zeros(len(SRC), dtype=torch.int64)
     _, state = searched.step(state, tokens)
@@ -105,10 +93,9 @@ def test_a_state_can_be_continued_twice(model: Model, architecture: Architecture
     assert torch.equal(first, again)
 
 
-@models
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_what_the_padding_mask_hides_is_not_read(model: Model, architecture: Architecture) -> None:
-    searched = incremental(model, make_model(architecture, "t5"))
+def test_what_the_padding_mask_hides_is_not_read(architecture: Architecture) -> None:
+    searched = IncrementalModel(make_model(architecture, "t5"))
     tokens = torch.zeros(len(SRC), dtype=torch.int64)
     hidden = SRC == 0
     expected, _ = searched.step(searched.encode(SRC, hidden), tokens)

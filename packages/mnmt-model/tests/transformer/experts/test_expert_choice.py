@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from mnmt_model.transformer.build import build_model, initialise
-from mnmt_model.transformer.decoding import step_model
+from mnmt_model.transformer.decoding import IncrementalModel
 from mnmt_model.transformer.experts.expert_choice import (
     ExpertChoiceGate,
     best_tokens,
@@ -197,7 +197,7 @@ def test_batch_mates_change_no_loss_in_evaluation(thresholds: float) -> None:
 def test_one_token_at_a_time_equals_all_at_once(thresholds: float) -> None:
     model = make_model(thresholds)
     expected = model.logits(SRC, TGT).log_softmax(-1)
-    searched = step_model(model)
+    searched = IncrementalModel(model)
     state = searched.encode(SRC, SRC == 0)
     tokens = torch.zeros(len(SRC), dtype=torch.int64)
     for position in range(TGT.size(1)):
