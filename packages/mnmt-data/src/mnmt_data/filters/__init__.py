@@ -3,6 +3,7 @@
 from mnmt_data.filters.clean import CleanBlock, CleanConfig, Cleaner, clean_block
 from mnmt_data.filters.duplicates import first_occurrences, is_held_out
 from mnmt_data.filters.keys import Keys
+from mnmt_data.filters.language_id import Identifier, Library, language_scores, open_identifier
 from mnmt_data.filters.leaks import LeakConfig, LeakFinder
 from mnmt_data.filters.normalise import normalise
 from mnmt_data.filters.pair_filters import PairFilter
@@ -17,13 +18,17 @@ __all__ = [
     "CleanConfig",
     "Cleaner",
     "FilterReport",
+    "Identifier",
     "Keys",
     "LeakConfig",
     "LeakFinder",
+    "Library",
     "PairFilter",
     "clean_block",
     "filter_plugin",
     "first_occurrences",
     "is_held_out",
+    "language_scores",
     "normalise",
+    "open_identifier",
 ]

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnmt_data.filters.keys import Keys, pair_keys
-from mnmt_data.filters.language_id import WrongLanguage
-from mnmt_data.filters.language_identifiers import Library, open_identifier
+from mnmt_data.filters.language_id import Library, WrongLanguage, open_identifier
 from mnmt_data.filters.normalise import Form, normalise
 from mnmt_data.filters.pair_filters import Drops, PairFilter, Ratio, TooLong, empty, identical
 from mnmt_data.filters.plugins import PluginFilter

@@ -1,19 +1,26 @@
-"""Recognising the language of sentences, to drop pairs whose sides are not in the languages of their task."""
+"""The language of sentences: libraries that tell languages apart, and the filter that goes by them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import lru_cache
-from typing import Self
+from functools import cache, lru_cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 from langcodes import Language
 from numpy.typing import NDArray
 
-from mnmt_data.errors import DataError
-from mnmt_data.filters.language_identifiers import Identifier
+from mnmt_data.errors import DataError, missing_extra
+
+Library = Literal["py3langid", "lingua", "fasttext"]
+"""Names of the libraries in a study: py3langid and lingua ship models, fastText takes the user's."""
+
+LEAST = 1e-5
+"""Probabilities below this fastText need not give, of models with thousands of labels; they count as this."""
 
 CHARACTERS = 150
 """Characters of a side that are classified: more of them change nothing but the time it takes."""
@@ -21,8 +28,207 @@ CHARACTERS = 150
 Labels = tuple[str, ...]
 """A model's names of one language: `("zho_Hans", "zho_Hant")` of Chinese."""
 
+_LABEL = "__label__"
 _SAME = {"nb": "no"}
 """Codes that models use for each other."""
+
+
+class Identifier(Protocol):
+    """A library and its model; pickled, it is its name and that of a file, and each process loads it once."""
+
+    @property
+    def version(self) -> str:
+        """The library and its version, such as `py3langid-0.4.0`."""
+        ...
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The model's names of languages, such as `de` or `deu_Latn`.
+
+        Raises:
+            DataError: If the library is not installed, or the model is none.
+        """
+        ...
+
+    def probabilities(self, texts: Sequence[str], labels: tuple[str, ...]) -> NDArray[np.float64]:
+        """Return probabilities up to a factor of each text: (texts, labels)."""
+        ...
+
+
+def open_identifier(library: Library, model: Path | None = None) -> Identifier:
+    """Return a library with its model; only fastText takes the path of one."""
+    if library == "fasttext" and model is not None:
+        return FastText(model)
+    return Lingua() if library == "lingua" else Py3langid()
+
+
+@dataclass(frozen=True)
+class Py3langid:
+    """A naive Bayes model over n-grams of bytes, whose probabilities are tempered by the length of a text."""
+
+    @property
+    def version(self) -> str:
+        """The library and its version."""
+        return f"py3langid-{version('py3langid')}"
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Two- and three-letter codes."""
+        return _py3langid_labels()
+
+    def probabilities(self, texts: Sequence[str], labels: tuple[str, ...]) -> NDArray[np.float64]:
+        """Return probabilities among the labels: (texts, labels)."""
+        rank = _py3langid(frozenset(labels)).rank
+        rankings = (dict(rank(text)) for text in texts)
+        return _table(([ranking[label] for label in labels] for ranking in rankings), labels)
+
+
+@dataclass(frozen=True)
+class Lingua:
+    """N-grams of one to five letters, and rules for alphabets: best of the three on short text."""
+
+    @property
+    def version(self) -> str:
+        """The library and its version."""
+        return f"lingua-{version('lingua-language-detector')}"
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Two-letter codes."""
+        return tuple(sorted(language.iso_code_639_1.name.lower() for language in _lingua().Language.all()))
+
+    def probabilities(self, texts: Sequence[str], labels: tuple[str, ...]) -> NDArray[np.float64]:
+        """Return probabilities among the labels, all 0 for a text without letters: (texts, labels)."""
+        # Its parallel functions would take all cores in every worker process.
+        values = map(_detector(labels).compute_language_confidence_values, texts)
+        rankings = (
+            {entry.language.iso_code_639_1.name.lower(): entry.value for entry in row} for row in values
+        )
+        return _table(([ranking[label] for label in labels] for ranking in rankings), labels)
+
+
+@dataclass(frozen=True)
+class FastText:
+    """A supervised fastText model, such as lid.176, NLLB's or GlotLID."""
+
+    path: Path
+
+    @property
+    def version(self) -> str:
+        """The library and its version."""
+        return f"fasttext-{version('fasttext-community')}"
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The model's labels without `__label__`."""
+        model = _fasttext(self.path)
+        return tuple(label.removeprefix(_LABEL) for label in model.get_labels())
+
+    def probabilities(self, texts: Sequence[str], labels: tuple[str, ...]) -> NDArray[np.float64]:
+        """Return probabilities among all labels of the model: (texts, labels)."""
+        names, values = _fasttext(self.path).predict(list(texts), k=-1, threshold=LEAST)
+        columns = {f"{_LABEL}{label}": column for column, label in enumerate(labels)}
+        table = np.full((len(texts), len(labels)), LEAST)
+        for row, (row_names, row_values) in enumerate(zip(names, values, strict=True)):
+            for name, value in zip(row_names, row_values, strict=True):
+                if name in columns:
+                    table[row, columns[name]] = value
+        return table
+
+
+def _table(rows: Any, labels: tuple[str, ...]) -> NDArray[np.float64]:
+    return np.array(list(rows), dtype=np.float64).reshape(-1, len(labels))
+
+
+@cache
+def _py3langid_labels() -> tuple[str, ...]:
+    return tuple(sorted(set(_load_py3langid().labels) - {"zxx"}))
+
+
+@cache
+def _py3langid(labels: frozenset[str]) -> Any:
+    identifier = _load_py3langid()
+    identifier.set_languages(labels)
+    return identifier
+
+
+def _load_py3langid() -> Any:
+    """Load the model that py3langid ships, which takes half a second; one that is limited stays limited."""
+    try:
+        from py3langid.langid import MODEL_FILE, LanguageIdentifier
+    except ImportError as error:
+        raise _missing("py3langid", "langid") from error
+    return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
+
+
+@cache
+def _detector(labels: tuple[str, ...]) -> Any:
+    lingua = _lingua()
+    codes = [getattr(lingua.IsoCode639_1, label.upper()) for label in labels]
+    return lingua.LanguageDetectorBuilder.from_iso_codes_639_1(*codes).build()
+
+
+def _lingua() -> Any:
+    try:
+        import lingua
+    except ImportError as error:
+        raise _missing("lingua", "lingua") from error
+    return lingua
+
+
+@cache
+def _fasttext(path: Path) -> Any:
+    try:
+        import fasttext
+    except ImportError as error:
+        raise _missing("fasttext", "fasttext") from error
+    try:
+        model = fasttext.load_model(str(path))
+        model.predict("")  # refused by models of words
+    except ValueError as error:
+        raise DataError(
+            f"{path}: no fastText model that labels text ({error}); give one such as lid.176."
+        ) from None
+    return model
+
+
+def language_scores(
+    texts: Sequence[str],
+    candidates: Sequence[str],
+    *,
+    library: Library = "py3langid",
+    model: Path | None = None,
+) -> NDArray[np.float64]:
+    """Score how likely each text is in each candidate language: (texts, candidates), comparable in a text.
+
+    A row is all 0 where the library recognises nothing, as lingua does of a text without letters.
+
+    Args:
+        texts: The texts.
+        candidates: Codes of languages, such as `de` and `zh_Hant`.
+        library: The library.
+        model: The model, for fastText.
+
+    Raises:
+        DataError: If the library is not installed, or does not know a language.
+    """
+    identifier = open_identifier(library, model)
+    labels = tuple(labels_of(code, identifier.labels) for code in candidates)
+    for code, known in zip(candidates, labels, strict=True):
+        if not known:
+            raise DataError(
+                f"{library} does not know the language {code!r}; {_like(code, identifier.labels)}."
+            )
+    return _likelihoods(identifier, texts, labels)
+
+
+def _likelihoods(
+    identifier: Identifier, texts: Sequence[str], candidates: Sequence[Labels]
+) -> NDArray[np.float64]:
+    """Return the likelihood of each candidate, the sum of those of its labels: (texts, candidates)."""
+    labels = tuple(sorted({label for one in candidates for label in one}))
+    membership = np.array([[label in one for one in candidates] for label in labels])
+    return np.asarray(identifier.probabilities(texts, labels) @ membership)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,12 +274,10 @@ class WrongLanguage:
 
     def _are_other(self, texts: Sequence[str], expected: int) -> NDArray[np.bool_]:
         """Return which texts are in another language than the candidate with the number `expected`."""
-        labels = tuple(sorted({label for one in self.candidates for label in one}))
-        if len(labels) == 1:
+        if len({label for one in self.candidates for label in one}) == 1:
             return np.zeros(len(texts), dtype=np.bool_)
         heads = [text[:CHARACTERS] for text in texts]
-        membership = np.array([[label in one for one in self.candidates] for label in labels])
-        likelihood = self.identifier.probabilities(heads, labels) @ membership
+        likelihood = _likelihoods(self.identifier, heads, self.candidates)
         return np.asarray(likelihood.max(axis=1) > self.odds * likelihood[:, expected])
 
 
@@ -103,6 +307,14 @@ def _parts(code: str) -> tuple[str, str, str | None]:
 
 
 def _unknown(task: str, code: str, labels: Labels) -> DataError:
-    near = ", ".join(sorted(get_close_matches(code, labels, n=8, cutoff=0.0)))
-    remedy = f"set it to false, or name a language that its model knows, such as {near}"
+    remedy = f"set it to false, or {_like(code, labels)}"
     return DataError(f"task {task}: `language_id` cannot recognise {code!r}; {remedy}.")
+
+
+def _like(code: str, labels: Labels) -> str:
+    near = ", ".join(sorted(get_close_matches(code, labels, n=8, cutoff=0.0)))
+    return f"name a language that its model knows, such as {near}"
+
+
+def _missing(library: str, extra: str) -> DataError:
+    return DataError(f"[data.clean] `language_id` = {library!r} {missing_extra(extra)}.")
