@@ -2,46 +2,100 @@
 
     python -m studies.analysis.claims            write the page's tables
     python -m studies.analysis.claims --check    write nothing; exit status 1 if anything is wrong
-    python -m studies.analysis.claims --open     list the rows that have no verdict yet, or more to come
 
 claims.toml says at its top how a row is filled. The check needs nothing but Python: no package is imported.
 """
 
 from __future__ import annotations
 
-import os
+import re
 import sys
+import tomllib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TypeVar
 
-from studies.analysis.claims_check import problems
-from studies.analysis.claims_file import (
-    CLAIMS,
-    IMPLEMENTED,
-    PENDING,
-    ROOT,
-    VERDICTS,
-    Claim,
-    ClaimsError,
-    ClaimsFile,
-    read_claims,
-)
-
+ROOT = Path(__file__).resolve().parents[2]
+CLAIMS = ROOT / "docs/studies/claims.toml"
 PAGE = CLAIMS.with_suffix(".md")
 START, END = "<!-- rows of claims.toml -->\n", "<!-- end of rows -->\n"
+VERDICTS = ("seen", "not seen", "undetermined", "not testable here", "implemented")
+OBSERVED, IMPLEMENTED = VERDICTS[:3], VERDICTS[4]
+
+
+Row = TypeVar("Row")
+
+
+class ClaimsError(Exception):
+    """A file that cannot be read as claims, with its name and what would be right."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Paper:
+    """A paper, and which figures, equations, tables and other things it has."""
+
+    title: str
+    figures: int = 0
+    equations: int = 0
+    tables: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
+
+    def ids(self) -> Iterator[str]:
+        """Yield what must begin the id of a row: `Fig. 1`, `Eq. 1`, `Table A` and so on."""
+        yield from (f"Fig. {number}" for number in range(1, self.figures + 1))
+        yield from (f"Eq. {number}" for number in range(1, self.equations + 1))
+        yield from (f"Table {name}" for name in self.tables)
+        yield from self.others
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """A page of ours, and the committed tables behind it."""
+
+    page: str
+    tables: tuple[str, ...] = ()
+
+    def missing(self) -> Iterator[str]:
+        """Yield the page and tables that do not exist, and a heading that the page does not have."""
+        file, _, heading = self.page.partition("#")
+        yield from (place for place in (file, *self.tables) if not (ROOT / place).is_file())
+        if heading and (ROOT / file).is_file() and heading not in headings(ROOT / file):
+            yield self.page
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """One figure, table, equation or claim of a paper, and our verdict on it."""
+
+    paper: str
+    id: str
+    claim: str
+    verdict: str
+    evidence: tuple[str, ...] = ()
+    note: str = ""
+    function: str = ""
+    test: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClaimsFile:
+    """The content of claims.toml."""
+
+    papers: Mapping[str, Paper]
+    evidence: Mapping[str, Evidence]
+    claims: tuple[Claim, ...]
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write, check or list; return the exit status."""
+    """Write or check; return the exit status."""
     try:
         claims = read_claims(CLAIMS)
         page = page_with("".join(sections(claims)), PAGE.read_text(encoding="utf-8"))
     except ClaimsError as error:
         print(error, file=sys.stderr)
         return 2
-    if "--open" in arguments:
-        print("\n".join(open_rows(claims)))
-        return 0
     wrong = list(problems(claims))
     if "--check" not in arguments:
         PAGE.write_text(page, encoding="utf-8")
@@ -49,6 +103,31 @@ def main(arguments: Sequence[str]) -> int:
         wrong.append("claims.md does not say what claims.toml does: run `python -m studies.analysis.claims`.")
     print("\n".join(wrong) or "claims: all rows are as they should be")
     return 1 if wrong else 0
+
+
+def read_claims(path: Path) -> ClaimsFile:
+    """Read claims.toml; raise `ClaimsError` where it is not TOML or has an unknown key."""
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise ClaimsError(f"{path.name}: is no TOML: {error}") from None
+    return ClaimsFile(
+        papers={name: make_row(Paper, values, name) for name, values in content["papers"].items()},
+        evidence={name: make_row(Evidence, values, name) for name, values in content["evidence"].items()},
+        claims=tuple(make_row(Claim, values, values.get("id", "a claim")) for values in content["claims"]),
+    )
+
+
+def make_row(kind: type[Row], values: Mapping[str, object], name: str) -> Row:
+    """Make a row of a table of TOML, lists as tuples."""
+    known = [field.name for field in fields(kind)]  # type: ignore[arg-type]
+    for key in values.keys() - set(known):
+        raise ClaimsError(f"claims.toml: {name}: `{key}` must be one of {', '.join(known)}.")
+    frozen = {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
+    try:
+        return kind(**frozen)
+    except TypeError as error:
+        raise ClaimsError(f"claims.toml: {name}: {error}") from None
 
 
 def page_with(tables: str, page: str) -> str:
@@ -61,25 +140,24 @@ def page_with(tables: str, page: str) -> str:
 
 
 def sections(claims: ClaimsFile) -> Iterator[str]:
-    """Yield the count of verdicts, the two tables of each paper, and the list of evidence."""
+    """Yield the count of verdicts, and the two tables of each paper."""
     yield "## Verdicts\n\n" + table(("", *VERDICTS), verdict_counts(claims)) + "\n"
     for name, paper in claims.papers.items():
         rows = [claim for claim in claims.claims if claim.paper == name]
-        tested = [claim for claim in rows if claim.verdict != IMPLEMENTED]
+        tested = (tested_row(claim, claims) for claim in rows if claim.verdict != IMPLEMENTED)
         yield f"## {paper.title}\n\n"
-        rows_of_tested = (tested_row(claim, claims) for claim in tested)
-        yield table(("", "claim", "verdict", "where", "what we found"), rows_of_tested)
-        yield "\nEquations, definitions and set-up, as public names with the test that holds them:\n\n"
-        built = (claim for claim in rows if claim.verdict == IMPLEMENTED)
-        yield table(("", "what", "name", "test", "remark"), map(implemented_row, built)) + "\n"
-    yield "## Where to find the evidence\n\n"
-    yield table(("", "page", "tables", "command"), evidence_rows(claims)) + "\n"
+        yield table(("", "claim", "verdict", "number", "tables"), tested)
+        yield "\nEquations, definitions and set-up, as public names:\n\n"
+        built = (
+            (claim.id, claim.claim, f"`{claim.function}`") for claim in rows if claim.verdict == IMPLEMENTED
+        )
+        yield table(("", "what", "name"), built) + "\n"
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a Markdown table."""
     lines = [header, ["--"] * len(header), *rows]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    return "".join(f"|{'|'.join(line)}|\n" for line in lines)
 
 
 def verdict_counts(claims: ClaimsFile) -> Iterator[Sequence[str]]:
@@ -91,42 +169,82 @@ def verdict_counts(claims: ClaimsFile) -> Iterator[Sequence[str]]:
 
 def tested_row(claim: Claim, claims: ClaimsFile) -> Sequence[str]:
     """Return a row of a claim about what is seen in runs."""
-    places = {key: claims.evidence[key].page for key in claim.evidence if claims.is_settled(key)}
-    where = (f"[{key}]({from_page(places[key])})" if key in places else key for key in claim.evidence)
-    remarks = [claim.note, f"To come: {', '.join(claim.next)}." if claim.next else ""]
-    return (claim.id, claim.claim, f"**{claim.verdict}**", ", ".join(where) or "–", " ".join(remarks).strip())
-
-
-def implemented_row(claim: Claim) -> Sequence[str]:
-    """Return a row of something that is computed, not observed."""
-    return (claim.id, claim.claim, f"`{claim.function}`", f"`{claim.test}`", claim.note)
-
-
-def evidence_rows(claims: ClaimsFile) -> Iterator[Sequence[str]]:
-    """Yield the page, tables and command of each kind of evidence, with links where a verdict rests on it."""
-    for key, evidence in claims.evidence.items():
-        link = link_to if claims.is_settled(key) else "`{}`".format
-        yield (key, link(evidence.page), "<br>".join(map(link, evidence.tables)), f"`{evidence.command}`")
+    links = (f"[{key}]({link_to(claims.evidence[key].page)})" for key in claim.evidence)
+    return (claim.id, claim.claim, f"**{claim.verdict}**", claim.note, ", ".join(links))
 
 
 def link_to(place: str) -> str:
-    """Return a link from the page to a file under docs/, and the name of another."""
-    is_page = place.startswith("docs/")
-    return f"[{place.removeprefix('docs/')}]({from_page(place)})" if is_page else f"`{place}`"
+    """Return the path from the page of claims to a place under docs/."""
+    inside = place.removeprefix("docs/")
+    return inside.removeprefix("studies/") if inside.startswith("studies/") else f"../{inside}"
 
 
-def from_page(place: str) -> str:
-    """Return the path to a place of the repository from the folder of the page."""
-    return os.path.relpath(ROOT / place, PAGE.parent)
+def headings(page: Path) -> set[str]:
+    """Return the anchors of a Markdown page's headings, as GitHub and MyST make them."""
+    lines = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", line.lower()).strip().replace(" ", "-") for line in lines}
 
 
-def open_rows(claims: ClaimsFile) -> Iterator[str]:
-    """Yield what is left to be filled in: evidence that is complete first says so."""
-    for key, evidence in claims.evidence.items():
-        is_there = "is there" if not list(evidence.missing()) else "to come"
-        for claim in claims.claims:
-            if key in claim.next or (claim.verdict == PENDING and key in claim.evidence):
-                yield f"{key} ({is_there}): {claim.paper}, {claim.id}: {claim.claim}"
+def problems(claims: ClaimsFile) -> Iterator[str]:
+    """Yield a line for each thing that is wrong."""
+    for (paper, name), count in Counter((claim.paper, claim.id) for claim in claims.claims).items():
+        if count > 1:
+            yield f"claims.toml: {paper}, {name}: must be one row, but is {count}."
+    for paper, about in claims.papers.items():
+        ids = [claim.id for claim in claims.claims if claim.paper == paper]
+        for number in about.ids():
+            if not any(re.match(re.escape(number) + r"(?!\w)", each) for each in ids):
+                yield f"claims.toml: {paper}: no row is about {number}."
+    used = {key for claim in claims.claims for key in claim.evidence}
+    yield from (f"claims.toml: no row names [evidence.{key}]." for key in claims.evidence if key not in used)
+    for claim in claims.claims:
+        wrong = (*_wrong_words(claim, claims), *_wrong_places(claim, claims.evidence), *_wrong_names(claim))
+        yield from (f"claims.toml: {claim.paper}, {claim.id}: {each}" for each in wrong)
+
+
+def _wrong_words(claim: Claim, claims: ClaimsFile) -> Iterator[str]:
+    if claim.paper not in claims.papers:
+        yield f"`paper` must be one of {', '.join(claims.papers)}, but is {claim.paper!r}."
+    if claim.verdict not in VERDICTS:
+        yield f"`verdict` must be one of {', '.join(VERDICTS)}, but is {claim.verdict!r}."
+    if claim.verdict != IMPLEMENTED and not claim.note:
+        yield "`note` must give the number, or why there is none."
+    if any("|" in text for text in (claim.id, claim.claim, claim.note)):
+        yield "must not hold a |, which ends a cell of the page's tables."
+
+
+def _wrong_places(claim: Claim, evidence: Mapping[str, Evidence]) -> Iterator[str]:
+    if claim.verdict in OBSERVED and not claim.evidence:
+        yield f"`evidence` must name what it is tested on, since the verdict is {claim.verdict}."
+    for key in claim.evidence:
+        if key not in evidence:
+            yield f"{key!r} must be a table [evidence.{key}] of the file."
+        else:
+            yield from (f"{place} must exist." for place in evidence[key].missing())
+
+
+def _wrong_names(claim: Claim) -> Iterator[str]:
+    if claim.verdict != IMPLEMENTED:
+        return
+    if not is_public(claim.function):
+        yield f"`function` must be a name of a package, as mnmt_laws.fit, but is {claim.function!r}."
+    file, _, test = claim.test.partition("::")
+    if not (ROOT / file).is_file() or f"def {test}(" not in (ROOT / file).read_text(encoding="utf-8"):
+        yield f"`test` must be FILE::FUNCTION, both of the repository, but is {claim.test!r}."
+
+
+def is_public(name: str) -> bool:
+    """Whether a dotted name is defined in a module, or imported there for others."""
+    module, _, last = name.rpartition(".")
+    defines = re.compile(rf"^(?:class|def) {last}\b|\bas {last}$|^    \"{last}\",$", re.MULTILINE)
+    for source in ROOT.glob("packages/*/src"):
+        place = source / module.replace(".", "/")
+        files = [place.with_suffix(".py"), place / "__init__.pyi", place / "__init__.py"]
+        if module and any(
+            defines.search(file.read_text(encoding="utf-8")) for file in files if file.is_file()
+        ):
+            return True
+    return False
 
 
 if __name__ == "__main__":
