@@ -63,8 +63,6 @@ build() {
             --config-settings=cmake.define.MNMT_MOE_CUDA=ON packages/mnmt-moe-ext
 }
 
-peers() { python -m pip install --quiet --no-deps moe-ops==0.1.0 liger-kernel==0.8.5; }
-
 count_gpus() { python -c "import torch; print(torch.cuda.device_count())" 2>/dev/null || echo 0; }
 
 [[ -d .gpu ]] || python3 -m venv --system-site-packages .gpu || exit 1
@@ -74,7 +72,6 @@ gpus=$(count_gpus)
 
 if wanted build; then
     run build build
-    run peers peers
 fi
 if wanted tests; then
     run kernels kernels
@@ -92,8 +89,7 @@ if wanted sanitizer; then
     done
 fi
 if wanted moe; then
-    run moe_kernels python -m benchmarks.moe.kernels --out "$RESULTS/moe/kernels.json"
-    run moe_operators python -m benchmarks.moe.operators --device cuda --all --seconds 0.5 \
+    run moe_operators python -m benchmarks.moe.operators --device cuda --seconds 0.5 \
         --out "$RESULTS/moe/operators_cuda.json"
 fi
 if wanted exchange; then

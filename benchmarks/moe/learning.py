@@ -37,13 +37,6 @@ from mnmt_model.runs import RunRecord, read_evals, read_run
 
 SIZE = re.compile(r"(?P<family>dense|moe\d+)-d(?P<width>\d+)(-(?P<change>[a-z-]+))?$")
 COLOURS = {"dense": "#333333", "moe8": "#0072b2", "moe16": "#009e73", "moe32": "#d55e00"}
-CHANGES = {
-    None: "as GShard",
-    "no-auxiliary": "no auxiliary loss",
-    "always-second": "second expert always kept",
-    "uniform-first": "uniform routing first",
-    "dropless": "without limit",
-}
 SMALL_STUDY = """
 name = "moe-small"
 [data]
@@ -73,7 +66,6 @@ moe8-d16-no-auxiliary = { d_model = 16, d_ff = 64, num_experts = 8, auxiliary_lo
 sizes = ["dense-d16", "moe8-d16", "moe8-d16-no-auxiliary"]
 mixtures = [{ xx-aa = 1.0 }]
 """
-STYLES = dict(zip(CHANGES, ("-", ":", "--", "-.", (0, (5, 1))), strict=True))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,7 +117,7 @@ def main(
     figures: Path | None = None,
     out: Out = None,
 ) -> None:
-    """Print a table; write it as JSON, and draw two figures, if asked.
+    """Print a table; write it as JSON, and draw figures, if asked.
 
     Args:
         runs: Folder of the study's run records; by default the study is trained.
@@ -152,13 +144,12 @@ def main(
 
 
 def draw(sizes: Sequence[Size], name: str, folder: Path) -> None:
-    """Draw both figures into a folder."""
+    """Draw the figures into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     mpl.rcParams.update(
         {"svg.hashsalt": name, "font.size": 10, "axes.spines.top": False, "axes.spines.right": False}
     )
     save(quality_figure(sizes), folder / f"{name}-quality.svg")
-    save(balance_figure(sizes), folder / f"{name}-balance.svg")
     if len(loads := next(size.loads for size in sizes if size.loads)) > 2:
         save(loads_figure(loads), folder / f"{name}-experts.svg")
 
@@ -307,26 +298,6 @@ def draw_line(axes: Axes, line: Sequence[Size], x: Sequence[float]) -> None:
         color=COLOURS[family],
         label=label,
     )
-
-
-def balance_figure(sizes: Sequence[Size]) -> Figure:
-    """Draw load and drops over the training of the size that was changed, and of its changes."""
-    changed = next(size for size in sizes if size.change is not None)
-    variants = [size for size in sizes if (size.family, size.width) == (changed.family, changed.width)]
-    figure, (load, drops) = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained")
-    for size in variants:
-        style = {
-            "color": COLOURS[size.family],
-            "linestyle": STYLES[size.change],
-            "label": CHANGES[size.change],
-        }
-        load.plot(size.curve["steps"], size.curve["most"], **style)
-        drops.plot(size.curve["steps"], [100 * rate for rate in size.curve["drop_rate"]], **style)
-    load.axhline(1, color="#999999", linewidth=0.8)
-    load.set(xlabel="step", ylabel="load of the most loaded expert, fair shares", ylim=(0, None))
-    drops.set(xlabel="step", ylabel="choices dropped, %", ylim=(0, None))
-    load.legend(frameon=False)
-    return figure
 
 
 def loads_figure(loads: Mapping[str, Sequence[Sequence[float]]]) -> Figure:

@@ -1,210 +1,232 @@
-"""The operators of mixtures of experts: gate, dispatch and combine, layers of them, and their bandwidth.
+"""The operators of mixtures of experts: gate, dispatch and combine, and their bandwidth.
 
 Claim: ours are faster than one-hot einsums and sorted pipelines, and dispatch and combine come near the
-bandwidth of a plain copy. Peers: the einsums of Lepikhin et al. 2021 (GShard), sorting the choices by expert,
-torch's grouped_mm, and on a GPU moe-ops and liger-kernel where they are installed. Cited in
-docs/moe/measured.md.
+bandwidth of a plain copy. Peers: the einsums of Lepikhin et al. 2021 (GShard), and sorting the choices by
+expert, with index_add or a gather for the way back. Cited in docs/moe/measured.md.
 
-Three parts are measured in one run on one device:
-
-- operators: gate, dispatch and combine around experts that return their inputs, forward, and forward with
-  backward. Against the einsums with the same drops, and against sorting the choices by expert, with index_add
-  or a gather for the way back, without drops. A group is all tokens, or so many as `--group-sizes` says: the
-  einsums' masks grow with it.
-- layers: the same around ReLU experts, with torch.bmm, mnmt_model's experts or torch's grouped_mm.
-- bandwidth: the bytes that dispatch, combine and their gradients must move, over the time, beside copy_.
-
-Output and gradients of every way are first compared with ours. Then the ways take turns, and the times are
-medians. On a GPU they are those of CUDA events from an idle device with a flushed cache, eager and as a CUDA
-graph. The gate's projection is in none.
+Experts return their inputs. Output and gradients of every route are first compared with ours. Then the routes
+take turns, and the times are medians. Without drops, ours is compared with the sorted pipelines; at capacity
+factor 2, with the einsums, whose masks grow with the tokens of a group. Bandwidths are the bytes that
+dispatch, combine and their gradients must move, over the time, beside copy_. No time has the gate's
+projection.
 
     python -m benchmarks.moe.operators --out benchmarks/results/moe/operators.json
-    pip install moe-ops==0.1.0 liger-kernel==0.8.5
-    python -m benchmarks.moe.operators --device cuda --all --out benchmarks/results/moe/operators_cuda.json
-
-With `--out`, cases that the file has from the same machine and options are not run again. A case that fails,
-or in which a way computes something else, does not stop the others; the exit status is then 1.
 """
 
 from __future__ import annotations
 
-import gc
-import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
 from itertools import product
-from typing import Annotated, Literal
+from typing import Literal
 
 import torch
-from cyclopts import Parameter
+from torch import Tensor
 
-from benchmarks.measurement import Counts, Figures, Out, run
-from benchmarks.moe.bandwidth import bandwidths
-from benchmarks.moe.cases import Case, Inputs, make_inputs
-from benchmarks.moe.comparisons import (
-    Comparison,
-    compare,
-    seconds_per_flop,
-    swiglu,
-    with_drops,
-    without_drops,
+from benchmarks.measurement import Counts, Figures, Names, Out, print_table, provenance, run, write_report
+from benchmarks.moe import routes
+from benchmarks.moe.timing import Run, keep_freed_memory, take_turns
+from mnmt_moe_ext import (
+    Layout,
+    build_info,
+    capacity_layout,
+    combine,
+    dispatch,
+    expert_capacity,
+    ragged_layout,
+    top_k_gate,
 )
-from benchmarks.moe.report import Report, print_bandwidths, print_claims, print_comparison
-from benchmarks.moe.timing import keep_freed_memory
 
-EXPERTS, TOKENS, WIDTHS = (8, 64, 512), (4096, 8192, 16384), (512, 1024)
-DTYPES = ("float32", "bfloat16")
-Part = Literal["operators", "layers", "bandwidth"]
-PARTS: tuple[Part, ...] = ("operators", "layers", "bandwidth")
+BINS, ROWS, EINSUM, INDEX_ADD, GATHER = (
+    "ours, bins",
+    "ours, rows",
+    "einsum",
+    "sorted, index_add",
+    "sorted, gather",
+)
+TOLERANCES = {"float32": 1e-4, "bfloat16": 2e-2}
+COPIED_BYTES = 2**28
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inputs:
+    """Tensors of a case, the same for every route: x and grad (tokens, d_model), logits (tokens, experts)."""
+
+    x: Tensor
+    logits: Tensor
+    grad: Tensor
+
+    @classmethod
+    def draw(cls, tokens: int, num_experts: int, d_model: int, dtype: str, device: str) -> Inputs:
+        """Draw all tensors from normal distributions; logits are float32."""
+        generator = torch.Generator(device).manual_seed(1)
+        normal = partial(torch.randn, generator=generator, device=device)
+        kind = getattr(torch, dtype)
+        x, grad = normal(tokens, d_model).to(kind), normal(tokens, d_model).to(kind)
+        logits = normal(tokens, num_experts)
+        return cls(x=x.requires_grad_(), logits=logits.requires_grad_(), grad=grad)
 
 
 def main(
     *,
     device: Literal["cpu", "cuda"] = "cpu",
-    dtype: Literal["float32", "bfloat16", "both"] = "both",
-    parts: Annotated[tuple[Part, ...], Parameter(consume_multiple=True)] = PARTS,
-    all_: bool = False,
-    experts: Counts = (),
-    tokens: Counts = (),
-    d_model: Counts = (),
+    dtypes: Names = ("float32", "bfloat16"),
+    experts: Counts = (8, 64, 512),
+    tokens: Counts = (4096, 8192),
+    d_model: int = 512,
     group_sizes: Counts = (),
-    d_ff: int | None = None,
+    bandwidth_tokens: int = 16384,
     seconds: float = 2.0,
     threads: int = 2,
-    memory_gib: float | None = None,
-    keep_memory: bool = True,
     out: Out = None,
 ) -> None:
-    """Print a table for each case.
+    """Print a row for each case, pass and route, and one for each movement.
 
     Args:
         device: `cpu` or `cuda`.
-        dtype: Data type of tokens and weights; logits are float32.
-        parts: Parts of the benchmark.
-        all_: Whether to measure 8, 64 and 512 experts, 4,096 to 16,384 tokens, and d_model 512 and 1,024,
-            instead of a few of these.
-        experts: Numbers of experts, instead.
-        tokens: Numbers of tokens, instead.
-        d_model: Widths, instead.
-        group_sizes: Tokens of a group, which must divide those of each case; 512 beside all tokens by
-            default, at 64 experts. Where groups are smaller than all tokens, only drops are compared.
-        d_ff: Hidden width of the experts; 2 d_model by default on a CPU and 4 d_model on a GPU.
+        dtypes: Data types of tokens; logits are float32.
+        experts: Numbers of experts.
+        tokens: Numbers of tokens.
+        d_model: Width of a token; bandwidths are of twice that.
+        group_sizes: Tokens of a group at capacity factor 2, besides all of them.
+        bandwidth_tokens: Tokens of the movements.
         seconds: Seconds for the rounds of a comparison, which are at least three.
         threads: Threads of torch.
-        memory_gib: Limit for the einsums' masks, or weights and gradients; by default 8, or half of a GPU's.
-        keep_memory: Whether the C library keeps freed memory, on a CPU: results then start without page
-            faults.
-        out: JSON file for the figures, whose cases are not run again.
+        out: JSON file for the figures.
     """
     torch.set_num_threads(threads)
-    keeps_memory = device == "cpu" and keep_memory and keep_freed_memory()
-    if memory_gib is None:
-        memory_gib = 8 if device == "cpu" else torch.cuda.mem_get_info()[1] / 2**31
-    options = {
+    keeps_memory = device == "cpu" and keep_freed_memory()
+    rows: list[Figures] = []
+    for dtype, count, size in product(dtypes, tokens, experts):
+        inputs = Inputs.draw(count, size, d_model, dtype, device)
+        case = {"dtype": dtype, "tokens": count, "experts": size}
+        rows += [case | row for row in compared(without_drops(inputs), inputs, dtype, seconds)]
+        for group in dict.fromkeys((count, *group_sizes)):
+            routed = with_drops(inputs, count // group)
+            rows += [case | {"group": group} | row for row in compared(routed, inputs, dtype, seconds)]
+    print_table(rows)
+    moved = [
+        {"dtype": dtype, "experts": size, **row}
+        for dtype, size in product(dtypes, experts[-2:])
+        for row in bandwidths(Inputs.draw(bandwidth_tokens, size, 2 * d_model, dtype, device), seconds)
+    ]
+    print_table(moved)
+    report = {
         "threads": threads,
-        "seconds": seconds,
-        "memory_gib": memory_gib,
         "keeps_freed_memory": keeps_memory,
+        "operators": rows,
+        "bandwidths": moved,
+        "instruction_set": build_info().instruction_set,
     }
-    report = Report(device=device, options=options, out=out)
-    sizes = part_sizes(all_, experts, tokens, d_model, group_sizes)
-    for kind in DTYPES if dtype == "both" else (dtype,):
-        limits = {"memory_gib": memory_gib, "seconds_per_flop": seconds_per_flop(kind, device)}
-        for part in parts:
-            for size in sizes[part]:
-                run_case(part, make_case(part, size, d_ff, kind, device), report, seconds, limits)
-    print_claims(report.cases)
-    if report.failed:
-        raise SystemExit(f"failed: {'; '.join(report.failed)}")
+    description = provenance("mnmt-moe-ext", "torch", gpu=device == "cuda")
+    write_report(out, "gate, dispatch and combine", report, description)
 
 
-Size = tuple[int, int, int, int | None]
-Sizes = list[Size]
+Route = Callable[[Tensor, Tensor, Callable[..., Tensor]], Tensor]
 
 
-def make_case(part: str, size: Size, d_ff: int | None, dtype: str, device: str) -> Case:
-    """Return the case of a part with experts, tokens, a width and a group size."""
-    num_experts, num_tokens, width, group_size = size
-    return Case(
-        num_experts=num_experts,
-        num_tokens=num_tokens,
-        d_model=width,
-        d_ff=(d_ff or width * (2 if device == "cpu" else 4)) if part == "layers" else None,
-        group_size=group_size if group_size != num_tokens else None,
-        dtype=dtype,
-        device=device,
-    )
-
-
-def part_sizes(
-    all_: bool,
-    experts: tuple[int, ...],
-    tokens: tuple[int, ...],
-    d_model: tuple[int, ...],
-    group_sizes: tuple[int, ...],
-) -> dict[str, Sizes]:
-    """Return experts, tokens, widths and group sizes for each part; the bandwidth knows no groups."""
-    if all_ or experts or tokens or d_model or group_sizes:
-        every = list(product(experts or EXPERTS, tokens or TOKENS, d_model or WIDTHS, group_sizes or (None,)))
-        largest = product(experts or EXPERTS, [max(tokens or TOKENS)], d_model or WIDTHS, [None])
-        return {"operators": every, "layers": every, "bandwidth": list(largest)}
+def without_drops(inputs: Inputs) -> dict[str, Route]:
+    """Return routes of all choices; bins have as many rows as the busiest expert takes."""
+    load = top_k_gate(inputs.logits.detach()[None], capacity=None).load
+    capacity = -(-int(load.sum(dim=-1).max()) // 4) * 4
     return {
-        "operators": [
-            (8, 4096, 512, None),
-            (64, 4096, 512, None),
-            (64, 4096, 512, 512),
-            (512, 4096, 512, None),
-            (64, 8192, 512, None),
-        ],
-        "layers": [(8, 4096, 512, None), (64, 4096, 512, None)],
-        "bandwidth": [(64, 16384, 1024, None), (512, 16384, 1024, None)],
+        ROWS: partial(routes.ours_in_rows, capacity=None),
+        BINS: partial(routes.ours_in_bins, capacity=capacity),
+        INDEX_ADD: routes.sorted_index_add,
+        GATHER: routes.sorted_gather,
     }
 
 
-def run_case(part: str, case: Case, report: Report, seconds: float, limits: dict[str, float]) -> None:
-    """Measure a case, unless the file has it, and print it."""
-    key = f"{part}: {case}"
-    print(f"\n### {key}\n", flush=True)
-    if key not in report.cases:
-        gc.collect()
-        try:
-            figures = measure(part, case, seconds, limits)
-        except Exception:
-            traceback.print_exc()
-            report.failed.append(key)
-            return
-        if figures is None:
-            return
-        report.add(key, figures)
-    if part == "bandwidth":
-        print_bandwidths(report.cases[key])
-        return
-    for name, comparison in report.cases[key].items():
-        print_comparison(name, comparison)
-
-
-def measure(part: str, case: Case, seconds: float, limits: dict[str, float]) -> Figures | None:
-    """Return the figures of a case, or None if its weights do not fit."""
-    weights = 2 * case.num_experts * case.d_model * (case.d_ff or 0) * case.element_size
-    if (gib := 3 * weights / 2**30) > limits["memory_gib"]:
-        print(f"not run: weights and gradients of {gib:.0f} GiB")
-        return None
-    inputs = make_inputs(case)
-    if part == "bandwidth":
-        return bandwidths(case, inputs, seconds=seconds)
+def with_drops(inputs: Inputs, num_groups: int) -> dict[str, Route]:
+    """Return routes that drop the same choices, with GShard's capacity factor of 2."""
+    tokens, num_experts = inputs.logits.shape
+    capacity = expert_capacity(num_tokens=tokens // num_groups, num_experts=num_experts)
+    options = {"capacity": capacity, "num_groups": num_groups}
     return {
-        comparison.name: compare(comparison, case, seconds=seconds)
-        for comparison in comparisons(case, inputs, limits)
+        BINS: partial(routes.ours_in_bins, **options),
+        ROWS: partial(routes.ours_in_rows, **options),
+        EINSUM: partial(routes.einsum, **options),
     }
 
 
-def comparisons(case: Case, inputs: Inputs, limits: dict[str, float]) -> list[Comparison]:
-    """Return the comparisons of a case."""
-    dropping = with_drops(case, inputs, **limits)
-    if case.num_groups > 1:
-        return [dropping]
-    both = [without_drops(case, inputs), dropping]
-    return [*both, swiglu(case, inputs)] if case.d_ff and case.device == "cuda" else both
+def compared(ways: dict[str, Route], inputs: Inputs, dtype: str, seconds: float) -> Iterator[Figures]:
+    """Yield the times of forward, and of forward with backward, after a check of all routes.
+
+    Raises:
+        RuntimeError: A route computes something else than the first.
+    """
+    factors = torch.linspace(1, 2, inputs.logits.shape[1], device=inputs.x.device).to(inputs.x.dtype)
+    expected = None
+    for name, route in ways.items():
+        results = passed(route, inputs, partial(routes.scaled_experts, factors))
+        expected = expected or results
+        apart = max(map(relative_difference, results, expected))
+        if apart > TOLERANCES[dtype]:
+            raise RuntimeError(f"{name} differs from {next(iter(ways))} by {apart:.1e}")
+    forward = {name: partial(forward_only, route, inputs) for name, route in ways.items()}
+    both = {name: partial(passed, route, inputs, routes.identity_experts) for name, route in ways.items()}
+    for name, runs in (("forward", forward), ("forward + backward", both)):
+        times = take_turns(runs, device=inputs.x.device.type, seconds=seconds)
+        yield from ({"pass": name, "route": each, **time} for each, time in times.items())
+
+
+def forward_only(route: Route, inputs: Inputs) -> Tensor:
+    """Return the output, without a graph for gradients."""
+    with torch.no_grad():
+        return route(inputs.x, inputs.logits, routes.identity_experts)
+
+
+def passed(route: Route, inputs: Inputs, experts: Callable[..., Tensor]) -> tuple[Tensor, ...]:
+    """Return the output and the gradients of tokens and logits."""
+    output = route(inputs.x, inputs.logits, experts)
+    return output.detach(), *torch.autograd.grad(output, (inputs.x, inputs.logits), inputs.grad)
+
+
+def relative_difference(actual: Tensor, expected: Tensor) -> float:
+    """Return the norm of the difference over the norm; one of 4,096 tokens at a wrong expert makes 0.01."""
+    expected = expected.float()
+    return float((actual.float() - expected).norm() / expected.norm())
+
+
+def bandwidths(inputs: Inputs, seconds: float) -> Iterator[Figures]:
+    """Yield GB/s of each movement in bins of the capacity, and its share of the copy's in the same rounds."""
+    tokens, num_experts = inputs.logits.shape
+    capacity = expert_capacity(num_tokens=tokens, num_experts=num_experts)
+    routing = top_k_gate(inputs.logits.detach()[None], capacity=capacity)
+    source = torch.zeros(COPIED_BYTES, dtype=torch.int8, device=inputs.x.device)
+    runs: dict[str, tuple[Run, int]] = {
+        "copy_": (partial(torch.empty_like(source).copy_, source), 2 * COPIED_BYTES)
+    }
+    for form, layout in (("bins", capacity_layout(routing)), ("rows", ragged_layout(routing))):
+        for name, movement in movements(inputs, routing.weights, layout).items():
+            runs[f"{name}, {form}"] = movement
+    device = inputs.x.device.type
+    times = take_turns({name: call for name, (call, _) in runs.items()}, device=device, seconds=seconds)
+    rates = {name: runs[name][1] / time["median_ms"] / 1e6 for name, time in times.items()}
+    for name, rate in rates.items():
+        share = round(rate / rates["copy_"], 3)
+        yield {"movement": name, "gb_per_second": round(rate, 2), "share_of_copy": share, **times[name]}
+
+
+def movements(inputs: Inputs, weights: Tensor, layout: Layout) -> dict[str, tuple[Run, int]]:
+    """Return dispatch, combine and their gradients, with the bytes that each reads and writes."""
+    tokens, grad = inputs.x.detach()[None].requires_grad_(), inputs.grad[None]
+    buffers = dispatch(tokens, layout)
+    outputs, weights = buffers.detach().clone().requires_grad_(), weights.clone().requires_grad_()
+    combined = combine(outputs, weights, layout)
+    row = tokens.shape[-1] * tokens.element_size()
+    read, out = int((layout.rows >= 0).sum()) * row, tokens.shape[1] * row
+    every = buffers.numel() * buffers.element_size()
+    again = partial(torch.autograd.grad, retain_graph=True)
+    return {
+        "dispatch": (partial(dispatch, tokens.detach(), layout), out + every),
+        "combine": (partial(combine, outputs.detach(), weights.detach(), layout), read + out),
+        "gradient of dispatch": (partial(again, buffers, tokens, outputs.detach()), read + out),
+        "gradients of combine": (partial(again, combined, (outputs, weights), grad), out + read + every),
+    }
 
 
 if __name__ == "__main__":
-    smoke = {"threads": 1, "experts": (8,), "tokens": (64,), "d_model": (32,), "seconds": 0.02}
-    run(main, smoke=smoke)
+    smoke = {"threads": 1, "experts": (8,), "tokens": (64,), "d_model": 32, "seconds": 0.02}
+    run(main, smoke=smoke | {"bandwidth_tokens": 64, "group_sizes": (32,)})

@@ -1,25 +1,19 @@
-"""Ways to take tokens through experts and back: ours, one-hot einsums, sorted pipelines, and peers on a GPU.
+"""Routes of tokens through experts and back: ours, one-hot einsums, and pipelines that sort choices.
 
 Each route maps x (tokens, d_model) and logits (tokens, experts) to (tokens, d_model) with the experts that it
 gets: on bins, (experts, rows, d_model) to the same shape, or on rows that lie expert by expert, with `ends`
-(experts,). Ours computes the auxiliary loss too, the others do not. Experts are FFN_e(x) = wo_e ReLU(wi_e x),
-or none at all. moe-ops 0.1 and liger-kernel 0.8.5 run on a GPU alone.
+(experts,). Ours computes the auxiliary loss too, the others do not.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 - the name everybody uses
 
-from mnmt_model.transformer.experts.activation import Activation
-from mnmt_model.transformer.experts.casts import CastWeight
-from mnmt_model.transformer.experts.feed_forward import ExpertWeights, expert_feed_forward
-from mnmt_model.transformer.products import EXPERTS, Products, Shape, measured_products
 from mnmt_moe_ext import capacity_layout, combine, dispatch, ragged_layout, top_k_gate
 
 BinExperts = Callable[[Tensor], Tensor]
@@ -115,71 +109,3 @@ def scaled_experts(factors: Tensor, buffers: Tensor, ends: Tensor | None = None)
     numbers = torch.arange(len(buffers), device=ends.device, dtype=ends.dtype)
     expert = torch.searchsorted(ends, numbers, right=True).clamp(max=len(factors) - 1)
     return buffers * factors[expert].unsqueeze(-1)
-
-
-def bmm_experts(wi: Tensor, wo: Tensor, buffers: Tensor) -> Tensor:
-    """Apply ReLU experts to (experts, rows, d_model)."""
-    return torch.bmm(F.relu(torch.bmm(buffers, wi)), wo)
-
-
-def mnmt_model_experts(wi: Tensor, wo: Tensor, rows: Tensor, ends: Tensor) -> Tensor:
-    """Apply ReLU experts to rows that lie expert by expert with the products that `mnmt_model` takes here."""
-    weights = ExpertWeights(*(CastWeight(weight, weight.detach()) for weight in (wi, wo)))
-    products = _fastest(len(rows), wi.shape, str(wi.dtype).removeprefix("torch."))
-    return expert_feed_forward(rows, ends, weights, Activation(name="relu"), products)
-
-
-@cache
-def _fastest(rows: int, wi: tuple[int, int, int], dtype: str) -> Products:
-    number, d_model, d_ff = wi
-    widths = ((d_model, d_ff), (d_ff, d_model))
-    return measured_products([Shape(kind, dtype, number, rows, *each) for kind in EXPERTS for each in widths])
-
-
-def grouped_experts(wi: Tensor, wo: Tensor, rows: Tensor, ends: Tensor) -> Tensor:
-    """Apply ReLU experts to rows that lie expert by expert."""
-    return F.grouped_mm(F.relu(F.grouped_mm(rows, wi, offs=ends)), wo, offs=ends)
-
-
-def swiglu_experts(gate_and_up: Tensor, down: Tensor, rows: Tensor, ends: Tensor) -> Tensor:
-    """Apply SwiGLU experts, wo_e (SiLU(g_e x) · u_e x), to rows that lie expert by expert.
-
-    Args:
-        gate_and_up: Weights (experts, 2 d_ff, d_model), g above u.
-        down: Weights (experts, d_model, d_ff).
-        rows: Inputs (rows, d_model).
-        ends: The row after each expert's last, (experts,).
-    """
-    gate, up = F.grouped_mm(rows, gate_and_up.transpose(1, 2), offs=ends).chunk(2, dim=-1)
-    return F.grouped_mm(F.silu(gate) * up, down.transpose(1, 2), offs=ends)
-
-
-def moe_ops_route(x: Tensor, logits: Tensor, experts: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
-    """Route with moe-ops' gate and permutation; the rows of an expert come in no certain order."""
-    from moe_ops import fused_topk_softmax, permute, unpermute
-
-    num_tokens, num_experts = logits.shape
-    weights, indices = fused_topk_softmax(logits, 2)
-    rows, places, starts = permute(x, indices, 0, num_experts)
-    outputs: Tensor = unpermute(experts(rows, starts[1:]), places, weights, num_tokens, 2)
-    return outputs
-
-
-def moe_ops_experts(wi: Tensor, wo: Tensor, rows: Tensor, ends: Tensor) -> Tensor:
-    """Apply ReLU experts with moe-ops' grouped product."""
-    from moe_ops import grouped_gemm
-
-    hidden = torch.relu(grouped_gemm(rows, wi, ends, trans_b=False))
-    outputs: Tensor = grouped_gemm(hidden, wo, ends, trans_b=False)
-    return outputs
-
-
-def liger_layer(gate_and_up: Tensor, down: Tensor, x: Tensor, logits: Tensor) -> Tensor:
-    """Apply liger-kernel's whole layer, whose experts are SwiGLU and whose choices are given."""
-    from liger_kernel.ops.fused_moe import LigerFusedMoEFunction
-
-    weights, indices = logits.softmax(dim=-1).topk(2, dim=-1)
-    weights = weights / weights.sum(dim=-1, keepdim=True)
-    apply: Any = LigerFusedMoEFunction.apply
-    outputs: Tensor = apply(x, gate_and_up, down, indices.int(), weights.to(x.dtype))
-    return outputs
