@@ -1,12 +1,16 @@
-"""Sum up the test reports of the nox sessions, and fail if a test is missing or skipped without a reason."""
+"""Sum up the test reports of a tier, and fail if a test is missing, skipped without a reason, or too slow.
+
+`check_reports.py` looks at the fast tier, `check_reports.py slow` at the slow one.
+"""
 
 from __future__ import annotations
 
 import ast
 import sys
+import time
 import xml.etree.ElementTree as ET
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -17,37 +21,106 @@ Test = tuple[str, str]
 """A test function: its file, relative to the repository, and its name."""
 
 
+TIERS = ("slow", "browser", "slurm", "cuda")
+"""Marks of the tests that the fast tier leaves out; `browser` has a session of its own."""
+FAST_TIER_SECONDS = 1000.0
+"""CPU seconds that the fast tier may take, of a core as fast as the reference."""
+FAST_TEST_SECONDS = 5.0
+"""CPU seconds that one fast test may take there, without the fixtures that it shares with others."""
+REFERENCE_SECONDS = 0.11
+"""CPU seconds of `workload` on a core of the reference, a Xeon of family 6, model 167."""
+
+
 def main() -> int:
     """Print why tests were skipped, what is wrong, and the totals; return 1 if anything is wrong, else 0."""
-    cases = [case for report in sorted(REPORTS.glob("*.xml")) for case in ET.parse(report).iter("testcase")]
-    skipped = {case_name(case): reason for case in cases if (reason := skip_reason(case)) is not None}
-    missing = sorted(set(expected_tests()) - {reported_test(case) for case in cases})
-    unreasoned = [case for case, reason in skipped.items() if reason in NO_REASON]
-    for reason, count in Counter(skipped.values()).items():
-        print(f"{count} skipped: {reason}")
-    for file, function in missing:
-        print(f"missing: {file}::{function} is in no report")
-    for case in unreasoned:
-        print(f"skipped without a reason: {case}")
+    is_slow = sys.argv[1:] == ["slow"]
+    reports = sorted(REPORTS.glob("slow-*.xml" if is_slow else "[!s]*.xml"))
+    cases = [case for report in reports for case in ET.parse(report).iter("testcase")]
+    problems = [*check_presence(cases, is_slow=is_slow), *check_skips(cases)]
+    problems += [] if is_slow else check_seconds(cases)
+    print("\n".join(problems))
     outcomes = Counter(outcome(case) for case in cases)
     print(f"{outcomes['passed']} passed, {outcomes['failed']} failed, {outcomes['skipped']} skipped")
-    return 1 if missing or unreasoned or outcomes["failed"] else 0
+    return 1 if problems or outcomes["failed"] else 0
 
 
-def expected_tests() -> Iterator[Test]:
-    """Yield every test function of the packages and of the repository, and at least one of each."""
+def check_presence(cases: Sequence[ET.Element], *, is_slow: bool) -> Iterator[str]:
+    """Yield the tests of a tier that are in no report."""
+    written = {test for test, marks in written_tests() if is_in_tier(marks, is_slow=is_slow)}
+    for file, function in sorted(written - {reported_test(case) for case in cases}):
+        yield f"missing: {file}::{function} is in no report"
+
+
+def is_in_tier(marks: set[str], *, is_slow: bool) -> bool:
+    """Return whether a test with these marks is certain to run in a tier, wherever it runs."""
+    return marks == {"slow"} if is_slow else not marks
+
+
+def check_skips(cases: Sequence[ET.Element]) -> Iterator[str]:
+    """Print why tests were skipped; yield those that were for no reason."""
+    skips = {case_name(case): reason for case in cases if (reason := skip_reason(case)) is not None}
+    for reason, count in Counter(skips.values()).items():
+        print(f"{count} skipped: {reason}")
+    yield from (f"skipped without a reason: {case}" for case, reason in skips.items() if reason in NO_REASON)
+
+
+def check_seconds(cases: Sequence[ET.Element]) -> Iterator[str]:
+    """Print what the fast tier costs; yield what costs more than it may, in seconds of the reference."""
+    slowness = workload_seconds() / REFERENCE_SECONDS
+    seconds = {case_name(case): test_seconds(case, "test_seconds") / slowness for case in cases}
+    setup = sum(test_seconds(case, "setup_seconds") for case in cases) / slowness
+    total = sum(seconds.values()) + setup
+    print(
+        f"CPU seconds of the fast tier, on the reference: {total:.0f}; a second there is {slowness:.2f} here"
+    )
+    if total > FAST_TIER_SECONDS:
+        yield f"too slow: the fast tier took {total:.0f} CPU seconds, of {FAST_TIER_SECONDS:.0f}"
+    for case, cost in sorted(seconds.items(), key=lambda pair: -pair[1]):
+        if cost > FAST_TEST_SECONDS:
+            yield f"too slow: {case} took {cost:.1f} CPU seconds, of {FAST_TEST_SECONDS}: mark it slow"
+
+
+def test_seconds(case: ET.Element, name: str) -> float:
+    """Return CPU seconds that `cpu_seconds.py` has recorded of a test, as this machine takes them."""
+    values = [entry.get("value", "0") for entry in case.iter("property") if entry.get("name") == name]
+    return sum(map(float, values))
+
+
+def workload_seconds() -> float:
+    """Return the CPU seconds that this machine takes for a fixed workload, the least of several tries."""
+    return min(timed_workload() for _ in range(7))
+
+
+def timed_workload() -> float:
+    """Return the CPU seconds of one try."""
+    start = time.process_time()
+    sum(hash(str(number)) for number in range(1_000_000))
+    return time.process_time() - start
+
+
+def written_tests() -> Iterator[tuple[Test, set[str]]]:
+    """Yield every test function of the packages and of the repository, and its marks of `TIERS`."""
     for owner in (*ROOT.glob("packages/*/"), ROOT):
-        files = sorted(owner.glob("tests/**/test_*.py"))
-        yield from (test for file in files for test in written_tests(file))
-        if not files:
-            yield (owner / "tests").relative_to(ROOT).as_posix(), "test_*"
+        for file in sorted(owner.glob("tests/**/test_*.py")):
+            tree = ast.parse(file.read_text(encoding="utf-8"))
+            marks = {mark for node in tree.body if is_pytestmark(node) for mark in tier_marks(node)}
+            for node in ast.walk(tree):
+                if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+                    function_marks = {
+                        mark for decorator in node.decorator_list for mark in tier_marks(decorator)
+                    }
+                    yield (file.relative_to(ROOT).as_posix(), node.name), marks | function_marks
 
 
-def written_tests(file: Path) -> Iterator[Test]:
-    """Yield the test functions of a file."""
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
-            yield file.relative_to(ROOT).as_posix(), node.name
+def is_pytestmark(node: ast.stmt) -> bool:
+    """Return whether a statement marks all tests of its file."""
+    return isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "pytestmark"
+
+
+def tier_marks(node: ast.AST) -> Iterator[str]:
+    """Yield the marks of `TIERS` in an expression, but not those of single parameters."""
+    text = ast.unparse(node)
+    yield from (mark for mark in TIERS if f"pytest.mark.{mark}" in text and "pytest.param(" not in text)
 
 
 def reported_test(case: ET.Element) -> Test:
