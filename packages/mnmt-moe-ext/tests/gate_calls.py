@@ -1,4 +1,4 @@
-"""Calls of the emulated gate, and their comparison with the plain-torch definition."""
+"""Calls of the gate, and the comparison of the emulated one with the plain-torch definition."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from mnmt_moe_ext import RandomKey, Routing, reference
+from mnmt_moe_ext import RandomKey, Routing, reference, uniform_choices
 
 UNLIMITED = 2**31 - 1
 POLICIES = ("always", "random", "sampled")
@@ -48,6 +48,59 @@ def make_call(shape: tuple[int, int, int], dtype: torch.dtype = torch.float32, *
         options["random_key"] = KEY
         options["token_ids"] = torch.randint(2**62, shape[:2], generator=generator)
     return Call(logits.to(dtype), padding_mask, {"capacity": 4, "top_k": 2, **options})
+
+
+def forced_call(shape: tuple[int, int, int], **options: Any) -> Call:
+    """A call whose choices are given."""
+    call = make_call(shape, **options)
+    choices = uniform_choices(call.padding_mask, shape[2], step=3)
+    return Call(call.logits, call.padding_mask, {**call.options, "choices": choices})
+
+
+CALLS: dict[str, Call] = {
+    **{
+        f"{num_experts} experts, {dtype}": make_call(
+            (2, 33, num_experts) if num_experts <= 100 else (1, 5, num_experts),
+            dtype,
+            ties=dtype == torch.float32,
+        )
+        for num_experts in (2, 3, 31, 32, 33, 64, 100, 256, 257, 2048)
+        for dtype in (torch.float32, torch.bfloat16)
+    },
+    **{
+        f"{top_k} choices, {renormalise}, {biased=}": make_call(
+            (2, 41, 40), top_k=top_k, renormalise=renormalise, biased=biased, ties=True, capacity=6
+        )
+        for top_k in (1, 2, 3, 4, 5, 8)
+        for renormalise in RENORMALISE
+        for biased in (False, True)
+    },
+    **{
+        f"{policy}, {renormalise}, {num_experts} experts": make_call(
+            (2, 70 if num_experts < 100 else 9, num_experts),
+            second_expert_policy=policy,
+            renormalise=renormalise,
+            capacity=20,
+            biased=renormalise == "after",
+        )
+        for policy in POLICIES
+        for renormalise in RENORMALISE
+        for num_experts in (2, 5, 300)
+    },
+    **{
+        f"forced, {policy}": forced_call((2, 67, 6), second_expert_policy=policy, biased=True)
+        for policy in ("always", "random")
+    },
+    # One strip, two, more strips than parts of the scan; then strips of 16 and of 32 tokens.
+    **{
+        f"strips of {shape}": make_call(shape, capacity=None, ties=True)
+        for shape in ((1, 8, 2), (1, 9, 2), (1, 2113, 2), (130, 17, 2), (90, 65, 2))
+    },
+    **{f"few tokens, {shape}": make_call(shape, padding=1.0) for shape in ((0, 5, 4), (2, 0, 4), (3, 1, 4))},
+    "as many choices as experts": make_call((1, 9, 8), top_k=8, capacity=5),
+    "the most experts and choices": make_call((1, 3, 4096), ties=True, top_k=8),
+}
+"""Numbers of experts, choices and tokens at which kernels take another way, with every option."""
 
 
 def run_gate(

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from gate_calls import CALLS, Call, make_call
 from torch import Tensor
 
 from mnmt_moe_ext import (
@@ -22,7 +23,6 @@ from mnmt_moe_ext import (
     reference,
     route,
     top_k_gate,
-    uniform_choices,
 )
 
 pytestmark = [
@@ -45,10 +45,6 @@ def random_tensor(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(sum(shape))).to(dtype)
 
 
-def padding_of(groups: int, tokens: int) -> Tensor:
-    return torch.arange(groups * tokens).view(groups, tokens) % 7 == 0
-
-
 def key_on(device: str, step: int = 5) -> RandomKey:
     return RandomKey.make(seed=1 << 35, step=step, layer=3, device=device)
 
@@ -67,43 +63,39 @@ def to_cpu(routing: Routing) -> Routing:
     return replace(routing, **tensors)
 
 
-def assert_same_gate(logits: Tensor, padding_mask: Tensor, **options: Any) -> None:
-    """Routing and gradient; the options' tensors are on the CPU."""
+def on(device: str, call: Call) -> dict[str, Any]:
+    """The options of a call, on a device."""
+    options = {
+        name: value.to(device) if isinstance(value, Tensor) else value for name, value in call.options.items()
+    }
+    return options | ({"random_key": key_on(device)} if call.policy != "always" else {})
+
+
+def assert_same_gate(call: Call) -> None:
+    """Routing and gradient."""
     results = []
     for gate, device in ((top_k_gate, "cuda"), (reference.top_k_gate, "cpu")):
-        leaf = logits.to(device).requires_grad_()
-        moved = {
-            name: value.to(device) if isinstance(value, Tensor) else value for name, value in options.items()
-        }
-        if options.get("second_expert_policy", "always") != "always":
-            moved["random_key"] = key_on(device)
-        routing = gate(leaf, padding_mask.to(device), **moved)
+        leaf = call.logits.to(device).requires_grad_()
+        routing = gate(leaf, call.padding_mask.to(device), **on(device, call))
         importance = torch.linspace(-1, 2, routing.weights.numel()).view(routing.weights.shape).to(device)
-        scalar = (routing.weights * importance).sum() + 3 * routing.auxiliary_loss / logits.shape[-1]
+        scalar = (routing.weights * importance).sum() + 3 * routing.auxiliary_loss / leaf.shape[-1]
         scalar = scalar + 0.1 * routing.z_loss
         results.append((routing, torch.autograd.grad(scalar, leaf)[0].cpu()))
     assert_same_routing(to_cpu(results[0][0]), to_cpu(results[1][0]))
-    torch.testing.assert_close(
-        results[0][1], results[1][1], rtol=2e-2 if logits.dtype == torch.bfloat16 else 1e-4, atol=1e-5
-    )
+    tolerance = 2e-2 if call.logits.dtype == torch.bfloat16 else 1e-4
+    torch.testing.assert_close(results[0][1], results[1][1], rtol=tolerance, atol=1e-5)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("num_experts", [2, 3, 31, 32, 33, 64, 128, 512, 2048, 4096])
-def test_gate(num_experts: int, dtype: torch.dtype) -> None:
-    logits = random_tensor(3, 301, num_experts)
-    assert_same_gate(logits.to(dtype), padding_of(3, 301), capacity=8)
-    assert_same_gate(logits.round().to(dtype), padding_of(3, 301), capacity=8)
+@pytest.mark.parametrize("name", CALLS)
+def test_calls_of_the_gate(name: str) -> None:
+    assert_same_gate(CALLS[name])
 
 
-@pytest.mark.parametrize("renormalise", ["before", "after", "never"])
-@pytest.mark.parametrize("top_k", [1, 2, 3, 4, 5, 8])
-@pytest.mark.parametrize("num_experts", [8, 40, 4096])
-def test_numbers_of_choices(num_experts: int, top_k: int, renormalise: str) -> None:
-    logits, bias = random_tensor(2, 501, num_experts), random_tensor(num_experts)
-    options = {"top_k": top_k, "capacity": 70, "renormalise": renormalise}
-    assert_same_gate(logits, padding_of(2, 501), **options)
-    assert_same_gate(logits, padding_of(2, 501), bias=bias, **options)
+@pytest.mark.parametrize("num_experts", [2, 40, 512, 4096])
+@pytest.mark.parametrize("top_k", [2, 8])
+def test_many_tokens(num_experts: int, top_k: int) -> None:
+    options = {"top_k": min(top_k, num_experts), "capacity": 70, "biased": True}
+    assert_same_gate(make_call((2, 4000, num_experts), **options))
 
 
 @pytest.mark.parametrize("top_k", [1, 2, 8])
@@ -118,37 +110,13 @@ def test_route(groups: int, num_experts: int, top_k: int) -> None:
         assert torch.equal(layout.filled.cpu(), definition(expected).filled)
 
 
-@pytest.mark.parametrize("renormalise", ["before", "after"])
-@pytest.mark.parametrize("policy", ["always", "random", "sampled"])
-@pytest.mark.parametrize("num_experts", [2, 40, 512])
-def test_policies(policy: str, renormalise: str, num_experts: int) -> None:
-    logits = random_tensor(2, 4000, num_experts)
-    assert_same_gate(
-        logits, padding_of(2, 4000), capacity=None, second_expert_policy=policy, renormalise=renormalise
-    )
-
-
-@pytest.mark.parametrize("policy", ["always", "random"])
-def test_forced_choices(policy: str) -> None:
-    padding_mask = padding_of(2, 500)
-    choices = uniform_choices(padding_mask, 10, step=4)
-    logits = random_tensor(2, 500, 10)
-    assert_same_gate(logits, padding_mask, capacity=60, choices=choices, second_expert_policy=policy)
-
-
 def test_one_long_group() -> None:
-    assert_same_gate(random_tensor(1, 70_000, 6), padding_of(1, 70_000), capacity=20_000)
-
-
-@pytest.mark.parametrize("shape", [(0, 5, 4), (2, 0, 4)])
-def test_no_tokens(shape: tuple[int, int, int]) -> None:
-    logits = torch.zeros(shape)
-    assert_same_routing(top_k_gate(logits.cuda(), capacity=4), reference.top_k_gate(logits, capacity=4))
+    assert_same_gate(make_call((1, 70_000, 6), capacity=20_000))
 
 
 def random_routing(num_experts: int, top_k: int = 2) -> Routing:
     logits = random_tensor(3, 50, num_experts)
-    return reference.top_k_gate(logits, padding_of(3, 50), capacity=8, top_k=top_k)
+    return reference.top_k_gate(logits, torch.arange(150).view(3, 50) % 7 == 0, capacity=8, top_k=top_k)
 
 
 def to_cuda(routing: Routing) -> Routing:
@@ -200,14 +168,6 @@ def test_rows(top_k: int, d: int, kind: str, dtype: torch.dtype) -> None:
     torch.testing.assert_close(
         grads[1].cpu(), expected_grads[1], rtol=2e-2, atol=TOLERANCE[dtype]["atol"] * d
     )
-
-
-def test_dispatch_copies() -> None:
-    routing = random_routing(9)
-    tokens = random_tensor(3, 50, 24, dtype=torch.bfloat16)
-    buffers = dispatch(tokens.cuda(), capacity_layout(to_cuda(routing), bin_size=11))
-    expected = reference.dispatch(tokens, reference.capacity_layout(routing, bin_size=11))
-    assert torch.equal(buffers.cpu(), expected)
 
 
 def layer(logits: Tensor, tokens: Tensor, key: RandomKey) -> tuple[Tensor, Tensor]:

@@ -95,28 +95,6 @@ def test_each_kept_choice_has_a_row_of_its_own_in_the_filled_part_of_its_bin(cas
     assert sorted(taken) == filled
 
 
-@given(row_cases())
-def test_filled_counts_the_load_up_to_the_capacity(case: RowCase) -> None:
-    layout = case.layout()
-    claims = case.routing.load.sum(dim=-1).T
-    kept = claims if case.routing.capacity is None else claims.clamp(max=case.routing.capacity)
-    if layout.ends is None:
-        assert torch.equal(layout.filled, kept.flatten().int())
-    else:
-        assert torch.equal(layout.ends, kept.sum(dim=1).cumsum(0).int())
-
-
-@given(row_cases())
-def test_rows_of_an_expert_lie_between_its_ends(case: RowCase) -> None:
-    layout = dataclasses.replace(case, bin_size=None).layout()
-    assert layout.ends is not None
-    ends = [0, *layout.ends.tolist()]
-    for row, expert in zip(
-        layout.rows.flatten().tolist(), case.routing.experts.flatten().tolist(), strict=True
-    ):
-        assert row == -1 or ends[expert] <= row < ends[expert + 1]
-
-
 @pytest.mark.parametrize(("groups", "tokens"), [(0, 5), (2, 0)])
 @pytest.mark.parametrize("bin_size", [None, 4])
 @PACKAGES

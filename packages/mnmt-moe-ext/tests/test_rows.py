@@ -161,98 +161,84 @@ CAPACITY = capacity_layout(ROUTING)
 RAGGED = ragged_layout(ROUTING)
 
 
+DISPATCH_MESSAGES = {
+    TypeError: {
+        "`tokens` must be float32, bfloat16 or float64, but is torch.float16.": {
+            "tokens": torch.zeros(2, 5, 8).half()
+        },
+    },
+    ValueError: {
+        "`tokens` must be (groups, tokens, d_model) = (2, 5, d_model) for `layout`, but is (10, 8).": {
+            "tokens": torch.zeros(10, 8)
+        },
+        "`tokens` must be (groups, tokens, d_model) = (2, 5, d_model) for `layout`, but is (5, 2, 8).": {
+            "tokens": torch.zeros(5, 2, 8)
+        },
+        "`tokens` must be on cpu like `layout`, but is on meta.": {
+            "tokens": torch.zeros(2, 5, 8, device="meta")
+        },
+    },
+}
+
+
 @PACKAGES
 @pytest.mark.parametrize(
-    ("tokens", "error", "message"),
-    [
-        (
-            torch.zeros(2, 5, 8).half(),
-            TypeError,
-            "`tokens` must be float32, bfloat16 or float64, but is torch.float16.",
-        ),
-        (
-            torch.zeros(10, 8),
-            ValueError,
-            "`tokens` must be (groups, tokens, d_model) = (2, 5, d_model) for `layout`, but is (10, 8).",
-        ),
-        (
-            torch.zeros(5, 2, 8),
-            ValueError,
-            "`tokens` must be (groups, tokens, d_model) = (2, 5, d_model) for `layout`, but is (5, 2, 8).",
-        ),
-        (
-            torch.zeros(2, 5, 8, device="meta"),
-            ValueError,
-            "`tokens` must be on cpu like `layout`, but is on meta.",
-        ),
-    ],
+    ("error", "message"),
+    [(error, message) for error, messages in DISPATCH_MESSAGES.items() for message in messages],
 )
-def test_dispatch_messages(package: Any, tokens: torch.Tensor, error: type[Exception], message: str) -> None:
+def test_dispatch_messages(package: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=f"^{re.escape(message)}$"):
-        package.dispatch(tokens, CAPACITY)
+        package.dispatch(**DISPATCH_MESSAGES[error][message], layout=CAPACITY)
+
+
+COMBINE_MESSAGES = {
+    TypeError: {
+        "`outputs` must be float32, bfloat16 or float64, but is torch.int32.": {
+            "outputs": torch.zeros(4, 6, 8).int()
+        },
+        "`weights` must be torch.float32 for `outputs` of torch.float32, but is torch.bfloat16.": {
+            "weights": torch.zeros(2, 5, 2).bfloat16()
+        },
+        "`weights` must be torch.float64 for `outputs` of torch.float64, but is torch.float32.": {
+            "outputs": torch.zeros(4, 6, 8).double()
+        },
+    },
+    ValueError: {
+        "`outputs` must be (experts, rows, d_model) = (4, 6, d_model) for `layout`, but is (4, 8, 8).": {
+            "outputs": torch.zeros(4, 8, 8)
+        },
+        "`outputs` must be (experts, rows, d_model) = (4, 6, d_model) for `layout`, but is (20, 8).": {
+            "outputs": torch.zeros(20, 8)
+        },
+        "`outputs` must be (rows, d_model) = (20, d_model) for `layout`, but is (4, 6, 8).": {
+            "layout": RAGGED
+        },
+        "`outputs` must be on cpu like `layout`, but is on meta.": {
+            "outputs": torch.zeros(4, 6, 8, device="meta")
+        },
+        "`weights` must be (groups, tokens, top_k) = (2, 5, 2) for `layout`, but is (2, 4, 2).": {
+            "weights": torch.zeros(2, 4, 2)
+        },
+        "`weights` must be on cpu like `layout`, but is on meta.": {
+            "weights": torch.zeros(2, 5, 2, device="meta")
+        },
+    },
+}
 
 
 @PACKAGES
 @pytest.mark.parametrize(
-    ("changes", "error", "message"),
-    [
-        (
-            {"outputs": torch.zeros(4, 6, 8).int()},
-            TypeError,
-            "`outputs` must be float32, bfloat16 or float64, but is torch.int32.",
-        ),
-        (
-            {"outputs": torch.zeros(4, 8, 8)},
-            ValueError,
-            "`outputs` must be (experts, rows, d_model) = (4, 6, d_model) for `layout`, but is (4, 8, 8).",
-        ),
-        (
-            {"outputs": torch.zeros(20, 8)},
-            ValueError,
-            "`outputs` must be (experts, rows, d_model) = (4, 6, d_model) for `layout`, but is (20, 8).",
-        ),
-        (
-            {"layout": RAGGED},
-            ValueError,
-            "`outputs` must be (rows, d_model) = (20, d_model) for `layout`, but is (4, 6, 8).",
-        ),
-        (
-            {"outputs": torch.zeros(4, 6, 8, device="meta")},
-            ValueError,
-            "`outputs` must be on cpu like `layout`, but is on meta.",
-        ),
-        (
-            {"weights": torch.zeros(2, 5, 2).bfloat16()},
-            TypeError,
-            "`weights` must be torch.float32 for `outputs` of torch.float32, but is torch.bfloat16.",
-        ),
-        (
-            {"outputs": torch.zeros(4, 6, 8).double()},
-            TypeError,
-            "`weights` must be torch.float64 for `outputs` of torch.float64, but is torch.float32.",
-        ),
-        (
-            {"weights": torch.zeros(2, 4, 2)},
-            ValueError,
-            "`weights` must be (groups, tokens, top_k) = (2, 5, 2) for `layout`, but is (2, 4, 2).",
-        ),
-        (
-            {"weights": torch.zeros(2, 5, 2, device="meta")},
-            ValueError,
-            "`weights` must be on cpu like `layout`, but is on meta.",
-        ),
-    ],
+    ("error", "message"),
+    [(error, message) for error, messages in COMBINE_MESSAGES.items() for message in messages],
 )
-def test_combine_messages(
-    package: Any, changes: dict[str, Any], error: type[Exception], message: str
-) -> None:
+def test_combine_messages(package: Any, error: type[Exception], message: str) -> None:
     arguments = {
         "outputs": torch.zeros(4, 6, 8),
         "weights": ROUTING.weights,
         "layout": CAPACITY,
     }
     with pytest.raises(error, match=f"^{re.escape(message)}$"):
-        package.combine(**{**arguments, **changes})
+        package.combine(**{**arguments, **COMBINE_MESSAGES[error][message]})
 
 
 def test_missing_operators_name_the_build_command(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""The emulator finds the mistakes for which it was written."""
+"""The emulator finds the mistakes for which it was written, and runs the kernels of the gate."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from gate_calls import check_backward, check_forward, make_call
 from torch import Tensor
 
 HALF_A_WARP_VOTES, MISSED_BARRIER, DIFFERENT_COLLECTIVES, RACE, NO_RACE = range(5)
@@ -44,3 +45,10 @@ def test_threads_that_wait_do_not_race(kernels: Any) -> None:
     expected = (torch.arange(64, dtype=torch.int32) + 1) % 64
     for order in (0, 1, 20):
         assert torch.equal(run(kernels, NO_RACE, order), expected)
+
+
+def test_the_kernels_of_the_gate_agree_with_their_definition(kernels: Any) -> None:
+    """One call of many in `test_gate.py`, which is slow."""
+    call = make_call((2, 9, 40), second_expert_policy="random", biased=True)
+    check_forward(kernels, call)
+    check_backward(kernels, call)

@@ -17,9 +17,8 @@ KINDS = ("capacity", "ragged")
 DTYPES = (torch.float32, torch.bfloat16)
 TOLERANCE = {torch.float32: {"rtol": 1e-5, "atol": 1e-5}, torch.bfloat16: {"rtol": 1e-2, "atol": 1e-2}}
 
-example_settings = settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+example_settings = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+pytestmark = pytest.mark.slow
 
 
 def make_routing(
@@ -42,32 +41,27 @@ def random_tensor(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(sum(shape))).to(dtype)
 
 
-def check_capacity_layout(kernels: Any, routing: Routing, bin_size: int) -> None:
+def check_layout(kernels: Any, routing: Routing, bin_size: int | None) -> None:
+    """Bins of a size, or a ragged layout."""
     groups, tokens, top_k = routing.experts.shape
     num_experts = routing.load.shape[1]
-    rows, filled = kernels.run(
-        "capacity_layout",
-        *(groups, tokens, num_experts, top_k, routing.experts, routing.slots, routing.load),
-        *(routing.capacity, bin_size),
-        outputs=[(routing.experts.shape, torch.int32), ((num_experts * groups,), torch.int32)],
+    capacity = UNLIMITED if routing.capacity is None else routing.capacity
+    rows, counts = kernels.run(
+        "ragged_layout" if bin_size is None else "capacity_layout",
+        *(groups, tokens, num_experts, top_k, routing.experts, routing.slots, routing.load, capacity),
+        *(() if bin_size is None else (bin_size,)),
+        outputs=[
+            (routing.experts.shape, torch.int32),
+            ((num_experts * (1 if bin_size is None else groups),), torch.int32),
+        ],
     )
-    expected = reference.capacity_layout(routing, bin_size=bin_size)
+    if bin_size is None:
+        expected = reference.ragged_layout(routing)
+        assert torch.equal(counts, expected.ends)
+    else:
+        expected = reference.capacity_layout(routing, bin_size=bin_size)
+        assert torch.equal(counts, expected.filled)
     assert torch.equal(rows, expected.rows)
-    assert torch.equal(filled, expected.filled)
-
-
-def check_ragged_layout(kernels: Any, routing: Routing) -> None:
-    groups, tokens, top_k = routing.experts.shape
-    num_experts = routing.load.shape[1]
-    rows, ends = kernels.run(
-        "ragged_layout",
-        *(groups, tokens, num_experts, top_k, routing.experts, routing.slots, routing.load),
-        UNLIMITED if routing.capacity is None else routing.capacity,
-        outputs=[(routing.experts.shape, torch.int32), ((num_experts,), torch.int32)],
-    )
-    expected = reference.ragged_layout(routing)
-    assert torch.equal(rows, expected.rows)
-    assert torch.equal(ends, expected.ends)
 
 
 def check_dispatch(kernels: Any, tokens: Tensor, layout: Layout) -> None:
@@ -144,13 +138,9 @@ def check_rows(kernels: Any, routing: Routing, kind: str, d: int, dtype: torch.d
 )
 def test_layouts(kernels: Any, groups: int, tokens: int, num_experts: int, capacity: int) -> None:
     routing = make_routing(groups, tokens, num_experts, capacity)
-    check_capacity_layout(kernels, routing, capacity)
-    check_capacity_layout(kernels, routing, capacity + 5)
-    check_ragged_layout(kernels, routing)
-
-
-def test_a_ragged_layout_without_capacity(kernels: Any) -> None:
-    check_ragged_layout(kernels, make_routing(3, 50, 4, None))
+    for bin_size in (capacity, capacity + 5, None):
+        check_layout(kernels, routing, bin_size)
+    check_layout(kernels, make_routing(3, 50, 4, None), None)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -164,8 +154,8 @@ def test_widths(kernels: Any, d: int, kind: str, dtype: torch.dtype) -> None:
 @pytest.mark.parametrize("top_k", [1, 3, 8])
 def test_numbers_of_choices(kernels: Any, top_k: int, kind: str) -> None:
     routing = make_routing(2, 21, 9, 5, top_k=top_k)
-    check_capacity_layout(kernels, routing, 6)
-    check_ragged_layout(kernels, routing)
+    check_layout(kernels, routing, 6)
+    check_layout(kernels, routing, None)
     check_rows(kernels, routing, kind, 40, torch.bfloat16)
 
 
@@ -217,6 +207,6 @@ def test_any_rows(
     top_k: int,
 ) -> None:
     routing = make_routing(groups, tokens, num_experts, capacity, top_k=min(top_k, num_experts))
-    check_capacity_layout(kernels, routing, capacity)
-    check_ragged_layout(kernels, routing)
+    check_layout(kernels, routing, capacity)
+    check_layout(kernels, routing, None)
     check_rows(kernels, routing, kind, d, dtype)

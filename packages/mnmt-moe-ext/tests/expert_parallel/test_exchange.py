@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
+pytestmark = pytest.mark.slow
 RANKS, EXPERTS, ROWS = 4, 8, 5
 SIZES = (1, 2, 4)
 

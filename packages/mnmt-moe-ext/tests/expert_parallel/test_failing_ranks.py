@@ -6,6 +6,10 @@ from pathlib import Path
 from signal import SIGABRT
 from typing import Any
 
+import pytest
+
+pytestmark = pytest.mark.slow
+
 
 def assert_ended_by_exchange(ended: Any, *, rank: int, ranks: int) -> None:
     # Gloo's threads, still at work when Python ends, may turn an exit status into an abort.

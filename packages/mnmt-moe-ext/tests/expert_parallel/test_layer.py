@@ -53,24 +53,18 @@ def case(
 
 CASES = {
     "one chunk": case(),
-    "two chunks, random second expert": case(num_chunks=2, second_expert_policy="random"),
     "three chunks, random second expert": case(
         num_chunks=3, second_expert_policy="random", renormalise="after"
     ),
-    "three chunks, sampled second expert": case(num_chunks=3, second_expert_policy="sampled"),
+    "two chunks, sampled second expert": case(num_chunks=2, second_expert_policy="sampled"),
     "three chunks, recomputed": case(num_chunks=3, recompute=True),
     "three chunks, bfloat16": case(num_chunks=3, dtype=torch.bfloat16),
-    "ragged": case(ragged=True),
     "ragged, nothing dropped": case(ragged=True, capacity=None, second_expert_policy="random"),
     "ragged, recomputed": case(ragged=True, recompute=True),
-    "ragged, bfloat16": case(ragged=True, dtype=torch.bfloat16),
     "one expert": case(num_chunks=2, top_k=1, renormalise="never"),
-    "four experts, weights after drops": case(num_chunks=3, top_k=4, renormalise="after"),
     "four experts, biased": case(top_k=4, bias=BIAS),
-    "eight experts": case(num_chunks=2, top_k=8),
-    "ragged, one expert": case(ragged=True, top_k=1, renormalise="never"),
     "ragged, four experts, biased": case(ragged=True, top_k=4, bias=BIAS),
-    "ragged, eight experts, nothing dropped": case(ragged=True, top_k=8, capacity=None),
+    "eight experts": case(num_chunks=2, top_k=8),
 }
 TOLERANCE = {torch.float32: {"rtol": 1e-5, "atol": 1e-5}, torch.bfloat16: {"rtol": 0.02, "atol": 0.1}}
 

@@ -15,126 +15,83 @@ CHOICES = torch.tensor([0, 1], dtype=torch.int32).expand(2, 3, 2)
 KEY = RandomKey.make(seed=1, step=1)
 
 
+MESSAGES = {
+    TypeError: {
+        "`logits` must be float32, bfloat16 or float64, but is torch.float16.": {"logits": LOGITS.half()},
+        "`padding_mask` must be torch.bool, but is torch.float32.": {"padding_mask": torch.zeros(2, 3)},
+        "`bias` must be torch.float32, but is torch.float64.": {"bias": torch.zeros(4).double()},
+        "`random_key.seed_and_step` must be torch.int64, but is torch.float32.": {
+            "second_expert_policy": "random",
+            "random_key": RandomKey(seed_and_step=torch.zeros(2)),
+        },
+        "`token_ids` must be torch.int64, but is torch.float32.": {"token_ids": torch.zeros(2, 3)},
+        "`choices` must be torch.int32, but is torch.int64.": {"choices": CHOICES.long()},
+    },
+    ValueError: {
+        "`logits` must be (groups, tokens, experts), but is (3, 4).": {"logits": LOGITS[0]},
+        "`logits` must have at least 2 experts, but has 1.": {"logits": LOGITS[..., :1]},
+        "`padding_mask` must be (groups, tokens) = (2, 3), but is (3, 2).": {
+            "padding_mask": torch.zeros(3, 2, dtype=torch.bool)
+        },
+        "`padding_mask` must be on cpu like `logits`, but is on meta.": {
+            "padding_mask": torch.zeros(2, 3, dtype=torch.bool, device="meta")
+        },
+        "`capacity` must be at least 1, or None, but is 0.": {"capacity": 0},
+        "`threshold` must be positive, but is 0.0.": {"threshold": 0.0},
+        "`top_k` must be in 1 to 8, but is 0.": {"top_k": 0},
+        "`top_k` must be in 1 to 8, but is 9.": {"top_k": 9},
+        "`top_k` must be at most the number of experts (4), but is 5.": {"top_k": 5},
+        "`bias` must be (experts,) = (4,), but is (3,).": {"bias": torch.zeros(3)},
+        "`bias` must be on cpu like `logits`, but is on meta.": {"bias": torch.zeros(4, device="meta")},
+        '`renormalise` must be "before", "after" or "never", but is "often".': {"renormalise": "often"},
+        '`top_k` must be 2 with `second_expert_policy` "random", but is 3.': {
+            "second_expert_policy": "random",
+            "top_k": 3,
+            "random_key": KEY,
+        },
+        '`second_expert_policy` must be "always", "random" or "sampled", but is "never".': {
+            "second_expert_policy": "never"
+        },
+        '`random_key` must be given with `second_expert_policy` "random".': {
+            "second_expert_policy": "random"
+        },
+        '`random_key` must be given with `second_expert_policy` "sampled".': {
+            "second_expert_policy": "sampled"
+        },
+        "`random_key.seed_and_step` must be (2,), but is (3,).": {
+            "second_expert_policy": "random",
+            "random_key": RandomKey(seed_and_step=torch.arange(3)),
+        },
+        "`random_key.seed_and_step` must be on cpu like `logits`, but is on meta.": {
+            "second_expert_policy": "random",
+            "random_key": RandomKey.make(seed=1, step=1, device="meta"),
+        },
+        "`random_key.layer` must be in 0 to 2**32 - 1, but is -1.": {
+            "second_expert_policy": "sampled",
+            "random_key": RandomKey.make(seed=1, step=1, layer=-1),
+        },
+        "`token_ids` must be (groups, tokens) = (2, 3), but is (6,).": {"token_ids": torch.arange(6)},
+        '`choices` must be None with `second_expert_policy` "sampled".': {
+            "choices": CHOICES,
+            "second_expert_policy": "sampled",
+            "random_key": KEY,
+        },
+        "`choices` must be (groups, tokens, 2) = (2, 3, 2), but is (2, 3).": {"choices": CHOICES[..., 0]},
+        "`choices` must be (groups, tokens, 3) = (2, 3, 3), but is (2, 3, 2).": {
+            "choices": CHOICES,
+            "top_k": 3,
+        },
+    },
+}
+
+
 @pytest.mark.parametrize("gate", [top_k_gate, reference.top_k_gate])
 @pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
-        (
-            {"logits": LOGITS.half()},
-            TypeError,
-            "`logits` must be float32, bfloat16 or float64, but is torch.float16.",
-        ),
-        ({"logits": LOGITS[0]}, ValueError, "`logits` must be (groups, tokens, experts), but is (3, 4)."),
-        ({"logits": LOGITS[..., :1]}, ValueError, "`logits` must have at least 2 experts, but has 1."),
-        (
-            {"padding_mask": torch.zeros(3, 2, dtype=torch.bool)},
-            ValueError,
-            "`padding_mask` must be (groups, tokens) = (2, 3), but is (3, 2).",
-        ),
-        (
-            {"padding_mask": torch.zeros(2, 3)},
-            TypeError,
-            "`padding_mask` must be torch.bool, but is torch.float32.",
-        ),
-        (
-            {"padding_mask": torch.zeros(2, 3, dtype=torch.bool, device="meta")},
-            ValueError,
-            "`padding_mask` must be on cpu like `logits`, but is on meta.",
-        ),
-        ({"capacity": 0}, ValueError, "`capacity` must be at least 1, or None, but is 0."),
-        ({"threshold": 0.0}, ValueError, "`threshold` must be positive, but is 0.0."),
-        ({"top_k": 0}, ValueError, "`top_k` must be in 1 to 8, but is 0."),
-        ({"top_k": 9}, ValueError, "`top_k` must be in 1 to 8, but is 9."),
-        ({"top_k": 5}, ValueError, "`top_k` must be at most the number of experts (4), but is 5."),
-        ({"bias": torch.zeros(4).double()}, TypeError, "`bias` must be torch.float32, but is torch.float64."),
-        ({"bias": torch.zeros(3)}, ValueError, "`bias` must be (experts,) = (4,), but is (3,)."),
-        (
-            {"bias": torch.zeros(4, device="meta")},
-            ValueError,
-            "`bias` must be on cpu like `logits`, but is on meta.",
-        ),
-        (
-            {"renormalise": "often"},
-            ValueError,
-            '`renormalise` must be "before", "after" or "never", but is "often".',
-        ),
-        (
-            {"second_expert_policy": "random", "top_k": 3, "random_key": KEY},
-            ValueError,
-            '`top_k` must be 2 with `second_expert_policy` "random", but is 3.',
-        ),
-        (
-            {"second_expert_policy": "never"},
-            ValueError,
-            '`second_expert_policy` must be "always", "random" or "sampled", but is "never".',
-        ),
-        (
-            {"second_expert_policy": "random"},
-            ValueError,
-            '`random_key` must be given with `second_expert_policy` "random".',
-        ),
-        (
-            {"second_expert_policy": "sampled"},
-            ValueError,
-            '`random_key` must be given with `second_expert_policy` "sampled".',
-        ),
-        (
-            {"second_expert_policy": "random", "random_key": RandomKey(seed_and_step=torch.zeros(2))},
-            TypeError,
-            "`random_key.seed_and_step` must be torch.int64, but is torch.float32.",
-        ),
-        (
-            {"second_expert_policy": "random", "random_key": RandomKey(seed_and_step=torch.arange(3))},
-            ValueError,
-            "`random_key.seed_and_step` must be (2,), but is (3,).",
-        ),
-        (
-            {
-                "second_expert_policy": "random",
-                "random_key": RandomKey.make(seed=1, step=1, device="meta"),
-            },
-            ValueError,
-            "`random_key.seed_and_step` must be on cpu like `logits`, but is on meta.",
-        ),
-        (
-            {
-                "second_expert_policy": "sampled",
-                "random_key": RandomKey.make(seed=1, step=1, layer=-1),
-            },
-            ValueError,
-            "`random_key.layer` must be in 0 to 2**32 - 1, but is -1.",
-        ),
-        (
-            {"token_ids": torch.zeros(2, 3)},
-            TypeError,
-            "`token_ids` must be torch.int64, but is torch.float32.",
-        ),
-        (
-            {"token_ids": torch.arange(6)},
-            ValueError,
-            "`token_ids` must be (groups, tokens) = (2, 3), but is (6,).",
-        ),
-        (
-            {"choices": CHOICES, "second_expert_policy": "sampled", "random_key": KEY},
-            ValueError,
-            '`choices` must be None with `second_expert_policy` "sampled".',
-        ),
-        ({"choices": CHOICES.long()}, TypeError, "`choices` must be torch.int32, but is torch.int64."),
-        (
-            {"choices": CHOICES[..., 0]},
-            ValueError,
-            "`choices` must be (groups, tokens, 2) = (2, 3, 2), but is (2, 3).",
-        ),
-        (
-            {"choices": CHOICES, "top_k": 3},
-            ValueError,
-            "`choices` must be (groups, tokens, 3) = (2, 3, 3), but is (2, 3, 2).",
-        ),
-    ],
+    ("error", "message"), [(error, message) for error, messages in MESSAGES.items() for message in messages]
 )
-def test_messages(gate: Any, arguments: dict[str, Any], error: type[Exception], message: str) -> None:
+def test_messages(gate: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=f"^{re.escape(message)}$"):
-        gate(**{"logits": LOGITS, "capacity": 4, **arguments})
+        gate(**{"logits": LOGITS, "capacity": 4, **MESSAGES[error][message]})
 
 
 @pytest.mark.parametrize(

@@ -30,33 +30,93 @@ def logits_preferring(*choices: tuple[int, int], num_experts: int) -> torch.Tens
     return logits
 
 
-def test_first_choices_outrank_second_choices(gate: Gate) -> None:
-    routing = gate(logits_preferring((0, 1), (1, 0), (0, 1), (1, 2), num_experts=3), capacity=3)
-    assert routing.experts.tolist() == [[[0, 1], [1, 0], [0, 1], [1, 2]]]
-    assert routing.slots.tolist() == [[[0, 2], [0, 2], [1, NONE], [1, 0]]]
+DROPPED = [NONE, NONE]
+CASES = {
+    "first choices outrank second ones": (
+        logits_preferring((0, 1), (1, 0), (0, 1), (1, 2), num_experts=3),
+        {"capacity": 3},
+        {"experts": [[0, 1], [1, 0], [0, 1], [1, 2]], "slots": [[0, 2], [0, 2], [1, NONE], [1, 0]]},
+    ),
+    "second choices start after the kept first ones": (
+        logits_preferring((0, 1), (0, 1), (0, 1), (1, 0), num_experts=2),
+        {"capacity": 2},
+        {"slots": [[0, 1], [1, NONE], DROPPED, [0, NONE]]},
+    ),
+    "weights over all choices": (
+        logits_preferring((0, 1), (0, 1), num_experts=3),
+        {"capacity": 1, "renormalise": "before"},
+        {"weights": [[2 / 3, 1 / 3], [0, 0]]},
+    ),
+    "weights go to the survivor": (
+        logits_preferring((0, 1), (0, 2), (2, 1), num_experts=3),
+        {"capacity": 1, "renormalise": "after"},
+        {"slots": [[0, 0], DROPPED, [0, NONE]], "weights": [[2 / 3, 1 / 3], [0, 0], [1, 0]]},
+    ),
+    "weights are the gates": (
+        logits_preferring((0, 1), (0, 1), num_experts=4),
+        {"capacity": 1, "renormalise": "never"},
+        {"weights": [[1 / 2, 1 / 4], [0, 0]]},
+    ),
+    "no limit": (
+        logits_preferring((0, 1), (0, 1), (1, 0), num_experts=3),
+        {"capacity": None},
+        {"slots": [[0, 1], [1, 2], [0, 2]]},
+    ),
+    "load before drops, without padding": (
+        logits_preferring((0, 1), (0, 1), (1, 0), (2, 0), num_experts=3),
+        {"capacity": 1, "padding_mask": torch.tensor([[False, False, False, True]])},
+        {
+            "experts": [[0, 1], [0, 1], [1, 0], DROPPED],
+            "load": [[2, 1], [1, 2], [0, 0]],
+            "slots": [[0, NONE], DROPPED, [0, NONE], DROPPED],
+        },
+    ),
+    "a second choice that is not kept takes no slot": (
+        logits_preferring((0, 1), (0, 1), num_experts=2),
+        {"capacity": 4, "second_expert_policy": "random", "random_key": RandomKey.make(seed=11, step=0)},
+        {"slots": [[0, NONE], [1, 0]], "load": [[2, 0], [0, 1]]},
+    ),
+    "forced choices against a bias": (
+        torch.zeros(1, 1, 3),
+        {
+            "capacity": 1,
+            "choices": torch.tensor([[[2, 0]]], dtype=torch.int32),
+            "bias": torch.tensor([0.0, 9.0, 0.0]),
+        },
+        {"experts": [[2, 0]]},
+    ),
+    "ties go to the lowest index": (
+        torch.tensor([[[1.0, 1, 1], [0, 1, 1], [1, 0, 1], [2, 5, 2]]]),
+        {"capacity": 8},
+        {"experts": [[0, 1], [1, 2], [0, 2], [1, 0]]},
+    ),
+    "the second choice is never the first": (
+        torch.tensor([[[3.0, -math.inf, -math.inf]]]),
+        {"capacity": 1},
+        {"experts": [[0, 1]]},
+    ),
+    "logits too close for the softmax": (
+        torch.tensor([[[1e-12, 2e-12, 3e-12]]]),
+        {"capacity": 1},
+        {"experts": [[2, 1]]},
+    ),
+}
 
 
-def test_second_choices_start_after_the_kept_first_choices(gate: Gate) -> None:
-    routing = gate(logits_preferring((0, 1), (0, 1), (0, 1), (1, 0), num_experts=2), capacity=2)
-    assert routing.slots.tolist() == [[[0, 1], [1, NONE], [NONE, NONE], [0, NONE]]]
+@pytest.mark.parametrize("name", CASES)
+def test_routings_worked_by_hand(gate: Gate, name: str) -> None:
+    logits, options, expected = CASES[name]
+    routing = gate(logits, **options)
+    for field, value in expected.items():
+        torch.testing.assert_close(getattr(routing, field), torch.tensor([value]), check_dtype=False)
 
 
-def test_weights_before(gate: Gate) -> None:
-    routing = gate(logits_preferring((0, 1), (0, 1), num_experts=3), capacity=1, renormalise="before")
-    expected = torch.tensor([[[2 / 3, 1 / 3], [0, 0]]])
-    torch.testing.assert_close(routing.weights, expected)
-
-
-def test_weights_after_go_to_the_survivor(gate: Gate) -> None:
-    logits = logits_preferring((0, 1), (0, 2), (2, 1), num_experts=3)
-    routing = gate(logits, capacity=1, renormalise="after")
-    assert routing.slots.tolist() == [[[0, 0], [NONE, NONE], [0, NONE]]]
-    torch.testing.assert_close(routing.weights, torch.tensor([[[2 / 3, 1 / 3], [0, 0], [1, 0]]]))
-
-
-def test_weights_never_renormalised_are_the_gates(gate: Gate) -> None:
-    routing = gate(logits_preferring((0, 1), (0, 1), num_experts=4), capacity=1, renormalise="never")
-    torch.testing.assert_close(routing.weights, torch.tensor([[[1 / 2, 1 / 4], [0, 0]]]))
+def test_auxiliary_loss_of_one_expert_and_in_perfect_balance(gate: Gate) -> None:
+    one = torch.zeros(2, 3, 4)
+    one[..., 2] = 30
+    even = 2 * torch.eye(4).expand(3, 4, 4)
+    assert gate(one, capacity=4).auxiliary_loss.item() == pytest.approx(4)
+    assert gate(even, capacity=4).auxiliary_loss.item() == pytest.approx(1)
 
 
 def test_one_expert_as_in_switch(gate: Gate) -> None:
@@ -99,12 +159,6 @@ def test_a_bias_decides_who_is_chosen_and_nothing_else(gate: Gate) -> None:
     torch.testing.assert_close(routing.log_sums, plain.log_sums)
 
 
-def test_a_bias_does_not_change_choices_that_are_given(gate: Gate) -> None:
-    choices = torch.tensor([[[2, 0]]], dtype=torch.int32)
-    routing = gate(torch.zeros(1, 1, 3), capacity=1, choices=choices, bias=torch.tensor([0.0, 9.0, 0.0]))
-    assert routing.experts.tolist() == [[[2, 0]]]
-
-
 def test_gate_means_and_log_sums(gate: Gate) -> None:
     logits = torch.log(torch.tensor([[[1.0, 3.0], [3.0, 5.0], [9.0, 9.0]], [[1.0, 1.0]] * 3]))
     padding_mask = torch.tensor([[False, False, True], [True, True, True]])
@@ -113,16 +167,6 @@ def test_gate_means_and_log_sums(gate: Gate) -> None:
     torch.testing.assert_close(routing.log_sums, torch.tensor([[math.log(4), math.log(8), 0], [0, 0, 0]]))
     assert routing.real_tokens.tolist() == [2, 0]
     torch.testing.assert_close(routing.z_loss, torch.tensor((math.log(4) ** 2 + math.log(8) ** 2) / 2))
-
-
-def test_ties_go_to_the_lowest_index(gate: Gate) -> None:
-    logits = torch.tensor([[[1.0, 1, 1], [0, 1, 1], [1, 0, 1], [2, 5, 2]]])
-    assert gate(logits, capacity=8).experts.tolist() == [[[0, 1], [1, 2], [0, 2], [1, 0]]]
-
-
-def test_the_second_choice_is_never_the_first(gate: Gate) -> None:
-    logits = torch.tensor([[[3.0, -math.inf, -math.inf]]])
-    assert gate(logits, capacity=1).experts.tolist() == [[[0, 1]]]
 
 
 @pytest.mark.parametrize(
@@ -144,34 +188,6 @@ def test_what_is_not_a_number_is_never_preferred(
     assert routing.experts.tolist() == [[expected]]
     if any(map(math.isnan, logits)):
         assert routing.weights.isnan().all()
-
-
-def test_logits_too_close_for_the_softmax_still_differ(gate: Gate) -> None:
-    logits = torch.tensor([[[1e-12, 2e-12, 3e-12]]])
-    assert gate(logits, capacity=1).experts.tolist() == [[[2, 1]]]
-
-
-def test_padding_is_routed_nowhere(gate: Gate) -> None:
-    padding_mask = torch.tensor([[True, False, True]])
-    logits = logits_preferring((0, 1), (0, 1), (0, 1), num_experts=2)
-    routing = gate(logits, padding_mask, capacity=4)
-    assert routing.experts.tolist() == [[[NONE, NONE], [0, 1], [NONE, NONE]]]
-    assert routing.slots.tolist() == [[[NONE, NONE], [0, 0], [NONE, NONE]]]
-    assert routing.weights[0, 0].tolist() == routing.weights[0, 2].tolist() == [0, 0]
-
-
-def test_unlimited_capacity(gate: Gate) -> None:
-    routing = gate(logits_preferring((0, 1), (0, 1), (1, 0), num_experts=3), capacity=None)
-    assert routing.slots.tolist() == [[[0, 1], [1, 2], [0, 2]]]
-    assert routing.capacity is None
-
-
-def test_load_counts_claims_before_drops(gate: Gate) -> None:
-    padding_mask = torch.tensor([[False, False, False, True]])
-    logits = logits_preferring((0, 1), (0, 1), (1, 0), (2, 0), num_experts=3)
-    routing = gate(logits, padding_mask, capacity=1)
-    assert routing.load.tolist() == [[[2, 1], [1, 2], [0, 0]]]
-    assert routing.slots.tolist() == [[[0, NONE], [NONE, NONE], [0, NONE], [NONE, NONE]]]
 
 
 def test_forced_choices(gate: Gate) -> None:
@@ -230,28 +246,6 @@ def test_sampling_where_no_other_expert_has_a_gate(gate: Gate, logit: float) -> 
     key = RandomKey.make(seed=0, step=0)
     routing = gate(logits, capacity=1, second_expert_policy="sampled", random_key=key)
     assert routing.experts.tolist() == [[[1, 0]]]
-
-
-def test_a_choice_not_kept_takes_no_slot(gate: Gate) -> None:
-    routing = gate(
-        logits_preferring((0, 1), (0, 1), num_experts=2),
-        capacity=4,
-        second_expert_policy="random",
-        random_key=RandomKey.make(seed=11, step=0),
-    )
-    assert routing.slots.tolist() == [[[0, NONE], [1, 0]]]
-    assert routing.load.tolist() == [[[2, 0], [0, 1]]]
-
-
-def test_auxiliary_loss_of_everything_on_one_expert(gate: Gate) -> None:
-    logits = torch.zeros(2, 3, 4)
-    logits[..., 2] = 30
-    torch.testing.assert_close(gate(logits, capacity=4).auxiliary_loss, torch.tensor(4.0))
-
-
-def test_auxiliary_loss_at_perfect_balance(gate: Gate) -> None:
-    logits = 2 * torch.eye(4).expand(3, 4, 4)
-    torch.testing.assert_close(gate(logits, capacity=4).auxiliary_loss, torch.tensor(1.0))
 
 
 def test_padding_does_not_change_the_auxiliary_loss(gate: Gate) -> None:

@@ -93,7 +93,7 @@ def differentiable(routing: Routing) -> tuple[Tensor, ...]:
 
 @pytest.mark.parametrize("renormalise", ["before", "after", "never"])
 @pytest.mark.parametrize("second_expert_policy", ["always", "random", "sampled", "forced"])
-@pytest.mark.parametrize("capacity", [1, 2, None])
+@pytest.mark.parametrize("capacity", [1, None])
 def test_gradcheck(renormalise: Any, second_expert_policy: Any, capacity: int | None) -> None:
     padding_mask = make_padding(2, 6)
     forced = second_expert_policy == "forced"
@@ -114,7 +114,7 @@ def test_gradcheck(renormalise: Any, second_expert_policy: Any, capacity: int | 
 
 
 @pytest.mark.parametrize("renormalise", ["before", "after", "never"])
-@pytest.mark.parametrize("top_k", [1, 2, 3, 4, 5, 6, 7, 8])
+@pytest.mark.parametrize("top_k", [1, 3, 8])
 def test_gradcheck_of_any_number_of_choices(top_k: int, renormalise: Any) -> None:
     padding_mask, bias = make_padding(2, 5), torch.linspace(0, 1, 9)
 
@@ -149,10 +149,7 @@ def test_recomputed_for_the_backward_pass() -> None:
 @pytest.mark.parametrize(
     ("dynamic", "second_expert_policy", "top_k"),
     [
-        (False, "always", 2),
-        (True, "always", 2),
-        (True, "random", 2),
-        (True, "sampled", 2),
+        (False, "random", 2),
         (True, "always", 5),
     ],
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from row_cases import RowCase, assert_close, row_cases
 from torch import Tensor
 
@@ -30,7 +30,6 @@ def places(case: RowCase) -> dict[Place, Place]:
 
 
 @given(row_cases())
-@settings(max_examples=50)
 def test_dispatch_by_loops(case: RowCase) -> None:
     tokens, layout = case.tokens(), case.layout()
     expected = torch.zeros(*buffer_shape(layout), case.d_model, dtype=case.dtype)
@@ -40,7 +39,6 @@ def test_dispatch_by_loops(case: RowCase) -> None:
 
 
 @given(row_cases())
-@settings(max_examples=50)
 def test_combine_by_loops(case: RowCase) -> None:
     layout, weights = case.layout(), case.weights()
     outputs = case.normal(*buffer_shape(layout), case.d_model)
@@ -51,7 +49,6 @@ def test_combine_by_loops(case: RowCase) -> None:
 
 
 @given(row_cases())
-@settings(max_examples=100)
 def test_dispatch(case: RowCase) -> None:
     layout, tokens = case.layout(), case.tokens()
     actual, expected = dispatch(tokens, layout), reference.dispatch(tokens, layout)
@@ -69,7 +66,6 @@ def gradients(summed: Tensor, outputs: Tensor, weights: Tensor, grad: Tensor) ->
 
 
 @given(row_cases())
-@settings(max_examples=100)
 def test_combine(case: RowCase) -> None:
     layout, weights = case.layout(), case.weights()
     outputs = case.normal(*buffer_shape(layout), case.d_model)
