@@ -3,9 +3,8 @@
 Claim: an interrupted run that is started again ends with the same bits: weights, optimiser, losses and names
 of checkpoints. Cited in docs/model/resuming.md.
 
-Runs of a tiny study are trained over and over: a trunk, a branch, three trunks as a pack, stacked and
-compiled, and all of it in a sweep, with packs of trunks and packs of branches. Processes that train them are
-ended in one of these ways, and are started again until all runs have finished:
+Runs of a tiny study are trained over and over: a trunk, a branch, and three of each in a sweep. Processes
+that train them are ended in one of these ways, and are started again until all runs have finished:
 
 - `kill`: SIGKILL at a random moment;
 - `kill while saving`: SIGKILL at a random line of the code that writes checkpoints and records;
@@ -41,7 +40,6 @@ from benchmarks.model.stopping import Runs, check_status, differences, end, row
 from benchmarks.studies import prepare, write_text
 from mnmt_data.study import read_study
 from mnmt_model import run_configs, train
-from mnmt_model.training.pack import train_pack
 
 STUDY = """
 name = "interruptions"
@@ -70,7 +68,6 @@ dropout = 0.1
 log_every = 2
 eval_every = 4
 checkpoint_every = 3
-pack = 2
 [sweep.sizes.d16]
 [sweep.fit]
 sizes = ["d16"]
@@ -80,25 +77,15 @@ SAVING = ("mnmt_model/checkpoints/", "mnmt_model/runs/run_record", "mnmt_data/st
 """Parts of the paths of code that writes checkpoints and records."""
 
 FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(["mnmt_model.training.pack"])
+FORKS.set_forkserver_preload(["mnmt_model.training.run"])
 
 
-SUBJECTS = ("trunk", "branch", "pack, stacked", "pack, compiled", "sweep")
+SUBJECTS = ("trunk", "branch", "sweep")
 
 
 def train_alone(runs: Runs, folder: Path) -> None:
     """Train one run."""
     train(runs[0], folder / runs[0].name)
-
-
-def train_stacked(runs: Runs, folder: Path) -> None:
-    """Train runs as a pack without compilation."""
-    train_pack(runs, [folder / run.name for run in runs], backend="eager")
-
-
-def train_compiled(runs: Runs, folder: Path) -> None:
-    """Train runs as a pack."""
-    train_pack(runs, [folder / run.name for run in runs])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,8 +94,6 @@ class Subject:
 
     name: str
     runs: Runs
-    train: Callable[[Runs, Path], None]
-    """Trains them to their ends; the second argument is the folder of the runs' folders."""
     ways: Sequence[str] = ("kill", "kill while saving", "SIGTERM", "SIGINT", "SIGUSR1", "preemption")
     """Ways in which their process is ended."""
 
@@ -127,7 +112,6 @@ class Whole:
 def main(
     *,
     interruptions: int = 40,
-    compiled: int = 6,
     subjects: Names = SUBJECTS,
     seed: int = 1,
     out: Out = None,
@@ -135,8 +119,7 @@ def main(
     """Interrupt runs, and compare.
 
     Args:
-        interruptions: Processes to end of the trunk, of the branch, of the stacked pack, and of the sweep.
-        compiled: Processes to end of the compiled pack.
+        interruptions: Processes to end of the trunk, of the branch, and of the sweep.
         subjects: What to interrupt.
         seed: Seed of the moments.
         out: JSON file for the figures; those of other subjects in it stay.
@@ -145,21 +128,13 @@ def main(
     rows = [each for each in earlier_rows(out) if each["subject"] not in subjects]
     with TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(folder / "compiled")
         study = write_text(folder / "study.toml", STUDY)
         runs = run_configs(read_study(study), prepare(study, folder))
-        trunks = [run for run in runs if not run.branch]
-        numbers = [
-            (Subject(name="trunk", runs=runs[:1], train=train_alone), interruptions),
-            (Subject(name="branch", runs=runs[1:2], train=train_alone), interruptions),
-            (Subject(name="pack, stacked", runs=trunks, train=train_stacked), interruptions),
-            (Subject(name="pack, compiled", runs=trunks, train=train_compiled), compiled),
-        ]
-        for subject, number in numbers:
-            if subject.name not in subjects or not number:
+        for subject in (Subject(name="trunk", runs=runs[:1]), Subject(name="branch", runs=runs[1:2])):
+            if subject.name not in subjects:
                 continue
             whole = measure(subject, folder / "whole" / subject.name, folder / "whole" / "trunk")
-            rows.append(interrupt_often(subject, whole, folder / "runs", number, rng))
+            rows.append(interrupt_often(subject, whole, folder / "runs", interruptions, rng))
         if "sweep" in subjects:
             rows.append(interrupt_sweeps(study, runs, folder, interruptions, rng))
     print_table(rows)
@@ -176,7 +151,7 @@ def earlier_rows(out: Path | None) -> list[Figures]:
 
 def measure(subject: Subject, folder: Path, trunks: Path) -> Whole:
     """Train runs without a stop, and again to count the lines that are passed while they save."""
-    for _ in range(2):  # the first time, products are measured and programs compiled
+    for _ in range(2):  # the first time, products are measured
         since = time.perf_counter()
         begin(subject, folder, trunks)
         if start(subject, folder) != 0:
@@ -219,7 +194,7 @@ def work(subject: Subject, folder: Path, kill_at: int) -> None:
     if kill_at:
         count_lines(kill_at)
     try:
-        subject.train(subject.runs, folder)
+        train_alone(subject.runs, folder)
     except KeyboardInterrupt as error:
         os._exit(getattr(error, "exit_status", 130))
 
@@ -230,7 +205,7 @@ def train_and_count(subject: Subject, folder: Path, sender: Any) -> None:
 
     torch.set_num_threads(1)
     counted = count_lines(0)
-    subject.train(subject.runs, folder)
+    train_alone(subject.runs, folder)
     sys.settrace(None)
     sender.send(counted[0])
 
@@ -282,4 +257,4 @@ def interrupt_once(subject: Subject, whole: Whole, folder: Path, rng: random.Ran
 
 
 if __name__ == "__main__":
-    run(main, smoke={"interruptions": 1, "compiled": 0})
+    run(main, smoke={"interruptions": 1})

@@ -172,7 +172,7 @@ def _train(
             if step == 1:
                 since = perf_counter()
                 batches.take_waited()
-            gradients(step)
+            gradients(step + 1)
             clip_gradients(model.parameters(), 0.0)
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)

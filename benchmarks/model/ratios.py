@@ -2,10 +2,9 @@ r"""All ratios of speed that the package claims, in one run on one machine.
 
 Claims: the measured choice of matrix products is never slower than torch's own or a rule by the processor's
 instructions; ours trains a T5 twice as fast as Hugging Face transformers; at d 64 a step reaches 35% of the
-product peak; eight models as one compiled program take a third of the time that they take one by one. Cited
-in docs/model/measured.md.
+product peak. Cited in docs/model/measured.md.
 
-The measurements are those of `products`, `training_speed`, `packing` and `step_profile`, which say what is
+The measurements are those of `products`, `training_speed` and `step_profile`, which say what is
 compared, and what the parts of a step are. Contestants take turns, a step each. A ratio is how many times
 longer the other one took in the same turn: median, lowest and highest. `limit` is the share of the peak at
 which the model's products alone, each in its fastest way, would run. The load is the mean number of processes
@@ -35,7 +34,7 @@ import xxhash
 
 import mnmt_model
 from benchmarks.measurement import Figures, Names, Out, print_table, provenance, run, write_report
-from benchmarks.model import packing, products
+from benchmarks.model import products
 from benchmarks.model.step_profile import limit_seconds, profile_case
 from benchmarks.model.trainers import Case, OurTrainer
 from benchmarks.model.training_data import TrainingData, open_data
@@ -55,21 +54,17 @@ WHAT = "ratios of speed"
 
 SHARES = {"d64": 0.35}
 """{model: the share of the product peak that is aimed at, in float32}."""
-TWICE, THREE_TIMES = 2.0, 3.0
+TWICE = 2.0
 NOISE = 0.03
 """A way is as fast as another if its median is no further below."""
 
 PRODUCT_SECONDS = {"d16": 6, "d64": 8, "d256": 12, "d512": 20, "d768": 30}
 TRAINING_SECONDS = {"d64": 10, "d256": 15, "d512": 25, "d768": 45}
 PROFILE_TURNS = {"d64": 10, "d256": 4, "d512": 3}
-PACKING_TURNS = 20
 """What the parts of each model take in `MINUTES`, each case; first steps and compilation come on top."""
 MINUTES = 15.0
 
 PRODUCT_TOKENS = 2048
-PACKED = ("d12", "d32", "d64")
-MODELS = 8
-"""Models of a pack."""
 
 MOST_STEPS = 200
 
@@ -97,10 +92,9 @@ def main(
     with tempfile.TemporaryDirectory() as folder:
         # Products are measured as on a machine that has trained nothing yet.
         os.environ["XDG_CACHE_HOME"] = folder
-        os.environ["TORCHINDUCTOR_CACHE_DIR"] = f"{folder}/compiled"
         parts = {
             name: part
-            for name, part in all_parts(batch_tokens, minutes / MINUTES, Path(folder)).items()
+            for name, part in all_parts(batch_tokens, minutes / MINUTES).items()
             if not only or any(words in name for words in only)
         }
         print(f"{len(parts)} parts, about {minutes:g} minutes for all; load {os.getloadavg()[0]:.1f}")
@@ -112,7 +106,7 @@ def main(
     print_table([row for row in rows if "ratio" not in row])
 
 
-def all_parts(batch_tokens: int, scale: float, folder: Path) -> dict[str, Part]:
+def all_parts(batch_tokens: int, scale: float) -> dict[str, Part]:
     """Return {name: what measures it}."""
     parts: dict[str, Part] = {}
     for name in products.SIZES:
@@ -127,9 +121,6 @@ def all_parts(batch_tokens: int, scale: float, folder: Path) -> dict[str, Part]:
     for name, turns in PROFILE_TURNS.items():
         turns = max(2, round(scale * turns))
         parts[f"profile {name}"] = partial(profile_rows, name, SIZES[name], batch_tokens, turns=turns)
-    for name in PACKED:
-        turns = max(2, round(scale * PACKING_TURNS))
-        parts[f"packing {name}"] = partial(packing_rows, name, folder, turns=turns)
     return parts
 
 
@@ -211,20 +202,9 @@ def profile_rows(name: str, size: Size, batch_tokens: int, *, turns: int) -> lis
     return [{"model": name, **profile_case(size, ADAMW, data, turns)["milliseconds"]}]
 
 
-def packing_rows(name: str, folder: Path, *, turns: int) -> list[Figures]:
-    """Return how many times longer models take one by one than as one program."""
-    rows = packing.measure(name, (MODELS,), tuple(packing.BACKENDS), turns, folder)
-    goals = {f"compiled, K = {MODELS}": THREE_TIMES}
-    return [
-        row(name, f"one by one, to {each['way']}", each, goal=goals.get(each["way"]))
-        for each in rows
-        if each["way"] != "alone"
-    ]
-
-
 def row(model: str, what: str, figures: Mapping[str, Any], *, goal: float | None = None) -> Figures:
     """Return a row of the table of ratios."""
-    names = ("ratio", "lowest", "highest", "limit", "compile_seconds")
+    names = ("ratio", "lowest", "highest", "limit")
     values = {name: figures[name] for name in names if figures.get(name) is not None}
     least = None if goal is None else goal * (1 - NOISE) if goal == 1 else goal
     verdict = {} if least is None else {"goal": goal, "reached": values["ratio"] >= least}

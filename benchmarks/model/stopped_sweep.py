@@ -11,7 +11,6 @@ import sys
 import time
 from collections import Counter
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 
 from benchmarks.measurement import Figures
@@ -19,9 +18,9 @@ from benchmarks.model.stopping import Runs, check_status, differences, end, join
 from mnmt_data.study import read_study
 from mnmt_model import run_configs
 from mnmt_model.runs import is_alive, read_heartbeat
-from mnmt_model.sweep.claims import units_of
+from mnmt_model.sweep.claims import in_order
 from mnmt_model.sweep.run_queue import RunQueue
-from mnmt_model.sweep.workers import LocalWorkers, train_unit
+from mnmt_model.sweep.workers import LocalWorkers
 
 WAYS = ("kill", "SIGTERM", "SIGINT", "SIGUSR1", "preemption")
 """Ways in which the sweep is ended."""
@@ -78,19 +77,17 @@ def interrupt_sweep(
 
 
 def sweep(study: Path, results: Path) -> subprocess.Popen[bytes]:
-    """Start a sweep whose packs are not compiled."""
+    """Start a sweep."""
     code = f"from {__name__} import work; work({str(study)!r}, {str(results)!r})"
     with (results / "log").open("ab") as log:
         return subprocess.Popen([sys.executable, "-c", code], stdout=log, stderr=log)
 
 
 def work(study: str, results: str) -> None:
-    """Be a sweep whose packs are not compiled, as the whole work of a process."""
+    """Be a sweep, as the whole work of a process."""
     folder = Path(results) / "runs"
-    runs = run_configs(read_study(Path(study)), Path(results) / "data")
-    units = units_of(runs, folder, jobs=JOBS)
-    workers = LocalWorkers(units, folder, jobs=JOBS, train=partial(train_unit, backend="eager"))
-    signum = RunQueue(units, folder, workers, jobs=JOBS).train()
+    runs = in_order(run_configs(read_study(Path(study)), Path(results) / "data"))
+    signum = RunQueue(runs, folder, LocalWorkers(runs, folder, jobs=JOBS), jobs=JOBS).train()
     sys.exit(128 + signum if signum else 0)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from mnmt_model import RunConfig, train
-from mnmt_model.training import single_model
+from mnmt_model.training import initial_model
 from mnmt_model.transformer.products import Products, Shape, cache
 from mnmt_model.transformer.products.ways import WAYS, can_take
 
@@ -29,11 +29,11 @@ def train_with_cache_of_rank(run: RunConfig, folder: Path, out: Path) -> None:
     os.environ["XDG_CACHE_HOME"] = str(out / f"cache{rank}")
     if rank == "0":
         cache.measure = pretend  # type: ignore[assignment]
-    build = single_model.build_model
+    build = initial_model.build_model
 
     def spy(*args: object, products: Products, **options: object) -> object:
         (out / f"products{rank}").write_text(repr(products))
         return build(*args, products=products, **options)  # type: ignore[arg-type]
 
-    single_model.build_model = spy  # type: ignore[assignment]
+    initial_model.build_model = spy  # type: ignore[assignment]
     train(run, folder)

@@ -16,7 +16,6 @@ from mnmt_model.runs.attempts import next_attempt
 from mnmt_model.runs.heartbeat import HeartbeatWriter
 from mnmt_model.runs.run_config import new_record
 from mnmt_model.runs.run_record import LOCK, RUN, read_run, utc_now, write_run
-from mnmt_model.sweep.claims import Unit
 from mnmt_model.train_config import TrainConfig
 from mnmt_model.training.interruption import Interruption
 from mnmt_model.transformer.model_config import ModelConfig
@@ -47,9 +46,8 @@ def fake_runs(count: int, *, steps: int = 10) -> list[RunConfig]:
     ]
 
 
-def fake_train(unit: Unit, folder: Path) -> None:
-    """Train a unit as the trainer does: lock, record, heartbeat, checkpoints, and an end at a signal."""
-    (run,) = unit
+def fake_train(run: RunConfig, folder: Path) -> None:
+    """Train a run as the trainer does: lock, record, heartbeat, checkpoints, and an end at a signal."""
     folder = folder / run.name
     folder.mkdir(parents=True, exist_ok=True)
     with (
@@ -103,8 +101,8 @@ def write_checkpoint(folder: Path, step: int, value: float) -> None:
     write_json(folder / WEIGHTS, [step, value])
 
 
-def fake_train_elsewhere(unit: Unit, folder: Path) -> None:
-    """Train a unit, but not the first run, as a machine that lacks what that was begun with."""
-    if unit[0].name == "run001":
+def fake_train_elsewhere(run: RunConfig, folder: Path) -> None:
+    """Train a run, but not the first run, as a machine that lacks what that was begun with."""
+    if run.name == "run001":
         raise MachineError("run001: its products are computed by tensor_cores")
-    fake_train(unit, folder)
+    fake_train(run, folder)

@@ -68,15 +68,13 @@ def main() -> None:
 
 def sweep(out: Path, count: int, *, slurm: bool) -> int:
     """Be a sweep over the simulated runs."""
-    units, folder = [(run,) for run in fake_runs(count, steps=STEPS)], out / "runs"
+    runs, folder = fake_runs(count, steps=STEPS), out / "runs"
     if slurm:
         SlurmWorkers.poll_seconds = 1.0
         places = {"jobs_folder": out / "jobs", "name": "soak"}
-        workers = SlurmWorkers(units, folder, **places, config=ClusterConfig(), train=fake_train)
-        return RunQueue(units, folder, workers, jobs=JOBS).train()
-    return RunQueue(
-        units, folder, LocalWorkers(units, folder, jobs=JOBS, train=fake_train), jobs=JOBS
-    ).train()
+        workers = SlurmWorkers(runs, folder, **places, config=ClusterConfig(), train=fake_train)
+        return RunQueue(runs, folder, workers, jobs=JOBS).train()
+    return RunQueue(runs, folder, LocalWorkers(runs, folder, jobs=JOBS, train=fake_train), jobs=JOBS).train()
 
 
 def soak(

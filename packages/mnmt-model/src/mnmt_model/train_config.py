@@ -21,7 +21,6 @@ POSITIVE = (
     "exchange_chunks",
 )
 NOT_NEGATIVE = (
-    "pack",
     "warmup_steps",
     "cooldown_steps",
     "clip_norm",
@@ -52,7 +51,7 @@ FREE_SETTINGS = frozenset(
         "keep_best",
         "keep_checkpoints",
         "log_every",
-        "pack",
+        "pack",  # Records of version 0.5 and before have it.
         "parallel",
         "tensorboard",
     }
@@ -114,9 +113,6 @@ class TrainConfig:
     """Precision of the states; weights and the optimiser's state are float32."""
     compile: bool = False
     """Whether layers are compiled, which takes a C++ compiler, and a minute at the start."""
-    pack: int = 0
-    """Runs of one size that a sweep trains as one program: at most so many, 1 for none; with 0 it measures
-    whether that is faster."""
     activation_checkpointing: bool = False
     """Whether layers are computed again for the backward pass, to need less memory."""
     parallel: Literal["ddp", "fsdp"] = "ddp"

@@ -15,13 +15,13 @@ from mnmt_model.runs.attempts import MAX_DEATHS
 from mnmt_model.runs.heartbeat import HEARTBEAT
 from mnmt_model.runs.run_config import new_record
 from mnmt_model.runs.run_record import LOCK, RUN
-from mnmt_model.sweep.claims import Unit, give_up_dead, unlocked
+from mnmt_model.sweep.claims import give_up_dead, unlocked
 from mnmt_model.sweep.run_queue import RunQueue, Workers
 
 
 @pytest.fixture
-def units() -> list[Unit]:
-    return [(run,) for run in fake_runs(2, steps=1)]
+def runs() -> list[RunConfig]:
+    return fake_runs(2, steps=1)
 
 
 def beat(folder: Path, *, seconds_ago: float = 0.0, pid: int = 1) -> Heartbeat:
@@ -33,22 +33,24 @@ def beat(folder: Path, *, seconds_ago: float = 0.0, pid: int = 1) -> Heartbeat:
     return heartbeat
 
 
-def names(units: Sequence[Unit]) -> list[str]:
-    return [run.name for unit in units for run in unit]
+def names(runs: Sequence[RunConfig]) -> list[str]:
+    return [run.name for run in runs]
 
 
-def test_a_run_of_another_machine_waits_until_its_heartbeat_is_old(units: list[Unit], tmp_path: Path) -> None:
-    first, second = names(units)
+def test_a_run_of_another_machine_waits_until_its_heartbeat_is_old(
+    runs: list[RunConfig], tmp_path: Path
+) -> None:
+    first, second = names(runs)
     for age, claims in ((0, [second]), (50, [second]), (70, [first, second])):
         beat(tmp_path / first, seconds_ago=age)
-        assert names([unit for unit, beat in unlocked(units, tmp_path) if beat is None]) == claims
-        assert names([unit for unit, _ in unlocked(units, tmp_path)]) == [first, second]
+        assert names([run for run, beat in unlocked(runs, tmp_path) if beat is None]) == claims
+        assert names([run for run, _ in unlocked(runs, tmp_path)]) == [first, second]
     with file_lock(tmp_path / first / LOCK, name=first):
-        assert names([unit for unit, _ in unlocked(units, tmp_path)]) == [second]
+        assert names([run for run, _ in unlocked(runs, tmp_path)]) == [second]
 
 
-def test_a_run_that_another_machine_trains_is_not_given_up(units: list[Unit], tmp_path: Path) -> None:
-    (run,) = units[0]
+def test_a_run_that_another_machine_trains_is_not_given_up(runs: list[RunConfig], tmp_path: Path) -> None:
+    run = runs[0]
     folder = tmp_path / run.name
     beat(folder)
     write_run(folder, replace(new_record(run, folder, vocab_size=10, data=None), attempts=MAX_DEATHS))
@@ -78,22 +80,21 @@ class Elsewhere:
     poll_seconds = 0.0
     skipped: frozenset[str] = frozenset()
 
-    def __init__(self, units: Sequence[Unit], folder: Path, *, pids: Sequence[int]) -> None:
-        self.unit, self.others, self.folder, self.pids = units[0], units[1:], folder, list(pids)
+    def __init__(self, runs: Sequence[RunConfig], folder: Path, *, pids: Sequence[int]) -> None:
+        self.run, self.others, self.folder, self.pids = runs[0], runs[1:], folder, list(pids)
         self.stopped = 0
 
     def alive(self) -> int:
-        (run,) = self.unit
         if self.pids:
-            beat(self.folder / run.name, pid=self.pids.pop(0))
-        elif (self.folder / run.name / HEARTBEAT).exists():
-            (self.folder / run.name / HEARTBEAT).unlink()
+            beat(self.folder / self.run.name, pid=self.pids.pop(0))
+        else:
+            (self.folder / self.run.name / HEARTBEAT).unlink(missing_ok=True)
         return 0
 
     def start(self, count: int) -> None:
-        for unit in [self.unit, *self.others]:
-            if not (self.folder / unit[0].name / HEARTBEAT).exists():
-                fake_train(unit, self.folder)
+        for run in [self.run, *self.others]:
+            if not (self.folder / run.name / HEARTBEAT).exists():
+                fake_train(run, self.folder)
 
     def stop(self, signum: int) -> None:
         self.stopped = signum
@@ -109,20 +110,20 @@ class Elsewhere:
 
 
 def test_a_sweep_ends_where_another_machine_goes_on_with_a_run_that_is_not_locked(
-    units: list[Unit], tmp_path: Path
+    runs: list[RunConfig], tmp_path: Path
 ) -> None:
-    workers = Elsewhere(units, tmp_path, pids=[1, 1, 1, 1])
+    workers = Elsewhere(runs, tmp_path, pids=[1, 1, 1, 1])
     typed: Workers = workers
     with pytest.raises(SharedRunError, match=r"run001: is trained on elsewhere .* locks do not hold"):
-        RunQueue(units, tmp_path, typed, jobs=1).train()
+        RunQueue(runs, tmp_path, typed, jobs=1).train()
     assert workers.stopped
     assert not (tmp_path / "run001" / RUN).exists()
 
 
 @pytest.mark.parametrize("wait", [True, False])
 def test_a_sweep_takes_over_a_run_of_a_machine_that_died(
-    units: list[Unit], tmp_path: Path, wait: bool
+    runs: list[RunConfig], tmp_path: Path, wait: bool
 ) -> None:
-    queue = RunQueue(units, tmp_path, Elsewhere(units, tmp_path, pids=[1, 2]), jobs=1)
+    queue = RunQueue(runs, tmp_path, Elsewhere(runs, tmp_path, pids=[1, 2]), jobs=1)
     assert queue.train(wait=wait) == 0
-    assert {read_run(tmp_path / name).status for name in names(units)} == {"finished"}
+    assert {read_run(tmp_path / name).status for name in names(runs)} == {"finished"}

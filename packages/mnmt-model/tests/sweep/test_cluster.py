@@ -6,7 +6,6 @@ import os
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,12 +15,12 @@ from slurm_cluster import missing_programs, slurm_cluster
 from mnmt_data.study import read_study
 from mnmt_model import RunConfig, read_evals, read_run, run_configs, train
 from mnmt_model.errors import RunError
-from mnmt_model.sweep.claims import Unit, units_of
+from mnmt_model.sweep.claims import in_order
 from mnmt_model.sweep.cluster import SlurmWorkers
 from mnmt_model.sweep.cluster_config import ClusterConfig
 from mnmt_model.sweep.horizons import with_branches
 from mnmt_model.sweep.run_queue import RunQueue
-from mnmt_model.sweep.workers import TrainUnit, train_unit
+from mnmt_model.sweep.workers import TrainRun, train_run
 
 PATIENCE_SECONDS = 120
 
@@ -52,23 +51,12 @@ def slurm_queue(
     *,
     jobs: int = 1,
     config: ClusterConfig = ONE_CORE,
-    train: TrainUnit = fake_train,
-) -> RunQueue:
-    return unit_queue([(run,) for run in runs], folder, jobs=jobs, config=config, train=train)
-
-
-def unit_queue(
-    units: Sequence[Unit],
-    folder: Path,
-    *,
-    jobs: int = 1,
-    config: ClusterConfig = ONE_CORE,
-    train: TrainUnit = train_unit,
+    train: TrainRun = fake_train,
 ) -> RunQueue:
     workers = SlurmWorkers(
-        units, folder, jobs_folder=folder.parent / "jobs", name="mnmt-test", config=config, train=train
+        runs, folder, jobs_folder=folder.parent / "jobs", name="mnmt-test", config=config, train=train
     )
-    return RunQueue(units, folder, workers, jobs=jobs)
+    return RunQueue(runs, folder, workers, jobs=jobs)
 
 
 def test_an_array_of_jobs_trains_every_run_once(slurm: Mapping[str, str], tmp_path: Path) -> None:
@@ -122,7 +110,7 @@ def test_two_processes_of_a_job_train_one_run_together(
     slurm: Mapping[str, str], study_file: Path, results: Path, tmp_path: Path
 ) -> None:
     runs = run_configs(read_study(study_file), results / "data")[:2]
-    queue = slurm_queue(runs, tmp_path / "runs", config=ClusterConfig(processes=2), train=train_unit)
+    queue = slurm_queue(runs, tmp_path / "runs", config=ClusterConfig(processes=2), train=train_run)
     assert queue.train() == 0
     assert {outcome.status for outcome in queue.outcomes(runs)} == {"finished"}
     alone = tmp_path / "alone"
@@ -133,33 +121,18 @@ def test_two_processes_of_a_job_train_one_run_together(
     assert sorted(name.split("_")[1] for name in logs) == ["0", "1"]
 
 
-def test_jobs_train_packs_of_trunks_and_packs_of_branches(
+def test_jobs_train_trunks_and_branches(
     slurm: Mapping[str, str], study_file: Path, results: Path, tmp_path: Path
 ) -> None:
     trunks = [
-        with_train(run, pack=2, horizons=(6, 12), cooldown_steps=4)
+        with_train(run, horizons=(6, 12), cooldown_steps=4)
         for run in run_configs(read_study(study_file), results / "data")[:2]
     ]
-    runs = [each for trunk in trunks for each in with_branches(trunk)]
-    units = units_of(runs, tmp_path / "runs", jobs=2)
-    queue = unit_queue(units, tmp_path / "runs", jobs=2, train=partial(train_unit, backend="eager"))
+    runs = in_order(each for trunk in trunks for each in with_branches(trunk))
+    queue = slurm_queue(runs, tmp_path / "runs", jobs=2, train=train_run)
     assert queue.train() == 0
     assert {outcome.status for outcome in queue.outcomes(runs)} == {"finished"}
-    for unit in units:
-        pack = [run.name for run in unit]
-        assert len(pack) == 2
-        assert all(read_run(tmp_path / "runs" / name).pack == pack for name in pack)
     assert all(read_evals(tmp_path / "runs" / run.name)[-1].annealed for run in runs)
-
-
-def test_runs_that_a_pack_gives_back_are_trained_by_any_job(
-    slurm: Mapping[str, str], study_file: Path, results: Path, tmp_path: Path
-) -> None:
-    runs = tuple(run_configs(read_study(study_file), results / "data")[2:])
-    queue = unit_queue([runs], tmp_path / "runs", jobs=2)
-    assert queue.train() == 0
-    records = [read_run(tmp_path / "runs" / run.name) for run in runs]
-    assert [(record.status, record.pack) for record in records] == [("finished", [run.name]) for run in runs]
 
 
 def test_jobs_that_cannot_start_end_the_sweep_with_the_place_of_their_logs(

@@ -213,7 +213,6 @@ def test_a_tenth_of_the_time_is_spent_on_looking_and_the_start_of_workers_is_no_
 ) -> None:
     clock = Clock()
     monkeypatch.setattr(run_queue, "time", clock)
-    units = [(run,) for run in fake_runs(2)]
-    queue = RunQueue(units, tmp_path, SlowWorkers(clock), jobs=1, watcher=SlowLook(clock))
+    queue = RunQueue(fake_runs(2), tmp_path, SlowWorkers(clock), jobs=1, watcher=SlowLook(clock))
     assert queue.train() == signal.SIGTERM
     assert clock.pauses == pytest.approx([9.0, 9.0])

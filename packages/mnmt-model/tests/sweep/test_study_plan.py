@@ -191,9 +191,6 @@ def test_a_measurement_gives_every_run_a_time(study_file: Path, results: Path) -
     assert planned.seconds is not None
     assert planned.seconds / 2 <= planned.wall_seconds <= planned.seconds
     assert "the whole study: about" in study_text(planned)
-    together = replace(planned, packs=(tuple(run.name for run in planned.runs),))
-    assert together.wall_seconds == pytest.approx(planned.seconds)
-    assert "up to 5 runs that differ in mixture and seed train together" in study_text(together)
     assert study_json(planned)["wall_seconds"] == planned.wall_seconds
 
 

@@ -10,7 +10,7 @@ from mnmt_data.study import read_study
 from mnmt_model import Eval, RunConfig, RunError, append_evals, run_configs, train
 from mnmt_model.runs.run_record import EVALS, read_run
 from mnmt_model.training import evaluator
-from mnmt_model.training.run_state import RunState
+from mnmt_model.training.trainer import Trainer
 
 
 @pytest.fixture(scope="module")
@@ -53,10 +53,10 @@ def test_no_score_that_is_not_finite_is_written(tmp_path: Path) -> None:
 def test_a_model_that_does_not_fit_is_told_what_makes_it_smaller(
     run: RunConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    def fail(self: RunState, *arguments: object, **options: object) -> None:
+    def fail(self: Trainer, *arguments: object, **options: object) -> None:
         raise error
 
-    monkeypatch.setattr(RunState, "advance", fail)
+    monkeypatch.setattr(Trainer, "_advance", fail)
     takes = rf"{run.name} does not fit into the memory of cpu; training takes about [\d.]+ \wiB there"
     with pytest.raises(RunError, match=takes) as raised:
         train(run, tmp_path)
@@ -70,10 +70,10 @@ def test_a_model_that_does_not_fit_is_told_what_makes_it_smaller(
 def test_other_errors_keep_their_own_words(
     run: RunConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(self: RunState, *arguments: object, **options: object) -> None:
+    def fail(self: Trainer, *arguments: object, **options: object) -> None:
         raise RuntimeError("shapes differ")
 
-    monkeypatch.setattr(RunState, "advance", fail)
+    monkeypatch.setattr(Trainer, "_advance", fail)
     with pytest.raises(RuntimeError, match="shapes differ"):
         train(run, tmp_path)
     assert read_run(tmp_path).error == "shapes differ"

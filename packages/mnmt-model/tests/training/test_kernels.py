@@ -16,7 +16,7 @@ from mnmt_model.checkpoints import find_checkpoints
 from mnmt_model.errors import MachineError
 from mnmt_model.runs.kernels import check_ways, recorded_products
 from mnmt_model.runs.run_record import read_run, write_run
-from mnmt_model.training import single_model
+from mnmt_model.training import initial_model
 from mnmt_model.transformer.machine import machine
 from mnmt_model.transformer.native import library
 from mnmt_model.transformer.products import Products, Shape, cache, cached_products
@@ -51,13 +51,13 @@ def stop(whole: Path, folder: Path, products: Products | None = None) -> None:
 def tables(monkeypatch: pytest.MonkeyPatch) -> list[Products]:
     """The tables of the models that are built for training, in their order."""
     tables: list[Products] = []
-    build = single_model.build_model
+    build = initial_model.build_model
 
     def spy(*args: object, products: Products, **options: object) -> object:
         tables.append(products)
         return build(*args, products=products, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(single_model, "build_model", spy)
+    monkeypatch.setattr(initial_model, "build_model", spy)
     return tables
 
 

@@ -14,7 +14,7 @@ from mnmt_model.checkpoints import checkpoint, find_checkpoints
 from mnmt_model.errors import Interrupted
 from mnmt_model.runs import read_heartbeat
 from mnmt_model.runs.run_record import read_run
-from mnmt_model.training import run_state
+from mnmt_model.training import run_checkpoints, trainer
 from mnmt_model.training.watcher import Watcher
 
 
@@ -89,14 +89,14 @@ def test_a_signal_in_the_last_evaluation_lets_the_run_finish(
 def test_a_signal_while_a_checkpoint_is_written(
     run: RunConfig, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    save = run_state.save
+    save = run_checkpoints.save
 
     def save_under_signal(*arguments: object, **options: object) -> Path:
         os.kill(os.getpid(), signal.SIGUSR1)
         return save(*arguments, **options)  # type: ignore[arg-type]
 
     with monkeypatch.context() as patch:
-        patch.setattr(run_state, "save", save_under_signal)
+        patch.setattr(run_checkpoints, "save", save_under_signal)
         with pytest.raises(Interrupted, match="after step 5"):
             train(run, tmp_path)
     assert [path.name for path in find_checkpoints(tmp_path / "checkpoints")] == ["step-00000005"]
@@ -126,14 +126,14 @@ def test_a_kill_between_the_last_checkpoint_and_the_removal_of_old_ones(
 def test_a_signal_before_the_first_step(
     run: RunConfig, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    open_stream = run_state.open_stream
+    open_stream = trainer.open_stream
 
     def open_under_signal(*arguments: object, **options: object) -> object:
         os.kill(os.getpid(), signal.SIGINT)
         return open_stream(*arguments, **options)  # type: ignore[arg-type]
 
     with monkeypatch.context() as patch:
-        patch.setattr(run_state, "open_stream", open_under_signal)
+        patch.setattr(trainer, "open_stream", open_under_signal)
         with pytest.raises(Interrupted, match="interrupted by SIGINT after step 0"):
             train(run, tmp_path)
     assert (read_run(tmp_path).status, find_checkpoints(tmp_path / "checkpoints")) == ("interrupted", [])

@@ -19,7 +19,6 @@ from mnmt_model.sweep.cluster_config import ClusterConfig
 
 if TYPE_CHECKING:
     from mnmt_model.runs.run_config import RunConfig
-    from mnmt_model.sweep.claims import Unit
     from mnmt_model.sweep.cluster import SlurmWorkers
     from mnmt_model.sweep.run_queue import Outcome
     from mnmt_model.sweep.workers import LocalWorkers
@@ -87,7 +86,7 @@ def sweep(
         as_json: Print JSON.
     """
     from mnmt_model.cli.sweep_progress import SweepProgress
-    from mnmt_model.sweep.claims import allow_retries, check_batches, check_records, units_of
+    from mnmt_model.sweep.claims import allow_retries, check_batches, check_records, in_order
     from mnmt_model.sweep.run_queue import RunQueue
 
     if cluster == "local" and (detach or config != ClusterConfig()):
@@ -97,15 +96,15 @@ def sweep(
         _report([], folder, as_json=as_json)
         return 0
     jobs = _jobs(jobs, cluster)
-    units = units_of(runs, folder, jobs=jobs, packs=config.nodes * config.tasks_per_node == 1)
-    check_records(units, folder)
-    check_batches(units, folder)
+    ordered = in_order(runs)
+    check_records(ordered, folder)
+    check_batches(ordered, folder)
     if retry_failed:
-        allow_retries(units, folder)
-    workers = _workers(units, folder, cluster, jobs, name=runs[0].study, config=config)
+        allow_retries(ordered, folder)
+    workers = _workers(ordered, folder, cluster, jobs, name=runs[0].study, config=config)
     estimate = partial(_measured_seconds, study, folder.parent / "data", jobs, runs)
     progress = SweepProgress(runs, folder, jobs=jobs, estimate=estimate if cluster == "local" else None)
-    queue = RunQueue(units, folder, workers, jobs=jobs, watcher=progress)
+    queue = RunQueue(ordered, folder, workers, jobs=jobs, watcher=progress)
     try:
         signum = 0 if detach else queue.train()
         if detach:
@@ -149,15 +148,15 @@ def _jobs(jobs: int | None, cluster: str) -> int:
 
 
 def _workers(
-    units: Sequence[Unit], folder: Path, cluster: str, jobs: int, *, name: str, config: ClusterConfig
+    runs: Sequence[RunConfig], folder: Path, cluster: str, jobs: int, *, name: str, config: ClusterConfig
 ) -> LocalWorkers | SlurmWorkers:
     if cluster == "local":
         from mnmt_model.sweep.workers import LocalWorkers
 
-        return LocalWorkers(units, folder, jobs=jobs)
+        return LocalWorkers(runs, folder, jobs=jobs)
     from mnmt_model.sweep.cluster import SlurmWorkers
 
-    return SlurmWorkers(units, folder, jobs_folder=folder.parent / "jobs", name=f"mnmt-{name}", config=config)
+    return SlurmWorkers(runs, folder, jobs_folder=folder.parent / "jobs", name=f"mnmt-{name}", config=config)
 
 
 def _measured_seconds(

@@ -48,18 +48,15 @@ class Adafactor(Optimizer):
     Args:
         params: The parameters, or groups of them.
         lr: The learning rate.
-        stacked: Whether every parameter is a stack of parameters, such as those of several models.
         products: The ways of operations.
 
     Raises:
         ValueError: If a parameter is not float32, or is sharded in another way.
     """
 
-    def __init__(
-        self, params: Iterable[Any], lr: float, *, stacked: bool = False, products: Products = TORCH
-    ) -> None:
+    def __init__(self, params: Iterable[Any], lr: float, *, products: Products = TORCH) -> None:
         super().__init__(params, {"lr": lr})
-        self.stacked, self.products = stacked, products
+        self.products = products
         for group in self.param_groups:
             for parameter in group["params"]:
                 _check(parameter)
@@ -92,14 +89,14 @@ class Adafactor(Optimizer):
                 state.update(_initial_state(parameter))
 
     def _is_native(self, params: Sequence[Tensor]) -> bool:
-        if not params or self.stacked or not can_be_native(params):
+        if not params or not can_be_native(params):
             return False
         return self.products.is_native("adafactor", params[0], **ONE, number=len(params))
 
     def _stack(self, parameter: Tensor) -> UnfactoredStack | FactoredStack:
         """Return what of a parameter, its gradient and its state lies on this rank."""
         assert parameter.grad is not None
-        state, stacked = self.state[parameter], self.stacked or is_stacked(parameter)
+        state, stacked = self.state[parameter], is_stacked(parameter)
         # The first dimension of a stack counts its matrices.
         shape = parameter.shape[1:] if stacked else parameter.shape
         tensors = {"parameter": parameter, "grad": parameter.grad}

@@ -70,10 +70,6 @@ class RunRecord:
     """{"model": {field: value}, "train": {field: value}}."""
     kernels: Mapping[str, Any] | None = None
     """{"machine": where products were measured, "ways": {shape: way}}; None if all are torch's own."""
-    pack: Sequence[str] | None = None
-    """Names of the runs that it has been trained with as one program; None if it is trained alone."""
-    pack_backend: str | None = None
-    """Backend of `torch.compile` that the program has; None if it is trained alone, or in older records."""
     versions: Mapping[str, str]
     host: str
     started: str

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 from mnmt_data.prepare.cluster import explain_sbatch
 from mnmt_data.store import append_json_lines, read_json_lines
 from mnmt_model.errors import RunError
-from mnmt_model.sweep.claims import Unit
+from mnmt_model.runs.run_config import RunConfig
 from mnmt_model.sweep.cluster_config import ClusterConfig
 from mnmt_model.sweep.run_queue import RunQueue
-from mnmt_model.sweep.workers import NOTHING_LEFT, LocalWorkers, TrainUnit, train_unit
+from mnmt_model.sweep.workers import NOTHING_LEFT, LocalWorkers, TrainRun, train_run
 from mnmt_model.training.interruption import Interruption
 
 if TYPE_CHECKING:
@@ -32,19 +32,19 @@ FIRST_PORT = 20_000
 PORTS = 10_000
 ROUNDS = 64
 MAX_FAILURES = 3
-"""Units that may fail one after the other before a job of several processes gives up."""
+"""Runs that may fail one after the other before a job of several processes gives up."""
 
 
 class SlurmWorkers:
     """The workers of a sweep as Slurm's jobs, which outlive the command that submits them.
 
     Args:
-        units: Units of the study, in the order in which they should be trained.
+        runs: The runs, in the order in which they should be trained.
         folder: Folder of the runs' folders.
         jobs_folder: For the jobs' logs; all machines must see both folders.
         name: Name of the jobs.
         config: What a job asks of the cluster.
-        train: Trains a unit.
+        train: Trains a run.
 
     Raises:
         RunError: If submitit is not installed, or this machine has no Slurm.
@@ -56,15 +56,15 @@ class SlurmWorkers:
 
     def __init__(
         self,
-        units: Sequence[Unit],
+        runs: Sequence[RunConfig],
         folder: Path,
         *,
         jobs_folder: Path,
         name: str,
         config: ClusterConfig,
-        train: TrainUnit = train_unit,
+        train: TrainRun = train_run,
     ) -> None:
-        self.job = ClusterJob(units=tuple(units), folder=folder.resolve(), train=train)
+        self.job = ClusterJob(runs=tuple(runs), folder=folder.resolve(), train=train)
         self.jobs_folder, self.name, self.config = jobs_folder.resolve(), name, config
         self.jobs_folder.mkdir(parents=True, exist_ok=True)
         self.executor = _executor(self.jobs_folder)
@@ -110,17 +110,17 @@ class SlurmWorkers:
 
 @dataclass(frozen=True)
 class ClusterJob:
-    """What a job does: it claims unit after unit, and trains them, until none is left to claim.
+    """What a job does: it claims run after run, and trains them, until none is left to claim.
 
     submitit calls it, in every process of the job, and queues it again when its time is up.
     """
 
-    units: tuple[Unit, ...]
+    runs: tuple[RunConfig, ...]
     folder: Path
-    train: TrainUnit
+    train: TrainRun
 
     def __call__(self) -> None:
-        """Train units until none is left to claim."""
+        """Train runs until none is left to claim."""
         import submitit
 
         job = submitit.JobEnvironment()
@@ -137,13 +137,13 @@ class ClusterJob:
 
     def _train_alone(self) -> int:
         """Train as the only process of a job; return the signal that ended it, or 0."""
-        workers = LocalWorkers(self.units, self.folder, jobs=1, train=self.train)
-        return RunQueue(self.units, self.folder, workers, jobs=1).train(wait=False)
+        workers = LocalWorkers(self.runs, self.folder, jobs=1, train=self.train)
+        return RunQueue(self.runs, self.folder, workers, jobs=1).train(wait=False)
 
     def _train_together(self, job: JobEnvironment) -> int:
         """Train as one of several processes; return the signal that ended it, or 0.
 
-        Each round is a worker in every process, and these train one unit together.
+        Each round is a worker in every process, and these train one run together.
         """
         failures = 0
         with Interruption() as interruption:
@@ -165,7 +165,7 @@ class ClusterJob:
             "MASTER_ADDR": job.hostnames[0],
             "MASTER_PORT": str(port),
         }
-        workers = LocalWorkers(self.units, self.folder, jobs=1, environ=environ, train=self.train)
+        workers = LocalWorkers(self.runs, self.folder, jobs=1, environ=environ, train=self.train)
         workers.start(1)
         while workers.alive():
             time.sleep(workers.poll_seconds)

@@ -14,17 +14,14 @@ from mnmt_model.runs.heartbeat import Heartbeat
 from mnmt_model.runs.run_config import RunConfig
 from mnmt_model.runs.run_record import RUN, Status
 from mnmt_model.sweep.claims import (
-    Unit,
     check_locks,
     check_records,
-    current_units,
     give_up_dead,
     has_ended,
+    in_order,
     lost_trunk,
     read_if_begun,
-    units_of,
     unlocked,
-    without,
 )
 from mnmt_model.sweep.workers import LocalWorkers
 from mnmt_model.training.interruption import Interruption
@@ -44,7 +41,7 @@ class Outcome:
 
 
 class Workers(Protocol):
-    """Processes or jobs that claim units and train them."""
+    """Processes or jobs that claim runs and train them."""
 
     poll_seconds: float
     """Seconds between two looks at them."""
@@ -57,7 +54,7 @@ class Workers(Protocol):
         """Return how many there are, those included that wait for a machine."""
 
     def start(self, count: int) -> None:
-        """Start so many."""
+        """Start `count` of them."""
 
     def stop(self, signum: int) -> None:
         """Handle the signal that ends the sweep."""
@@ -107,9 +104,9 @@ def train_runs(
         RunError: If the study was changed since a run was trained, or workers end again and again.
         Interrupted: If SIGTERM, SIGINT or SIGUSR1 has come; what was training has checkpoints.
     """
-    units = units_of(runs, folder, jobs=jobs)
-    check_records(units, folder)
-    queue = RunQueue(units, folder, LocalWorkers(units, folder, jobs=jobs), jobs=jobs, watcher=watcher)
+    ordered = in_order(runs)
+    check_records(ordered, folder)
+    queue = RunQueue(ordered, folder, LocalWorkers(ordered, folder, jobs=jobs), jobs=jobs, watcher=watcher)
     if signum := queue.train():
         raise Interrupted(signum)
     return queue.outcomes(runs)
@@ -122,25 +119,25 @@ class RunQueue:
     of machines, can work on one study.
 
     Args:
-        units: Units of the study, in the order in which they should be trained.
+        runs: The runs, in the order in which they should be trained.
         folder: Folder of the runs' folders.
-        workers: Train the units.
+        workers: Train the runs.
         jobs: Workers at a time.
         watcher: Is called as runs end.
     """
 
     def __init__(
         self,
-        units: Sequence[Unit],
+        runs: Sequence[RunConfig],
         folder: Path,
         workers: Workers,
         *,
         jobs: int,
         watcher: SweepWatcher | None = None,
     ) -> None:
-        self.units, self.folder, self.workers, self.jobs = units, folder, workers, jobs
+        self.runs, self.folder, self.workers, self.jobs = runs, folder, workers, jobs
         self.watcher = watcher or SweepWatcher()
-        self._left = {run.name: run for unit in units for run in unit if not self._has_ended(run)}
+        self._left = {run.name: run for run in runs if not self._has_ended(run)}
         self._failures: dict[str, int] = {}
         self._beats: dict[str, Heartbeat] = {}
         self._useless = self._alive = 0
@@ -182,14 +179,14 @@ class RunQueue:
         """Start workers for what is left; return whether to look again later."""
         alive, before = self.workers.alive(), time.monotonic()
         self._leave(self.workers.skipped)
-        free = list(unlocked(self.units, self.folder)) if self._left else []
-        ready = [unit for unit, beat in free if beat is None]
+        free = list(unlocked(self.runs, self.folder)) if self._left else []
+        ready = [run for run, beat in free if beat is None]
         self._beats = check_locks(free, self._beats)
         self._report()
         if not alive and not (self._left and (wait or free)):
             return False
         self._check_use(alive)
-        if ready and (count := min(self.jobs, self._units_left()) - alive) > 0:
+        if ready and (count := min(self.jobs, len(self._left)) - alive) > 0:
             # Starting workers may take long, and is no look at the folder.
             before += self._start(count)
             self._alive = alive + count
@@ -206,15 +203,10 @@ class RunQueue:
     def _leave(self, skipped: Collection[str]) -> None:
         """Leave runs, and the branches of these, to other machines."""
         if skipped:
-            runs = [run for unit in self.units for run in unit]
-            branches = [run.name for run in runs if run.branch is not None and run.branch.run in skipped]
-            self.units = without(self.units, {*skipped, *branches})
-            rest = {run.name for unit in self.units for run in unit}
-            self._left = {name: run for name, run in self._left.items() if name in rest}
-
-    def _units_left(self) -> int:
-        units = current_units(self.units, self.folder)
-        return sum(any(run.name in self._left for run in unit) for unit in units)
+            others = [run for run in self.runs if run.branch is None or run.branch.run not in skipped]
+            self.runs = [run for run in others if run.name not in skipped]
+            names = {run.name for run in self.runs}
+            self._left = {name: run for name, run in self._left.items() if name in names}
 
     def submit(self) -> None:
         """Start workers for what can be claimed now, and leave them alone."""

@@ -38,9 +38,7 @@ class RunState:
     steps_per_second: float | None
     seconds_left: float | None
     wall_seconds: float | None
-    """Seconds of training of a finished run; of one in a pack those of the pack."""
-    pack_size: int
-    """Runs that are trained with it as one program, itself included."""
+    """Seconds of training of a finished run."""
     cost: int
     """A number that its training time is about proportional to."""
     cost_left: float
@@ -87,7 +85,6 @@ def run_state(run: RunConfig, folder: Path) -> RunState:
         steps_per_second=(run.train.steps - step) / seconds_left if seconds_left else None,
         seconds_left=seconds_left,
         wall_seconds=record.wall_seconds if record and state == "finished" else None,
-        pack_size=len(record.pack or (1,)) if record else 1,
         cost=training_cost(run),
         cost_left=training_cost(run) * min(1.0, (run.train.steps - step) / run.steps),
         host=live.host if live else None,
@@ -117,24 +114,21 @@ def phase_lines(states: Sequence[RunState]) -> list[str]:
 def seconds_left(states: Sequence[RunState], *, jobs: int | None = None) -> float | None:
     """Return the estimated seconds until the last run ends; None while no speed is known.
 
-    They are seconds per cost × cost that is left / units at a time, and at least those of the slowest run.
-    Runs of a pack share its seconds.
+    They are seconds per cost × cost that is left / runs at a time, and at least those of the slowest run.
 
     Args:
         states: Where the runs stand.
-        jobs: Units at a time; as many as there are processes that train by default.
+        jobs: Runs at a time; by default those that are being trained.
     """
     running = [state for state in states if state.seconds_left is not None]
     ended = [state for state in states if state.wall_seconds]
-    done = [((state.wall_seconds or 0.0) / state.pack_size, float(state.cost)) for state in ended]
-    timed = done or [((state.seconds_left or 0.0) / state.pack_size, state.cost_left) for state in running]
+    done = [(state.wall_seconds or 0.0, float(state.cost)) for state in ended]
+    timed = done or [(state.seconds_left or 0.0, state.cost_left) for state in running]
     cost = sum(cost for _, cost in timed)
     left = [state for state in states if not state.has_ended]
     if not left or not cost:
         return 0.0 if not left else None
-    units = round(sum(1 / state.pack_size for state in left))
-    processes = {(state.host, state.pid) for state in running}
-    at_a_time = max(1, min(jobs or len(processes), units))
+    at_a_time = max(1, min(jobs or len(running), len(left)))
     total = sum(seconds for seconds, _ in timed) / cost * sum(state.cost_left for state in left)
     return max([total / at_a_time, *(state.seconds_left or 0.0 for state in running)])
 
@@ -152,8 +146,6 @@ def _state(record: RunRecord | None, folder: Path) -> State:
         return "waiting"
     if record.status == "running":
         return "running" if is_alive(folder) else "dead"
-    if record.status == "interrupted" and record.error is None:
-        return "waiting"  # A pack has given it back.
     if record.status == "failed" and not is_given_up(record):
         return "interrupted"  # It is tried once more.
     return record.status

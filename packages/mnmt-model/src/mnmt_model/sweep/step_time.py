@@ -24,10 +24,9 @@ from mnmt_model.runs.kernels import training_products
 from mnmt_model.runs.run_config import RunConfig
 from mnmt_model.training.expert_balance import ExpertBalance
 from mnmt_model.training.gradient_step import GradientStep
+from mnmt_model.training.initial_model import PRECISIONS, random_model
 from mnmt_model.training.mfu import peak_flops, synchronize
 from mnmt_model.training.parallel import make_trainable
-from mnmt_model.training.single_model import PRECISIONS
-from mnmt_model.transformer.build import build_model, initialise
 from mnmt_model.transformer.products import TORCH
 
 SECONDS = 2.0
@@ -137,12 +136,11 @@ def _try(work: Work, data: PreparedData, world: World, devices: int, seconds: fl
 
 
 def _measure(work: Work, data: PreparedData, world: World, devices: int, seconds: float) -> StepTime:
-    run, train = work.run, work.run.train
-    dtype = PRECISIONS[train.precision]
+    train = replace(work.run.train, compile=False, expert_parallel=1)
+    run, dtype = replace(work.run, train=train), PRECISIONS[train.precision]
     products = training_products(run.model, data.vocab.size, train) if world.device.type == "cpu" else TORCH
-    model = build_model(run.model, data.vocab.size, dropout=train.dropout, dtype=dtype, products=products)
-    initialise(model, run.seed)
-    trainable = make_trainable(model, replace(train, compile=False), world).train()
+    model = random_model(run, data.vocab.size, world, products=products)
+    trainable = make_trainable(model, train, world).train()
     optimizer = make_optimizer(model, train)
     stream = open_stream(
         data, Mixture(dict(run.mixture)), train.mixing, batch_tokens=train.batch_tokens, seed=run.seed
@@ -176,7 +174,7 @@ def _time_both(
     updates: list[float] = []
     start = perf_counter()
     while len(passes) < 3 or perf_counter() - start < seconds:
-        passes.append(_seconds_of(partial(gradients, len(passes)), device))
+        passes.append(_seconds_of(partial(gradients, len(passes) + 1), device))
         updates.append(_seconds_of(update, device))
     return median(passes[1:]), median(updates[1:])
 

@@ -101,8 +101,6 @@ class StudyPlan:
     measured_models: int
     """Models that were measured on this machine to give times; 0 where times follow from a rate."""
     runs: tuple[RunCost, ...]
-    packs: tuple[tuple[str, ...], ...] = ()
-    """Names of the runs that one process of a sweep here would train; empty without a measurement."""
 
     @property
     def tokens(self) -> int:
@@ -131,8 +129,7 @@ class StudyPlan:
         if self.seconds is None:
             return None
         runs = {run.name: run for run in self.runs}
-        units = self.packs or [(name,) for name in runs]
-        return wall_seconds([_job([runs[name] for name in unit], runs) for unit in units], self.jobs)
+        return wall_seconds([_job(run, runs) for run in self.runs], self.jobs)
 
     def fits(self, run: RunCost) -> bool | None:
         """Return whether a run fits into the memory of its devices; None where that was not given."""
@@ -193,7 +190,6 @@ def study_json(plan: StudyPlan) -> dict[str, Any]:
         "jobs": plan.jobs,
         "device_memory": plan.device_memory,
         "measured_models": plan.measured_models,
-        "packs": plan.packs,
         "runs": [
             {**asdict(run), "memory": with_total(run.memory), "fits": plan.fits(run)} for run in plan.runs
         ],
@@ -205,15 +201,13 @@ def study_json(plan: StudyPlan) -> dict[str, Any]:
     }
 
 
-def _job(unit: Sequence[RunCost], runs: Mapping[str, RunCost]) -> Job:
-    """Return the job of runs that one process trains."""
-    first = unit[0]
-    trunk = runs.get(first.trunk) if first.trunk else None
+def _job(run: RunCost, runs: Mapping[str, RunCost]) -> Job:
+    trunk = runs.get(run.trunk) if run.trunk else None
     return Job(
-        name=first.name,
-        seconds=sum(run.seconds or 0.0 for run in unit),
+        name=run.name,
+        seconds=run.seconds or 0.0,
         after=trunk.name if trunk else None,
-        share=first.trunk_step / trunk.steps if trunk else 0.0,
+        share=run.trunk_step / trunk.steps if trunk else 0.0,
     )
 
 

@@ -67,8 +67,6 @@ def _notes(plan: StudyPlan) -> Iterator[str]:
             f"times are of this machine, from steps of {plan.measured_models} of its models; "
             "for another give --flops-per-second"
         )
-    if (most := max(map(len, plan.packs), default=1)) > 1:
-        yield f"up to {most} runs that differ in mixture and seed train together, which may be faster"
     if plan.measured_models and plan.devices > 1:
         yield "the time leaves out what devices exchange"
     if plan.seconds is not None and any(run.exchange_seconds is None for run in plan.runs):

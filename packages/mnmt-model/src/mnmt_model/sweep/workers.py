@@ -1,4 +1,4 @@
-"""Processes of this machine that train units, a unit each, forked from one that has torch loaded."""
+"""Processes of this machine that train runs, one each, forked from one that has torch loaded."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from pathlib import Path
 
 from mnmt_data.errors import DataError
 from mnmt_model.errors import MachineError, RunError, RunInUseError, one_line
-from mnmt_model.sweep.claims import Unit, next_unit, without
+from mnmt_model.runs.run_config import RunConfig
+from mnmt_model.sweep.claims import next_run
 
 PRELOADED = ("mnmt_model.training.run", "torch._dynamo", "torch.distributed.fsdp", "pandas")
 """What workers fork with; torch and Arrow import the last three in the first steps, in more than a second."""
@@ -37,60 +38,44 @@ ASKED_TO_END = (signal.SIGTERM, signal.SIGUSR1)
 GRACE_SECONDS = 60.0
 """How long a worker may take to save a checkpoint once the sweep that started it is gone."""
 
-TrainUnit = Callable[[Unit, Path], None]
-"""Trains a unit to its end; the second argument is the folder of the runs' folders."""
+TrainRun = Callable[[RunConfig, Path], None]
+"""Trains a run to its end; the second argument is the folder of the runs' folders."""
 
 _log = logging.getLogger(__name__)
 
 
-def train_unit(unit: Unit, folder: Path, *, backend: str = "inductor") -> None:
-    """Train a unit, from the newest checkpoints of its runs; a pack may give them back instead.
-
-    Args:
-        unit: The unit.
-        folder: Folder of the runs' folders.
-        backend: Of `torch.compile`, for packs.
-
-    Raises:
-        RunInUseError: If another process trains one of its runs.
-        MachineError: If this machine lacks what one of them was begun with.
-    """
-    from mnmt_model.training.pack import train_pack
+def train_run(run: RunConfig, folder: Path) -> None:
+    """Train a run in its folder in `folder`; see `mnmt_model.train`."""
     from mnmt_model.training.run import train
 
-    if len(unit) > 1 and os.environ.get("WORLD_SIZE", "1") == "1":
-        if not train_pack(unit, [folder / run.name for run in unit], backend=backend):
-            train(unit[0], folder / unit[0].name)  # The others are units of their own now.
-        return
-    for run in unit:
-        train(run, folder / run.name)
+    train(run, folder / run.name)
 
 
 class LocalWorkers:
     """The workers of a sweep on this machine.
 
-    Each worker claims a unit, trains it and ends, so that one that fails, or is killed, takes none along.
+    Each worker claims a run, trains it and ends, so that one that fails, or is killed, takes none along.
 
     Args:
-        units: Units of the study, in the order in which they should be trained.
+        runs: The runs, in the order in which they should be trained.
         folder: Folder of the runs' folders.
         jobs: Workers at a time; they share the cores.
         environ: Environment variables of the workers beside those of this process.
-        train: Trains a unit.
+        train: Trains a run.
     """
 
     poll_seconds = 0.1
 
     def __init__(
         self,
-        units: Sequence[Unit],
+        runs: Sequence[RunConfig],
         folder: Path,
         *,
         jobs: int,
         environ: Mapping[str, str] | None = None,
-        train: TrainUnit = train_unit,
+        train: TrainRun = train_run,
     ) -> None:
-        self.units, self.folder, self.train = units, folder, train
+        self.runs, self.folder, self.train = runs, folder, train
         self.jobs, self.environ = jobs, dict(environ or {})
         self.threads = max(1, num_cores() // jobs)
         self._processes: dict[int, ForkServerProcess] = {}
@@ -125,10 +110,10 @@ class LocalWorkers:
         """Note the runs that a worker has left to other machines, and say why at the first time."""
         with suppress(EOFError):
             while pipe.poll():
-                names, reason = pipe.recv()
-                if not self.skipped.issuperset(names):
+                name, reason = pipe.recv()
+                if name not in self.skipped:
                     _log.warning("left to other machines: %s", reason)
-                self.skipped.update(names)
+                self.skipped.add(name)
 
     def start(self, count: int) -> None:
         """Start workers."""
@@ -138,8 +123,8 @@ class LocalWorkers:
         free = (place for place in range(self.jobs) if place not in self._processes)
         for place, _ in zip(free, range(count), strict=False):
             self._pipes[place], pipe = context.Pipe(duplex=False)
-            units = without(self.units, self.skipped)
-            arguments = (units, self.folder, self.train, self.threads, place, self.environ, pipe)
+            runs = [run for run in self.runs if run.name not in self.skipped]
+            arguments = (runs, self.folder, self.train, self.threads, place, self.environ, pipe)
             self._processes[place] = context.Process(target=_work, args=arguments)
             self._processes[place].start()
             pipe.close()
@@ -199,15 +184,15 @@ def _start_forkserver() -> None:
 
 
 def _work(
-    units: Sequence[Unit],
+    runs: Sequence[RunConfig],
     folder: Path,
-    train: TrainUnit,
+    train: TrainRun,
     threads: int,
     place: int,
     environ: Mapping[str, str],
     pipe: Connection,
 ) -> None:
-    """Claim a unit and train it, as the whole work of a process."""
+    """Claim a run and train it, as the whole work of a process."""
     import torch
 
     for number in (signal.SIGTERM, signal.SIGUSR1):
@@ -219,7 +204,7 @@ def _work(
     os.environ["LOCAL_RANK"] = str(place % max(1, torch.cuda.device_count()))
     os.environ.update(environ)
     try:
-        trained = train_next(units, folder, train, on_skip=lambda *skipped: pipe.send(skipped))
+        trained = train_next(runs, folder, train, on_skip=lambda *skipped: pipe.send(skipped))
     except (RunError, DataError, OSError) as error:
         _complain(one_line(error))
         raise SystemExit(1) from None
@@ -232,41 +217,44 @@ def _work(
 
 
 def train_next(
-    units: Sequence[Unit], folder: Path, train: TrainUnit, *, on_skip: Callable[[list[str], str], None]
+    runs: Sequence[RunConfig], folder: Path, train: TrainRun, *, on_skip: Callable[[str, str], None]
 ) -> bool:
-    """Claim the next unit that this machine can train, and train it; return whether there was one.
+    """Claim the next run that this machine can train, and train it; return whether there was one.
 
     Processes of one job (see `World`) train the same.
 
     Args:
-        units: Units of the study, in the order in which they should be trained.
+        runs: The runs, in the order in which they should be trained.
         folder: Folder of the runs' folders.
-        train: Trains a unit.
-        on_skip: Is called with the names of runs that this machine cannot continue, and the reason.
+        train: Trains a run.
+        on_skip: Is called with the name of each run that this machine cannot continue, and the reason.
     """
     from mnmt_model.distributed.world import join_world, on_first_rank
 
     with join_world():
         skipped: set[str] = set()
-        while (unit := on_first_rank(lambda: next_unit(without(units, skipped), folder))) is not None:
+
+        def claim() -> RunConfig | None:
+            return next_run([run for run in runs if run.name not in skipped], folder)
+
+        while (run := on_first_rank(claim)) is not None:
             try:
-                train(unit, folder)
+                train(run, folder)
                 return True
             except RunInUseError:
                 continue  # Another sweep was faster.
             except MachineError as error:
-                names = [run.name for run in unit]
-                on_skip(names, _named(unit, error))
-                skipped.update(names)
+                on_skip(run.name, _named(run, error))
+                skipped.add(run.name)
             except RunError as error:
-                raise RunError(_named(unit, error)) from None
+                raise RunError(_named(run, error)) from None
     return False
 
 
-def _named(unit: Unit, error: RunError) -> str:
-    """Return what went wrong with a unit in one line, which names a run of it."""
+def _named(run: RunConfig, error: RunError) -> str:
+    """Return what went wrong with a run in one line, which names it."""
     message = one_line(error)
-    return message if any(run.name in message for run in unit) else f"{unit[0].name}: {message}"
+    return message if run.name in message else f"{run.name}: {message}"
 
 
 def _end_with_parent() -> None:

@@ -1,11 +1,9 @@
 from .expert_balance import ExpertBalance as ExpertBalance
 from .gradient_step import GradientStep as GradientStep
+from .initial_model import PRECISIONS as PRECISIONS
 from .mfu import peak_flops as peak_flops
-from .pack import train_pack as train_pack
 from .parallel import make_trainable as make_trainable
 from .run import train as train
-from .single_model import PRECISIONS as PRECISIONS
-from .single_model import single_trainer as single_trainer
 from .trainer import Trainer as Trainer
 from .watcher import TensorBoard as TensorBoard
 from .watcher import Watcher as Watcher

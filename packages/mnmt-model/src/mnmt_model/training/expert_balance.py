@@ -27,8 +27,7 @@ class ExpertBalance:
     """
 
     def __init__(self, model: TranslationModel, config: TrainConfig, world: World) -> None:
-        self.config, self.world, self.ranks = config, world, model.expert_ranks
-        self.model_config = model.config
+        self.model, self.config, self.world, self.ranks = model, config, world, model.expert_ranks
         self.gates = [mixture.gate for mixture in model.mixtures]
         self.has_state = config.balance_bias_rate > 0 or model.config.expert_choice
         """Whether the gates have state that moves."""
@@ -36,9 +35,9 @@ class ExpertBalance:
 
     def start(self, *, src_tokens: int, tgt_tokens: int) -> None:
         """Start a step, whose whole batch has so many tokens."""
-        tokens = _tokens_by_mixture(self.model_config, src_tokens=src_tokens, tgt_tokens=tgt_tokens)
+        tokens = _tokens_by_mixture(self.model.config, src_tokens=src_tokens, tgt_tokens=tgt_tokens)
         self._tokens = torch.tensor(tokens, dtype=torch.float64, device=self.world.device)[:, None]
-        shape = (len(self.gates), self.model_config.num_experts)
+        shape = (len(self.gates), self.model.config.num_experts)
         self._counts, self._load, self._least = self._tokens.new_zeros(3, *shape).unbind()
 
     def auxiliary(self, balance: Balance, *, is_empty: bool) -> Tensor:

@@ -14,7 +14,7 @@ from mnmt_model.distributed.world import World
 from mnmt_model.train_config import TrainConfig
 from mnmt_model.training.balance import TaskBalance
 from mnmt_model.training.expert_balance import ExpertBalance
-from mnmt_model.training.parallel import no_gradient_sync
+from mnmt_model.training.parallel import average_expert_gradients, no_gradient_sync
 from mnmt_model.transformer.experts.casts import cast_once
 from mnmt_model.transformer.experts.ranks import MostTokens
 from mnmt_model.transformer.experts.routes import Balance, RoutingContext
@@ -53,17 +53,17 @@ class GradientStep:
     """Computes losses and gradients of a batch, each process of its share, in `accumulation` parts.
 
     Args:
-        model: What `make_trainable` returned.
+        trainable: The model as `make_trainable` returned it.
         config: How the model is trained.
         batches: This process's share of each batch.
         world: The processes.
-        seed: Seed of the random choices of mixtures of experts.
+        seed: Seed of dropout, and of the random choices of mixtures of experts.
         experts: Keeps the model's experts in balance.
     """
 
     def __init__(
         self,
-        model: nn.Module,
+        trainable: nn.Module,
         config: TrainConfig,
         batches: BatchReader,
         world: World,
@@ -71,23 +71,26 @@ class GradientStep:
         seed: int,
         experts: ExpertBalance,
     ) -> None:
-        self.model, self.config, self.batches, self.world = model, config, batches, world
+        self.trainable, self.config, self.batches, self.world = trainable, config, batches, world
         self.seed, self.experts = seed, experts
 
     def __call__(self, step: int) -> StepLosses:
-        """Compute the gradient of the batch of `step` (from 0), a mean over target tokens."""
-        batch = self.batches.read(step)
+        """Compute the gradient of the batch of `step`, counted from 1: a mean over target tokens."""
+        # Dropout is a function of (seed, step, process), so a resumed run needs no generator state.
+        set_seed((self.seed * 1_000_003 + step) * 65_537 + self.world.rank, self.world.device)
+        batch = self.batches.read(step - 1)
         parts, tgt_tokens = batch.parts, batch.tgt_tokens
         objective, nats = torch.zeros(2, device=self.world.device).unbind()
         balance: TaskBalance | None = None
         self.experts.start(src_tokens=batch.src_tokens, tgt_tokens=tgt_tokens)
-        with cast_once(self.model):
+        with cast_once(self.trainable):
             for number, part in enumerate(parts):
                 losses = self._pass(batch, number, step)
                 if len(part.tasks):
                     objective = objective + losses.objective.detach()
                     nats = nats + losses.pair_nats.sum()
                     balance = self._add_balance(balance, losses)
+        average_expert_gradients(self.experts.model, self.world)
         num_tokens = sum(np.count_nonzero(part.src) + part.num_tokens for part in parts)
         cells = sum(part.src.size + part.tgt.size for part in parts)
         return StepLosses(
@@ -103,7 +106,7 @@ class GradientStep:
         """Compute losses and gradients of a part; those of the last are exchanged, with those before."""
         part, is_last = batch.parts[number], number == len(batch.parts) - 1
         is_empty = not len(part.tasks)
-        with nullcontext() if is_last else no_gradient_sync(self.model):
+        with nullcontext() if is_last else no_gradient_sync(self.trainable):
             most_tokens = self.experts.ranks.most_tokens(batch.piece_tokens[number])
             losses = self._losses(EMPTY if is_empty else part, step, most_tokens)
             # Processes average their gradients, which are to be summed.
@@ -135,12 +138,12 @@ class GradientStep:
 
         So a resumed run adds its gradients in the same order as one that was never stopped.
         """
-        self._losses(EMPTY, 0).objective.backward()  # type: ignore[no-untyped-call]
-        self.model.zero_grad(set_to_none=True)
+        self._losses(EMPTY, 1).objective.backward()  # type: ignore[no-untyped-call]
+        self.trainable.zero_grad(set_to_none=True)
 
     def _losses(self, part: Batch, step: int, most_tokens: MostTokens | None = None) -> Losses:
         src, tgt = (Sentences.from_padded(torch.from_numpy(ids)) for ids in (part.src, part.tgt))
-        losses: Losses = self.model(
+        losses: Losses = self.trainable(
             src.to(self.world.device),
             tgt.to(self.world.device),
             pair_weights=torch.from_numpy(part.loss_weights).to(self.world.device),
@@ -154,9 +157,17 @@ class GradientStep:
         device = self.world.device
         return RoutingContext(
             pair_ids=torch.from_numpy(part.ids).to(device),
-            seed_and_step=torch.tensor([self.seed, step], device=device),
-            uniform=step < self.config.uniform_routing_steps,
+            seed_and_step=torch.tensor([self.seed, step - 1], device=device),
+            uniform=step <= self.config.uniform_routing_steps,
             most_tokens=most_tokens,
             labels=torch.from_numpy(part.tasks).to(device),
             num_labels=len(self.batches.stream.tasks),
         )
+
+
+def set_seed(seed: int, device: torch.device) -> None:
+    """Seed torch's generators; on a CPU only its own, since looking for others takes as long as a layer."""
+    if device.type == "cpu":
+        torch.default_generator.manual_seed(seed)
+    else:
+        torch.manual_seed(seed)

@@ -24,7 +24,6 @@ from mnmt_model.training.branch import start_branch, trunk_checkpoint, trunk_ker
 from mnmt_model.training.changes import first_change
 from mnmt_model.training.interruption import Interruption
 from mnmt_model.training.out_of_memory import is_out_of_memory, memory_advice
-from mnmt_model.training.single_model import single_trainer
 from mnmt_model.training.trainer import Trainer
 from mnmt_model.training.watcher import HeartbeatWatcher, Watcher, announce
 from mnmt_model.transformer.products import Products
@@ -58,15 +57,15 @@ def train(run: RunConfig, folder: Path, *, watchers: Sequence[Watcher] = ()) -> 
     data = open_prepared(run.data)
     with Interruption() as interruption, join_world() as world, open_run(run, folder, data, world) as opened:
         if not opened.is_finished:
-            if len(opened.record.pack or ()) > 1:
-                opened.set_pack(None)
             watchers = [*opened.watchers, *watchers] if world.is_first else []
             if world.is_first and (warning := slot_warning(run.model)):
                 _log.warning("%s: %s", run.name, warning)
             if run.train.compile:
                 announce(watchers, "compiling the layers, about a minute")
-            trainer = single_trainer(run, folder, data, world, watchers, products=opened.products)
-            train_to_end(trainer, [opened], interruption)
+            with closing(Trainer(run, folder, data, world, watchers, products=opened.products)) as trainer:
+                stopped = trainer.train(interruption)
+                seconds, peak = trainer.checkpoints.seconds, trainer.log.peak()
+            opened.end(status="finished", stopped=stopped, wall_seconds=seconds, peak_flops=peak)
 
 
 class OpenRun:
@@ -89,17 +88,6 @@ class OpenRun:
     def products(self) -> Products:
         """The ways of its matrix products."""
         return recorded_products(self.record.kernels)
-
-    def set_pack(self, pack: Sequence[str] | None, *, backend: str | None = None) -> None:
-        """Record the runs that are trained with it as one program, and its backend; None if none are."""
-        if (list(pack or ()), backend) != (list(self.record.pack or ()), self.record.pack_backend):
-            absent = self.record.absent - {"pack", "pack_backend"}
-            self._write(pack=pack, pack_backend=backend, absent=absent)
-
-    def give_back(self) -> None:
-        """Record that the run waits to be trained alone."""
-        self.set_pack([self.record.run])
-        self.end(status="interrupted")
 
     def end(self, **changes: Any) -> None:
         """Record how training ended."""
@@ -141,25 +129,6 @@ def open_run(run: RunConfig, folder: Path, data: PreparedData, world: World) -> 
             yield opened
 
 
-def train_to_end(trainer: Trainer, opened: Sequence[OpenRun], interruption: Interruption) -> None:
-    """Train the runs of `trainer` to their ends, and write into their records how they ended.
-
-    Raises:
-        Interrupted: If a signal has come.
-        RunError: If a run that is trained alone cannot go on; of several, the record of that one says why.
-    """
-    with closing(trainer):
-        trainer.train(interruption)
-        for state, run in zip(trainer.runs, opened, strict=True):
-            if isinstance(state.error, SharedRunError):
-                run.leave()
-            elif state.error is not None:
-                run.end(status="failed", error=str(state.error))
-            else:
-                stopped, peak = state.finish(), state.log.peak()
-                run.end(status="finished", stopped=stopped, wall_seconds=state.seconds, peak_flops=peak)
-
-
 @contextmanager
 def _recorded(run: RunConfig, opened: OpenRun, data: PreparedData, world: World) -> Iterator[None]:
     """Keep the run's heartbeat going, and write into run.json what interrupts training or goes wrong.
@@ -176,7 +145,7 @@ def _recorded(run: RunConfig, opened: OpenRun, data: PreparedData, world: World)
         except SharedRunError:
             opened.leave()
             raise
-        except (RunInUseError, MachineError):  # Another run of its pack must be trained elsewhere.
+        except MachineError:
             opened.end(status="interrupted")
             raise
         except Interrupted as error:
@@ -211,8 +180,7 @@ def _next_record(run: RunConfig, folder: Path, data: PreparedData) -> RunRecord:
         return record if record == before else write_run(folder, record)
     fresh = new_record(run, folder, vocab_size=data.vocab.size, data=data)
     if record is None:
-        pack = before.pack if before else None
-        record = replace(fresh, kernels=trunk_kernels(run, folder), pack=pack)
+        record = replace(fresh, kernels=trunk_kernels(run, folder))
     record = replace(record, config=fresh.config, status="running", error=None)
     checkpoints = find_checkpoints(folder / CHECKPOINTS)
     step = step_of(checkpoints[-1]) if checkpoints else 0

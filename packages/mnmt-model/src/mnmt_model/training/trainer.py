@@ -1,99 +1,245 @@
-"""The loop over the steps of training."""
+"""Training one run: its steps, and what is due after each."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from dataclasses import replace
+from pathlib import Path
 
+from mnmt_data.store import PreparedData
+from mnmt_data.stream import BatchReader, BatchStream, Mixture, Share, open_stream
+from mnmt_model.checkpoints import Progress
+from mnmt_model.distributed.world import World
 from mnmt_model.errors import Interrupted, RunError
-from mnmt_model.training.gradient_step import StepLosses
+from mnmt_model.optim.optimizer import clip_gradients, learning_rate, make_optimizer
+from mnmt_model.planning.flops import training_flops
+from mnmt_model.runs.run_config import RunConfig
+from mnmt_model.runs.run_record import METRICS
+from mnmt_model.training.evaluator import Evaluator
+from mnmt_model.training.expert_balance import ExpertBalance
+from mnmt_model.training.gradient_step import GradientStep
+from mnmt_model.training.guards import EarlyStopping, StepGuard
+from mnmt_model.training.initial_model import initialise_from, random_model
 from mnmt_model.training.interruption import Interruption
-from mnmt_model.training.run_state import RunState
-
-
-class Engine(Protocol):
-    """Computes the steps of one run's model, or of several models as one program."""
-
-    def gradients(self, step: int) -> Sequence[StepLosses]:
-        """Compute the gradients of `step`, counted from 1, of every run, and return their losses."""
-        ...
-
-    def clip(self) -> Sequence[float]:
-        """Clip the gradients of every run, and return their norms before."""
-        ...
-
-    def update(self, accepted: Sequence[bool]) -> None:
-        """Update the weights of the runs whose step is accepted, and drop all gradients."""
-        ...
+from mnmt_model.training.log import StepResult, TrainingLog
+from mnmt_model.training.parallel import make_trainable
+from mnmt_model.training.run_checkpoints import RunCheckpoints
+from mnmt_model.training.watcher import TensorBoard, Watcher
+from mnmt_model.transformer.products import TORCH, Products
 
 
 class Trainer:
-    """Trains runs to their ends, each from the step that it has reached.
+    """Trains a run to its end, from the step that it has reached.
 
     Args:
-        runs: The runs; several of them have the same number of steps.
-        engine: Computes their steps.
+        run: The run.
+        folder: The run's folder.
+        data: The prepared data.
+        world: The processes that train the run together; each has a trainer.
+        watchers: Are called while the run is trained.
+        products: The ways of its matrix products.
+
+    Raises:
+        RunError: If the checkpoints or the initial weights are of another model, or batches have fewer pairs
+            than the processes have parts.
     """
 
-    def __init__(self, runs: Sequence[RunState], engine: Engine) -> None:
-        self.runs, self.engine = runs, engine
+    def __init__(
+        self,
+        run: RunConfig,
+        folder: Path,
+        data: PreparedData,
+        world: World,
+        watchers: Sequence[Watcher] = (),
+        *,
+        products: Products = TORCH,
+    ) -> None:
+        self.run, self.config, self.world, self.watchers = run, run.train, world, watchers
+        self.model = random_model(run, data.vocab.size, world, products=products)
+        trainable = make_trainable(self.model, run.train, world)
+        self.params = list(self.model.parameters())
+        self.optimizer = make_optimizer(self.model, run.train)
+        self.stream = _open_stream(run, data, world)
+        share = Share(rank=world.rank, num_ranks=world.size, accumulation=run.train.accumulation)
+        self.batches = BatchReader(self.stream, share)
+        self.experts = ExpertBalance(self.model, run.train, world)
+        self.gradients = GradientStep(
+            trainable, run.train, self.batches, world, seed=run.seed, experts=self.experts
+        )
+        self.guard = StepGuard(skip_above=run.train.skip_above, max_skipped=run.train.max_skipped)
+        self.early_stopping = EarlyStopping(run.train.early_stopping)
+        self.evaluator = Evaluator(run, folder, data, self.model, world)
+        self.checkpoints = RunCheckpoints(run, folder, self.model, self.optimizer)
+        self.progress = self._restore_or_start(data)
+        self.log = self._open_log(folder / METRICS)
+        if run.train.tensorboard and world.is_first:
+            self.watchers = (*watchers, TensorBoard(folder, step=self.progress.step))
+        if world.size > 1:
+            self.gradients.fix_buckets()
 
-    def train(self, interruption: Interruption) -> None:
-        """Take the remaining steps.
+    @property
+    def is_over(self) -> bool:
+        """Whether no step is left, or early stopping ends the run."""
+        return self.progress.step >= self.config.steps or self.early_stopping.is_due
+
+    def train(self, interruption: Interruption) -> str | None:
+        """Take the remaining steps; return why early stopping has left out the last, if it has.
 
         Raises:
-            Interrupted: If a signal has come; each run then has a checkpoint of its last step.
-            RunError: If a run that is trained alone cannot go on; one of several then has an `error`, and the
-                others go on.
+            Interrupted: If a signal has come; the run then has a checkpoint of its last step.
+            RunError: If the run cannot go on.
         """
-        for run in self.runs:
-            run.model.train()
-        while remaining := [run for run in self.runs if not run.is_over]:
-            self._save_if_asked(remaining, interruption)
-            self._step(1 + min(run.progress.step for run in remaining))
-
-    def _save_if_asked(self, runs: Sequence[RunState], interruption: Interruption) -> None:
-        """Save checkpoints if a signal has come to any process, or it is time for them."""
-        is_late = any(run.is_save_late for run in runs)
-        signum, late = runs[0].world.max([interruption.signum, is_late])
-        for run in runs if signum or late else ():
-            run.save_between()
-        if signum:
-            raise Interrupted(signum, max(run.progress.step for run in runs))
+        self.model.train()
+        while not self.is_over:
+            self._save_if_asked(interruption)
+            self._step(self.progress.step + 1)
+        return self._reason_to_stop()
 
     def _step(self, step: int) -> None:
-        """Take a step of the runs that have reached it."""
-        due = [not run.is_over and run.progress.step == step - 1 for run in self.runs]
-        losses = self.engine.gradients(step)
-        norms = self.engine.clip()
-        accepted = [
-            is_due and self._accepts(run, norm)
-            for run, norm, is_due in zip(self.runs, norms, due, strict=True)
-        ]
-        self.engine.update(accepted)
-        for number, run in enumerate(self.runs):
-            if due[number] and run.error is None:
-                self._advance(run, losses[number], norms[number], skipped=not accepted[number])
+        """Take a step, counted from 1."""
+        losses = self.gradients(step)
+        norm = float(clip_gradients(self.params, self.config.clip_norm, self.model.products))
+        rate = learning_rate(self.config, step)
+        is_accepted = self.guard.accepts(norm, step=step)
+        if is_accepted:
+            for group in self.optimizer.param_groups:
+                group["lr"] = rate
+            self.optimizer.step()
+            self.experts.update(step)
+        for parameter in self.params:
+            parameter.grad = None
+        flops = training_flops(
+            self.run.model,
+            self.model.vocab_size,
+            src_tokens=losses.src_tokens,
+            tgt_tokens=losses.tgt_tokens,
+        )
+        self._advance(
+            StepResult(
+                step=step, losses=losses, flops=flops, grad_norm=norm, lr=rate, skipped=not is_accepted
+            )
+        )
 
-    def _accepts(self, run: RunState, norm: float) -> bool:
-        try:
-            return run.accepts(norm)
-        except RunError as error:
-            self._give_up(run, error)
-            return False
+    def _advance(self, result: StepResult) -> None:
+        """Count a step as done, and do what is due after it."""
+        step, losses = result.step, result.losses
+        self.progress = replace(
+            self.progress,
+            step=step,
+            tokens=self.progress.tokens + losses.src_tokens + losses.tgt_tokens,
+            flops=self.progress.flops + result.flops,
+        )
+        self.log.add(result)
+        if _is_due(step, self.config.log_every) or step == self.config.steps:
+            self._write_line()
+        self._evaluate_and_save(step)
+        for watcher in self.watchers:
+            watcher.step(step)
 
-    def _advance(self, run: RunState, losses: StepLosses, norm: float, *, skipped: bool) -> None:
-        try:
-            run.advance(losses, norm, skipped=skipped)
-        except RunError as error:
-            self._give_up(run, error)
+    def _write_line(self) -> None:
+        waited = self.batches.take_waited()
+        line = self.log.write(self.progress.tokens, data_seconds=waited, reduce=self.world.sum)
+        for watcher in self.watchers:
+            watcher.log(line)
 
-    def _give_up(self, run: RunState, error: RunError) -> None:
-        if len(self.runs) == 1:
-            raise error
-        run.error = error
+    def _evaluate_and_save(self, step: int) -> None:
+        config = self.config
+        evaluates = _is_due(step, config.eval_every)
+        tests = _is_due(step, config.test_every)
+        saves = _is_due(step, config.checkpoint_every) or (evaluates and bool(config.keep_best))
+        departs = step in config.departures
+        if not (evaluates or tests or saves or departs or self.is_over):
+            return
+        with self.log.pause():
+            # An evaluation may be the one that ends the run.
+            dev_loss = self._evaluate_dev() if evaluates or self.is_over else None
+            if tests or self.is_over:
+                self.evaluator.test(self.progress, self.watchers)
+            if saves or departs or self.is_over:
+                self._save(dev_loss, temporary=not saves and not self.is_over)
+
+    def _evaluate_dev(self) -> float:
+        dev_loss = self.evaluator.dev_loss(self.progress, self.watchers)
+        self.early_stopping.update(dev_loss)
+        return dev_loss
+
+    def _save_if_asked(self, interruption: Interruption) -> None:
+        """Save a checkpoint if a signal has come to any process, or if the last one is too old."""
+        signum, is_late = self.world.max([interruption.signum, self.checkpoints.is_late])
+        if (signum or is_late) and not self.checkpoints.has(self.progress.step):
+            with self.log.pause():
+                self._save(None, temporary=True)
+        if signum:
+            raise Interrupted(signum, self.progress.step)
+
+    def _save(self, dev_loss: float | None, *, temporary: bool) -> None:
+        self.progress = replace(
+            self.progress,
+            stream={**self.stream.state(), "step": self.progress.step},
+            dev_loss=dev_loss,
+            temporary=temporary,
+            extras={
+                "guard": self.guard.state(),
+                "stopping": self.early_stopping.state(),
+                "log": self.log.state(reduce=self.world.sum),
+                "seconds": self.checkpoints.seconds,
+            },
+        )
+        self.checkpoints.save(self.progress)
+
+    def _restore_or_start(self, data: PreparedData) -> Progress:
+        progress = self.checkpoints.restore()
+        if progress is None:
+            if self.config.initial is not None:
+                initialise_from(self.model, Path(self.config.initial), data)
+            return Progress(step=0, tokens=0, flops=0, stream=self.stream.state())
+        self.stream.restore(progress.stream)
+        self.guard.restore(progress.extras["guard"])
+        self.early_stopping.restore(progress.extras["stopping"])
+        return progress
+
+    def _open_log(self, path: Path) -> TrainingLog:
+        log = TrainingLog(
+            path,
+            device=self.world.device,
+            dtype=self.model.dtype,
+            num_devices=self.world.size,
+            tasks=self.stream.tasks,
+            rank=self.world.rank,
+        )
+        if "log" in self.progress.extras:
+            log.restore(self.progress.extras["log"])
+        return log
+
+    def _reason_to_stop(self) -> str | None:
+        """Write the line that is not due, and return the reason, if early stopping ends the run."""
+        if self.progress.step >= self.config.steps:
+            return None
+        if not _is_due(self.progress.step, self.config.log_every):
+            self._write_line()
+        stopping = self.early_stopping
+        return f"no lower dev loss than {stopping.best:.4f} in {stopping.since} evaluations"
 
     def close(self) -> None:
-        """Tell the watchers of all runs that training has ended."""
-        for run in self.runs:
-            run.close()
+        """Stop reading ahead, and tell the watchers that training has ended."""
+        self.batches.close()
+        for watcher in self.watchers:
+            watcher.close()
+
+
+def _open_stream(run: RunConfig, data: PreparedData, world: World) -> BatchStream:
+    config, parts = run.train, world.size * run.train.accumulation
+    stream = open_stream(
+        data, Mixture(dict(run.mixture)), config.mixing, batch_tokens=config.batch_tokens, seed=run.seed
+    )
+    if (pairs := stream.sampler.batch_pairs(0)) < parts:
+        raise RunError(
+            f"`batch_tokens` ({config.batch_tokens}) makes batches of {pairs} pairs, too few for "
+            f"{world.size} processes × `accumulation` {config.accumulation}; "
+            f"it must be at least {config.batch_tokens * parts // pairs + 1}"
+        )
+    return stream
+
+
+def _is_due(step: int, every: int) -> bool:
+    return every > 0 and step % every == 0

@@ -1,17 +1,46 @@
-"""The weights that a run starts from when they are those of another run."""
+"""The model that a run starts from: with random weights, or with those of another run."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
 
+import torch
+
 from mnmt_data.store import PreparedData
 from mnmt_model.checkpoints import load_model, newest
+from mnmt_model.distributed.world import World
 from mnmt_model.errors import RunError
+from mnmt_model.runs.run_config import RunConfig
 from mnmt_model.runs.run_data import check_vocabulary
 from mnmt_model.runs.run_record import read_run
+from mnmt_model.training.parallel import expert_ranks
+from mnmt_model.transformer.build import build_model, initialise
 from mnmt_model.transformer.model_config import ModelConfig
+from mnmt_model.transformer.products import TORCH, Products
 from mnmt_model.transformer.translation_model import TranslationModel
+
+PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+
+
+def random_model(
+    run: RunConfig, vocab_size: int, world: World, *, products: Products = TORCH
+) -> TranslationModel:
+    """Return the run's model with random weights, drawn with its seed; this process's part of the experts.
+
+    Raises:
+        RunError: If the processes, or the experts, are no multiple of `expert_parallel`.
+    """
+    model = build_model(
+        run.model,
+        vocab_size,
+        dropout=run.train.dropout,
+        dtype=PRECISIONS[run.train.precision],
+        ranks=expert_ranks(run.model, run.train, world),
+        products=products,
+    )
+    initialise(model, run.seed)
+    return model
 
 
 def initialise_from(model: TranslationModel, path: Path, data: PreparedData) -> None:
