@@ -122,12 +122,7 @@ class RelativePositionBias(nn.Module):
 
     def forward(self, query_len: int, key_len: int) -> Tensor:
         """Return the bias `(num_heads, query_len, key_len)` of the last `query_len` positions."""
-        # A compiler does not see caches.
-        make = _make_buckets if torch.compiler.is_compiling() else _buckets
-        buckets = make(query_len, key_len, self.bidirectional, self.weight.device)
-        if torch.compiler.is_compiling():
-            # Under `vmap`, an embedding would fix the number of buckets.
-            return self.weight[buckets].permute(2, 0, 1)
+        buckets = _buckets(query_len, key_len, self.bidirectional, self.weight.device)
         return rows(self.weight, buckets.flatten()).T.view(-1, query_len, key_len)
 
     def by_distance(self, width: int) -> Tensor:
@@ -160,18 +155,13 @@ def bucket(distance: Tensor, *, bidirectional: bool) -> Tensor:
     return offset + torch.where(distance < max_exact, distance, far.clamp(max=num_buckets - 1))
 
 
-def _make_buckets(query_len: int, key_len: int, bidirectional: bool, device: torch.device) -> Tensor:
-    queries = torch.arange(key_len - query_len, key_len, device=device)[:, None]
-    keys = torch.arange(key_len, device=device)[None, :]
-    return bucket(keys - queries, bidirectional=bidirectional)
-
-
 @lru_cache(maxsize=512)
 def _buckets(query_len: int, key_len: int, bidirectional: bool, device: torch.device) -> Tensor:
     # What a first call in inference mode makes must serve later calls that are differentiated.
     with torch.inference_mode(False):
-        cpu = torch.device("cpu")
-        return _make_buckets(query_len, key_len, bidirectional, cpu).to(device)
+        queries = torch.arange(key_len - query_len, key_len)[:, None]
+        keys = torch.arange(key_len)[None, :]
+        return bucket(keys - queries, bidirectional=bidirectional).to(device)
 
 
 @lru_cache(maxsize=512)
@@ -190,8 +180,6 @@ def sinusoids(positions: Tensor, config: ModelConfig) -> Tensor:
       id (fairseq's `SinusoidalPositionalEmbedding`).
     """
     is_fairseq = config.positions == "sinusoidal-fairseq"
-    if torch.compiler.is_compiling():
-        return _sinusoids_at(positions, config.d_model, is_fairseq)
     longest = int(positions.max()) + 1 if len(positions) else 1
     length = -(-longest // TABLE_STEP) * TABLE_STEP
     return _sinusoid_table(length, config.d_model, is_fairseq, positions.device)[positions]

@@ -10,7 +10,6 @@ from torch import Tensor
 from mnmt_model.transformer.experts.routes import Balance
 from mnmt_model.transformer.operations import cross_entropy_
 from mnmt_model.transformer.products import TORCH, Products
-from mnmt_model.transformer.sentences import PAD
 
 CHUNK_LOGITS = 2**22
 """Logits in memory at a time on a CPU: 16 MiB in float32, which caches hold and malloc does not return."""
@@ -66,28 +65,10 @@ def softmax_loss(
     if not torch.is_grad_enabled():
         # A Function cannot see that nobody asks for the gradients that it would compute.
         states, weight = states.detach(), weight.detach()
-    if torch.compiler.is_compiling():
-        return _padded_loss(states, weight, targets, token_weights, label_smoothing, z_loss)
     objective, nats = _SoftmaxLoss.apply(  # type: ignore[no-untyped-call]
         states, weight, targets, token_weights, label_smoothing, z_loss, products
     )
     return objective, nats
-
-
-def _padded_loss(
-    states: Tensor, weight: Tensor, targets: Tensor, token_weights: Tensor, smoothing: float, z_loss: float
-) -> tuple[Tensor, Tensor]:
-    """Return the same in operators that a compiler fuses, with all logits at once; padding has no loss."""
-    logits = (states @ weight.to(states.dtype).T).float()
-    normaliser = logits.logsumexp(1)
-    # Under `vmap`, `gather` would fix the number of tokens.
-    target_logits = logits[torch.arange(len(targets), device=targets.device), targets]
-    loss = normaliser - (1 - smoothing) * target_logits + z_loss * normaliser.square()
-    if smoothing:
-        loss = loss - smoothing * logits.mean(1)
-    is_token = targets != PAD
-    objective = (loss * token_weights * is_token).sum()
-    return objective, ((normaliser - target_logits) * is_token).detach()
 
 
 class _SoftmaxLoss(torch.autograd.Function):

@@ -27,8 +27,6 @@ class Sentences:
     """`(num_tokens,)` int64, the cell of each token in the padded table of `batch * width` cells."""
     padding_mask: Tensor
     """`(batch, width)` bool, True where the padded table has no token."""
-    has_padding: bool = False
-    """Whether padding is computed like tokens."""
 
     @classmethod
     def from_padded(cls, ids: Tensor) -> Sentences:
@@ -36,15 +34,6 @@ class Sentences:
         padding_mask = ids == PAD
         cells = (~padding_mask).flatten().nonzero().squeeze(1)
         return cls(tokens=ids.flatten()[cells], cells=cells, padding_mask=padding_mask)
-
-    @classmethod
-    def with_padding(cls, ids: Tensor) -> Sentences:
-        """Read a table `ids (batch, width)` whose padding is computed like tokens.
-
-        So no shape depends on the lengths of sentences. Attention hides padding, and the loss leaves it out.
-        """
-        cells = torch.arange(ids.numel(), device=ids.device)
-        return cls(tokens=ids.flatten(), cells=cells, padding_mask=ids == PAD, has_padding=True)
 
     @property
     def batch(self) -> int:

@@ -63,7 +63,7 @@ def has_spans(
         num_heads: The number of heads.
         head_dim: The width of each.
     """
-    if not has_gradient(like) or queries.has_padding or keys.has_padding:
+    if not has_gradient(like):
         return False
     length = 1 << nearest_power(keys.num_tokens / max(1, keys.batch))
     return products.is_native("attention", like, number=num_heads, inner=head_dim, columns=length)
