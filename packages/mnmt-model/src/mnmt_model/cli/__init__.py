@@ -7,7 +7,6 @@ from typing import NoReturn
 from cyclopts import App
 
 from mnmt_data.console import run_app
-from mnmt_model.cli.check_locks import check_locks
 from mnmt_model.cli.plan import plan
 from mnmt_model.cli.run import average, export, import_run, log_probs
 from mnmt_model.cli.status import status
@@ -15,7 +14,7 @@ from mnmt_model.cli.train import sweep, train
 from mnmt_model.cli.tune import tune
 
 app = App(name="mnmt-model", help="Train Transformers for multilingual translation over sizes and mixtures.")
-for command in (plan, tune, train, sweep, status, check_locks, average, log_probs, export):
+for command in (plan, tune, train, sweep, status, average, log_probs, export):
     app.command(command)
 app.command(import_run, name="import")
 

@@ -126,8 +126,7 @@ def waiting_advice(beat: Heartbeat) -> str:
         )
     return (
         f"was trained on {beat.host} (process {beat.pid}) {beat.age:.0f} s ago; if that was killed, try "
-        f"again in {DEAD_AFTER - beat.age:.0f} s; if not, locks do not hold between the machines: see "
-        "`mnmt-model check-locks`"
+        f"again in {DEAD_AFTER - beat.age:.0f} s; if not, locks do not hold between the machines"
     )
 
 
@@ -135,8 +134,7 @@ def sharing_advice(beat: Heartbeat) -> str:
     """Return what to do where another machine trains a run whose lock is free here."""
     return (
         f"is trained on {beat.host} (process {beat.pid}), though its lock is free here: locks do not hold "
-        "between the machines; train on one, or mend the folder's mount with the help of "
-        "`mnmt-model check-locks`"
+        "between the machines; train on one, or mount the folder with locks"
     )
 
 
