@@ -187,7 +187,7 @@ def test_nothing_is_written_over(run: Path, folder: Path) -> None:
 
 
 def test_pairs_must_be_positive(run: Path, tmp_path: Path) -> None:
-    with pytest.raises(RunError, match="--pairs must be at least 1, but is 0"):
+    with pytest.raises(RunError, match="`pairs` must be at least 1, but is 0"):
         export_run(run, tmp_path / "out", pairs=0)
 
 

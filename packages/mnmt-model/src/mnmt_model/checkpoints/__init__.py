@@ -1,6 +1,13 @@
 """Checkpoints: folders of safetensors that appear complete or not at all, and are verified by checksums."""
 
-from mnmt_model.checkpoints.checkpoint import load_model, remove_old, restore, restore_newest, save
+from mnmt_model.checkpoints.checkpoint import (
+    link_checkpoint,
+    load_model,
+    remove_old,
+    restore,
+    restore_newest,
+    save,
+)
 from mnmt_model.checkpoints.checkpoint_folders import (
     CHECKPOINTS,
     checkpoint_name,
@@ -8,7 +15,6 @@ from mnmt_model.checkpoints.checkpoint_folders import (
     newest,
     step_of,
 )
-from mnmt_model.checkpoints.link import link_checkpoint
 from mnmt_model.checkpoints.state import Progress, read_progress, weights_checksum
 
 __all__ = [

@@ -45,11 +45,9 @@ def log_probs(
     *,
     task: str,
     data: Path | None = None,
-    split: str = "train",
     out: Annotated[Path | None, Parameter(("--out", "-o"))] = None,
-    batch_tokens: int = 4096,
 ) -> None:
-    """Write the log-probability of every sentence pair of a split under a run's newest model.
+    """Write the log-probability of every training pair under a run's newest model.
 
     `mnmt-data select` reads the file. The command continues where it was interrupted.
 
@@ -57,15 +55,13 @@ def log_probs(
         run: Folder of the run.
         task: Task of the pairs, such as en-de.
         data: Folder of prepared data with the run's vocabulary; the run's own data by default.
-        split: Split of the task.
-        out: Parquet file to write; RUN/scores/SPLIT.TASK.parquet by default.
-        batch_tokens: Source and target tokens of a batch, padding included.
+        out: Parquet file to write; RUN/scores/train.TASK.parquet by default.
     """
     from tqdm import tqdm
 
     from mnmt_model.runs.log_probs import write_log_probs
 
-    out = out or run / "scores" / f"{split}.{task}.parquet"
+    out = out or run / "scores" / f"train.{task}.parquet"
     with tqdm(unit="pair", unit_scale=True, disable=not sys.stderr.isatty()) as bar:
 
         def advance(pairs: int, total: int) -> None:
@@ -74,9 +70,7 @@ def log_probs(
             if bar.disable:
                 print(f"pair {pairs:,} of {total:,}", file=sys.stderr, flush=True)
 
-        write_log_probs(
-            run, data, split=split, task=task, out=out, batch_tokens=batch_tokens, on_pairs=advance
-        )
+        write_log_probs(run, data, split="train", task=task, out=out, on_pairs=advance)
     print(f"written: {out}")
 
 
@@ -85,8 +79,6 @@ def export(
     *,
     out: Annotated[Path, Parameter(("--out", "-o"))],
     checkpoint: Path | None = None,
-    ctranslate2: bool | None = None,
-    pairs: int = 200,
 ) -> None:
     """Write a run's model for transformers and CTranslate2, with a certificate that they agree with it.
 
@@ -94,12 +86,10 @@ def export(
         run: Folder of the run.
         out: Folder to write, which must not exist; its `ctranslate2` holds the CTranslate2 model.
         checkpoint: A checkpoint or average of the run; its newest checkpoint by default.
-        ctranslate2: Convert to CTranslate2 too; by default unless the model is a mixture of experts.
-        pairs: Approximate number of test pairs to compare.
     """
     from mnmt_model.export.conversion import export_run
 
-    certificate = export_run(run, out, checkpoint=checkpoint, with_ctranslate2=ctranslate2, pairs=pairs)
+    certificate = export_run(run, out, checkpoint=checkpoint)
     print(f"exported: {out} ({len(certificate.pairs)} pairs agree under {', '.join(certificate.engines)})")
 
 

@@ -13,7 +13,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from mnmt_model.cli.progress import clock_time
-from mnmt_model.cli.train import Have, study_runs
+from mnmt_model.cli.train import study_runs
 from mnmt_model.planning.quantities import table
 from mnmt_model.runs.run_config import RunConfig
 from mnmt_model.sweep.run_states import RunState, count_states, phase_lines, seconds_left, study_states
@@ -25,27 +25,23 @@ def status(
     study: Path,
     *,
     out: Annotated[Path | None, Parameter(("--out", "-o"))] = None,
-    have: Have = (),
-    watch: bool | None = None,
     as_json: Annotated[bool, Parameter("--json", negative="")] = False,
 ) -> None:
-    """Print where the runs of a study stand, whichever machines train them.
+    """Print where the runs of a study stand, whichever machines train them; on a terminal, every two seconds.
 
     A `dead` run has ended without a word; like an interrupted one it goes on with the next sweep.
 
     Args:
         study: The study's TOML file.
         out: Folder of the study's results; `results/NAME` by default.
-        have: A run table (CSV) whose runs are not trained again; may be given several times.
-        watch: Print anew every two seconds until every run has ended; by default on a terminal.
         as_json: Print JSON, once.
     """
-    runs, folder = study_runs(study, out, have=have)
+    runs, folder = study_runs(study, out)
     states = study_states(runs, folder)
     if as_json:
         counts, rows = count_states(states), [asdict(state) for state in states]
         print(json.dumps({"counts": counts, "seconds_left": seconds_left(states), "runs": rows}))
-    elif sys.stdout.isatty() if watch is None else watch:
+    elif sys.stdout.isatty():
         _watch(runs, folder)
     else:
         print(status_text(states))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import sys
@@ -64,7 +63,6 @@ def sweep(
     have: Have = (),
     detach: Annotated[bool, Parameter(negative="")] = False,
     retry_failed: Annotated[bool, Parameter(negative="")] = False,
-    as_json: Annotated[bool, Parameter("--json", negative="")] = False,
 ) -> int:
     """Train every run of a study, several at a time.
 
@@ -83,7 +81,6 @@ def sweep(
         have: A run table (CSV) whose runs are not trained again; may be given several times.
         detach: Submit the jobs to the cluster and end; the same command without it watches them.
         retry_failed: Try runs again that have failed for good.
-        as_json: Print JSON.
     """
     from mnmt_model.cli.sweep_progress import SweepProgress
     from mnmt_model.sweep.claims import allow_retries, check_batches, check_records, in_order
@@ -93,7 +90,7 @@ def sweep(
         raise RunError("--detach and what a job asks of a cluster need --cluster slurm")
     runs, folder = study_runs(study, out, have=have)
     if not runs:
-        _report([], folder, as_json=as_json)
+        _report([], folder)
         return 0
     jobs = _jobs(jobs, cluster)
     ordered = in_order(runs)
@@ -112,7 +109,7 @@ def sweep(
     finally:
         progress.close()
     outcomes = queue.outcomes(runs)
-    _report(outcomes, folder, as_json=as_json)
+    _report(outcomes, folder)
     statuses = {outcome.status for outcome in outcomes}
     has_stopped = detach or signum or statuses - {"finished", "failed"}
     if has_stopped and (advice := workers.farewell()):
@@ -183,11 +180,8 @@ def _measured_seconds(
         return None
 
 
-def _report(outcomes: Sequence[Outcome], folder: Path, *, as_json: bool) -> None:
+def _report(outcomes: Sequence[Outcome], folder: Path) -> None:
     """Print how the runs stand, and which have failed."""
-    if as_json:
-        print(json.dumps({"runs": [_row(outcome) for outcome in outcomes]}))
-        return
     for outcome in outcomes:
         if outcome.status == "failed":
             print(f"failed: {outcome.run.name}: {outcome.error}")
@@ -195,12 +189,3 @@ def _report(outcomes: Sequence[Outcome], folder: Path, *, as_json: bool) -> None
         print("once the cause is mended, the same command with --retry-failed tries them again")
     finished = sum(outcome.status == "finished" for outcome in outcomes)
     print(f"{finished} of {len(outcomes)} runs finished: {folder}")
-
-
-def _row(outcome: Outcome) -> dict[str, object]:
-    return {
-        "run": outcome.run.name,
-        "status": outcome.status,
-        "error": outcome.error,
-        "wall_seconds": outcome.wall_seconds,
-    }

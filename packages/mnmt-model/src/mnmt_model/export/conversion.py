@@ -60,7 +60,7 @@ def export_run(
         DataError: If the run's prepared data are gone.
     """
     if pairs < 1:
-        raise RunError(f"--pairs must be at least 1, but is {pairs}")
+        raise RunError(f"`pairs` must be at least 1, but is {pairs}")
     _check_absent(out)
     record = read_run(run)
     model = build_model(record.model, record.vocab_size)

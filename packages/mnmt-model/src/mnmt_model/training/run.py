@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -19,20 +18,14 @@ from mnmt_model.runs.attempts import next_attempt
 from mnmt_model.runs.heartbeat import HeartbeatWriter, trained_elsewhere, waiting_advice
 from mnmt_model.runs.kernels import check_ways, recorded_products, to_record, training_products
 from mnmt_model.runs.run_config import RunConfig, new_record
-from mnmt_model.runs.run_record import LOCK, RUN, RunRecord, read_run, utc_now, write_run
-from mnmt_model.training.branch import start_branch, trunk_checkpoint, trunk_kernels
-from mnmt_model.training.changes import first_change
+from mnmt_model.runs.run_record import LOCK, RUN, RunRecord, Status, read_run, utc_now, write_run
+from mnmt_model.training.continuation import first_change, start_branch, trunk_checkpoint, trunk_kernels
+from mnmt_model.training.failures import explain
 from mnmt_model.training.interruption import Interruption
-from mnmt_model.training.out_of_memory import is_out_of_memory, memory_advice
 from mnmt_model.training.trainer import Trainer
 from mnmt_model.training.watcher import HeartbeatWatcher, Watcher, announce
-from mnmt_model.transformer.products import Products
 
 _log = logging.getLogger(__name__)
-
-LOST_SECONDS = 2.0
-"""How long a process that has lost another waits before it ends: torchrun reports the first that ends, which
-should be the one that knows the reason."""
 
 LOCK_SECONDS = 0.5
 """How long to wait for a run's lock, which sweeps take for a moment to see whether it is free."""
@@ -55,121 +48,72 @@ def train(run: RunConfig, folder: Path, *, watchers: Sequence[Watcher] = ()) -> 
         Interrupted: If SIGTERM, SIGINT or SIGUSR1 has come; the run then has a checkpoint of its last step.
     """
     data = open_prepared(run.data)
-    with Interruption() as interruption, join_world() as world, open_run(run, folder, data, world) as opened:
-        if not opened.is_finished:
-            watchers = [*opened.watchers, *watchers] if world.is_first else []
-            if world.is_first and (warning := slot_warning(run.model)):
-                _log.warning("%s: %s", run.name, warning)
-            if run.train.compile:
-                announce(watchers, "compiling the layers, about a minute")
-            with closing(Trainer(run, folder, data, world, watchers, products=opened.products)) as trainer:
-                stopped = trainer.train(interruption)
-                seconds, peak = trainer.checkpoints.seconds, trainer.log.peak()
-            opened.end(status="finished", stopped=stopped, wall_seconds=seconds, peak_flops=peak)
-
-
-class OpenRun:
-    """A run that this process trains, and that nobody else does; it keeps run.json.
-
-    Args:
-        folder: The run's folder.
-        record: The run's record.
-        writes: Whether this process is the one that writes.
-    """
-
-    def __init__(self, folder: Path, record: RunRecord, *, writes: bool) -> None:
-        self.folder, self.record, self._writes = folder, record, writes
-        self.watchers: Sequence[Watcher] = ()
-        """What keeps the run's heartbeat going."""
-        self.is_finished = record.status == "finished"
-        """Whether training has ended, by now or before; nothing is written from then on."""
-
-    @property
-    def products(self) -> Products:
-        """The ways of its matrix products."""
-        return recorded_products(self.record.kernels)
-
-    def end(self, **changes: Any) -> None:
-        """Record how training ended."""
-        self._write(finished=utc_now(), **changes)
-        self.is_finished = True
-
-    def leave(self) -> None:
-        """Write nothing any more, since another process trains the run."""
-        self.is_finished = True
-
-    def _write(self, **changes: Any) -> None:
-        if not self.is_finished:
-            self.record = replace(self.record, **changes)
-            if self._writes:
-                write_run(self.folder, self.record)
-
-
-@contextmanager
-def open_run(run: RunConfig, folder: Path, data: PreparedData, world: World) -> Iterator[OpenRun]:
-    """Lock a run, open its record, and write into it what interrupts training or goes wrong.
-
-    Raises:
-        RunInUseError: If another process trains it.
-        MachineError: If this machine lacks what it was begun with; its record stays as it is.
-        RunError: If `folder` holds another run.
-    """
-    with _run_lock(folder, world):
+    with Interruption() as interruption, join_world() as world, _run_lock(folder, world):
         on_first_rank(lambda: trunk_checkpoint(run, folder))
         record = on_first_rank(lambda: _next_record(run, folder, data))
-        opened = OpenRun(folder, record, writes=world.is_first)
-        if opened.is_finished:
-            yield opened
+        if record.status == "finished":
             return
         on_every_rank(lambda: _check_machine(record, world))
         on_first_rank(lambda: write_run(folder, record))
-        with _recorded(run, opened, data, world):
-            opened.record = _with_kernels(record, run, folder, world)
+        with _heartbeat(run, record, folder, world) as heartbeat, _recorded(run, folder, data, world) as end:
+            record = _with_kernels(record, run, folder, world)
             start_branch(run, folder, record)
-            yield opened
+            watchers = [*heartbeat, *watchers] if world.is_first else []
+            _announce(run, watchers, world)
+            products = recorded_products(record.kernels)
+            with closing(Trainer(run, folder, data, world, watchers, products=products)) as trainer:
+                stopped = trainer.train(interruption)
+                seconds, peak = trainer.checkpoints.seconds, trainer.log.peak()
+            end(stopped=stopped, wall_seconds=seconds, peak_flops=peak)
+
+
+def _announce(run: RunConfig, watchers: Sequence[Watcher], world: World) -> None:
+    if world.is_first and (warning := slot_warning(run.model)):
+        _log.warning("%s: %s", run.name, warning)
+    if run.train.compile:
+        announce(watchers, "compiling the layers, about a minute")
 
 
 @contextmanager
-def _recorded(run: RunConfig, opened: OpenRun, data: PreparedData, world: World) -> Iterator[None]:
-    """Keep the run's heartbeat going, and write into run.json what interrupts training or goes wrong.
+def _heartbeat(run: RunConfig, record: RunRecord, folder: Path, world: World) -> Iterator[list[Watcher]]:
+    """Keep the run's heartbeat going from the first process; yield what tells it of steps."""
+    if not world.is_first:
+        yield []
+        return
+    with closing(HeartbeatWriter(folder, step=record.resumed_step, steps=run.train.steps)) as heartbeat:
+        yield [HeartbeatWatcher(heartbeat)]
+
+
+@contextmanager
+def _recorded(
+    run: RunConfig, folder: Path, data: PreparedData, world: World
+) -> Iterator[Callable[..., None]]:
+    """Write into run.json what interrupts training or goes wrong; yield what writes that it has finished.
 
     Raises:
         RunError: If memory is exhausted, or another process is gone.
     """
-    with ExitStack() as stack:
+
+    def end(status: Status = "finished", **changes: Any) -> None:
         if world.is_first:
-            heartbeat = HeartbeatWriter(opened.folder, step=opened.record.resumed_step, steps=run.train.steps)
-            opened.watchers = [HeartbeatWatcher(stack.enter_context(closing(heartbeat)))]
-        try:
-            yield
-        except SharedRunError:
-            opened.leave()
-            raise
-        except MachineError:
-            opened.end(status="interrupted")
-            raise
-        except Interrupted as error:
-            opened.end(status="interrupted", error=str(error))
-            raise
-        except Exception as error:
-            reason = _explanation(error, run, data, world)
-            opened.end(status="failed", error=reason or one_line(error))
-            if reason is None:
-                raise
-            raise RunError(reason) from None
+            write_run(folder, replace(read_run(folder), status=status, finished=utc_now(), **changes))
 
-
-def _explanation(error: Exception, run: RunConfig, data: PreparedData, world: World) -> str | None:
-    """Return what to do about an error whose own message does not say it."""
-    if is_out_of_memory(error):
-        return memory_advice(run, data, world)
-    if not world.lost_another(error):
-        return None
-    time.sleep(LOST_SECONDS)
-    return (
-        f"process {world.rank} lost another of the {world.size} ({one_line(error)}); "
-        "see what ended that one, and start the run again: it goes on from its newest checkpoint"
-    )
+    try:
+        yield end
+    except SharedRunError:
+        raise  # The record is the other machine's now.
+    except MachineError:
+        end("interrupted")
+        raise
+    except Interrupted as error:
+        end("interrupted", error=str(error))
+        raise
+    except Exception as error:
+        reason = explain(error, run, data, world)
+        end("failed", error=reason or one_line(error))
+        if reason is None:
+            raise
+        raise RunError(reason) from None
 
 
 def _next_record(run: RunConfig, folder: Path, data: PreparedData) -> RunRecord:

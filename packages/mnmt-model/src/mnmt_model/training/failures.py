@@ -1,19 +1,39 @@
-"""What to do about a model that does not fit into memory."""
+"""What to do about errors whose own messages do not say it."""
 
 from __future__ import annotations
+
+import time
 
 import torch
 
 from mnmt_data.store import PreparedData
 from mnmt_model.distributed.world import World
+from mnmt_model.errors import one_line
 from mnmt_model.planning.memory import training_memory
 from mnmt_model.planning.quantities import data_size
 from mnmt_model.planning.workload import Workload
 from mnmt_model.runs.run_config import RunConfig
 from mnmt_model.runs.run_data import mean_lengths
 
+LOST_SECONDS = 2.0
+"""How long a process that has lost another waits before it ends: torchrun reports the first that ends, which
+should be the one that knows the reason."""
+
 _CPU_ERRORS = ("can't allocate memory", "not enough memory", "alloc_failed")
 """Words in a RuntimeError of torch, which has no exception of its own for a CPU's memory."""
+
+
+def explain(error: Exception, run: RunConfig, data: PreparedData, world: World) -> str | None:
+    """Return in one line what to do about an error; None if its own message says it."""
+    if is_out_of_memory(error):
+        return memory_advice(run, data, world)
+    if not world.lost_another(error):
+        return None
+    time.sleep(LOST_SECONDS)
+    return (
+        f"process {world.rank} lost another of the {world.size} ({one_line(error)}); "
+        "see what ended that one, and start the run again: it goes on from its newest checkpoint"
+    )
 
 
 def is_out_of_memory(error: Exception) -> bool:

@@ -6,7 +6,7 @@ import pytest
 from fake_training import fake_runs
 
 from mnmt_model.runs import RunRecord, new_record
-from mnmt_model.training.changes import first_change
+from mnmt_model.training.continuation import first_change
 
 
 def record(tmp_path: Path, **settings: Any) -> RunRecord:

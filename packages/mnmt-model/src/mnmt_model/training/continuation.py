@@ -1,8 +1,8 @@
-"""The start of a branch: a checkpoint of its trunk."""
+"""What a run may go on from: its own record with the same settings, or a checkpoint of its trunk."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Set
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,36 @@ from mnmt_model.distributed.world import on_first_rank
 from mnmt_model.errors import RunError
 from mnmt_model.runs.run_config import RunConfig
 from mnmt_model.runs.run_record import RUN, RunRecord, read_run
-from mnmt_model.training.changes import first_change
+from mnmt_model.train_config import free_settings
+
+FIXED_KEYS = frozenset({"branch", "config", "mixture", "seed", "vocab_size", "data_fingerprint"})
+"""Keys of run.json that must not change for training to continue."""
+LENGTH = frozenset({"branch", "cooldown_steps", "steps"})
+"""What a branch has of its own."""
+
+
+def first_change(record: RunRecord, now: RunRecord, *, free: Set[str] = frozenset()) -> str | None:
+    """Return what a run must not change and has changed, such as "config.model.d_model (64, now 128)".
+
+    Args:
+        record: The run as it was.
+        now: The run as it is now.
+        free: Names of further keys and settings that may change.
+    """
+    keys, settings = FIXED_KEYS - record.absent - free, free_settings(record.config["train"]) | free
+    return next(_changes(vars(record), vars(now), keys, settings), None)
+
+
+def _changes(
+    before: Mapping[str, Any], now: Mapping[str, Any], keys: Set[str], free: Set[str]
+) -> Iterator[str]:
+    """Yield what differs, such as "config.model.d_model (64, now 128)"."""
+    for key in sorted(keys & before.keys()):
+        old, new = before[key], now.get(key)
+        if isinstance(old, dict) and isinstance(new, dict):
+            yield from (f"{key}.{change}" for change in _changes(old, new, (old | new).keys() - free, free))
+        elif old != new:
+            yield f"{key} ({old}, now {new})"
 
 
 def trunk_checkpoint(run: RunConfig, folder: Path) -> Path | None:
@@ -41,10 +70,6 @@ def trunk_checkpoint(run: RunConfig, folder: Path) -> Path | None:
 def trunk_kernels(run: RunConfig, folder: Path) -> Mapping[str, Any] | None:
     """Return how the trunk of a branch computes its products, which the branch goes on with."""
     return read_run(folder.parent / run.branch.run).kernels if run.branch else None
-
-
-LENGTH = frozenset({"branch", "cooldown_steps", "steps"})
-"""What a branch has of its own."""
 
 
 def start_branch(run: RunConfig, folder: Path, record: RunRecord) -> None:
