@@ -263,6 +263,7 @@ for step in itertools.count(saved.step + 1 if saved else 1):
 """
 
 
+@pytest.mark.slow
 def test_a_process_killed_while_saving_leaves_a_run_that_goes_on(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

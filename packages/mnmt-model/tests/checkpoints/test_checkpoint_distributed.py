@@ -14,6 +14,7 @@ from mnmt_model.checkpoints.average import average_checkpoints
 from mnmt_model.checkpoints.named_tensors import model_tensors, optimizer_tensors
 from mnmt_model.optim.adafactor import Adafactor
 
+pytestmark = pytest.mark.slow
 OPTIMIZERS = {"adamw": torch.optim.AdamW, "adafactor": Adafactor}
 RUNS = [f"{written}-{name}" for written in ("ddp-2", "fsdp-2", "fsdp-4") for name in OPTIMIZERS]
 RUNS += ["ddp+experts-4-adafactor", "fsdp+experts-4-adamw", "fsdp+rows-4-adafactor"]

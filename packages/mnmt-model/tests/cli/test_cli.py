@@ -84,6 +84,7 @@ def test_sweep_trains_everything_and_says_so(
     assert result.stdout == f"5 of 5 runs finished: {results / 'runs'}\n"
 
 
+@pytest.mark.slow
 def test_a_sweep_killed_outright_leaves_no_process_training(
     study_file: Path, results: Path, tmp_path: Path
 ) -> None:

@@ -61,6 +61,7 @@ def test_a_thread_that_has_ended_is_not_waited_for(task: Path) -> None:
     wait_for_gloo_threads(3600.0)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "SCHED_IDLE"), reason="only Linux starves single threads")
 def test_processes_end_whose_gloo_threads_come_late(tmp_path: Path) -> None:
     refused = tmp_path / "refused"

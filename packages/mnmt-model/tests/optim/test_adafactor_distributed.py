@@ -25,6 +25,7 @@ from mnmt_model.optim import adafactor
 from mnmt_model.optim.adafactor import Adafactor
 from mnmt_model.optim.optimizer import clip_gradients, make_optimizer
 
+pytestmark = pytest.mark.slow
 SHAPES = {
     "factored": (131, 129),
     "wide": (128, 200),

@@ -11,6 +11,7 @@ from ranks import run_ranks
 from mnmt_data.study import read_study
 from mnmt_model import run_configs
 
+pytestmark = pytest.mark.slow
 RANKS = 4
 
 

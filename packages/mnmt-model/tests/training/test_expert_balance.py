@@ -67,6 +67,7 @@ def test_thresholds_are_learned(choosing_alone: Path) -> None:
     assert (thresholds < 0.4).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("size", "settings"),
     [(2, {}), (2, {"expert_parallel": 2}), (4, {"expert_parallel": 2, "parallel": "fsdp"})],
@@ -94,6 +95,7 @@ def auxiliary_losses(folder: Path) -> list[float]:
     return [line["auxiliary_loss"] for line in lines]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("size", "settings"),
     [(2, {}), (4, {"expert_parallel": 2, "parallel": "fsdp"})],

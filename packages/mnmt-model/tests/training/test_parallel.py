@@ -18,6 +18,7 @@ from mnmt_model.checkpoints import find_checkpoints
 from mnmt_model.runs.run_record import read_evals, read_run
 
 EXACT = {"rel": 2e-5}
+SLOW = pytest.mark.slow
 PARTS = 4
 """Groups of tokens that compete for the slots of experts: processes times accumulation."""
 
@@ -37,7 +38,10 @@ def alone(run: RunConfig, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(("size", "parallel"), [(2, "ddp"), (2, "fsdp"), (4, "fsdp")])
+@pytest.mark.parametrize(
+    ("size", "parallel"),
+    [pytest.param(2, "ddp", marks=SLOW), (2, "fsdp"), pytest.param(4, "fsdp", marks=SLOW)],
+)
 def test_losses_are_those_of_one_process(
     run: RunConfig, alone: Path, tmp_path: Path, size: int, parallel: str
 ) -> None:
@@ -49,6 +53,7 @@ def test_losses_are_those_of_one_process(
     assert read_run(tmp_path / "run").status == "finished"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("optimizer", ["adafactor", "adamw"])
 def test_sharded_checkpoints_go_on_at_another_number_of_processes(
     run: RunConfig, tmp_path: Path, optimizer: str
@@ -65,6 +70,7 @@ def test_sharded_checkpoints_go_on_at_another_number_of_processes(
         torch.testing.assert_close(weight, theirs[name], rtol=1e-3, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("size", "parallel"), [(4, "ddp"), (2, "fsdp")])
 def test_killed_and_resumed_equals_never_stopped(
     run: RunConfig, tmp_path: Path, size: int, parallel: str
@@ -127,8 +133,8 @@ def test_one_process_routes_and_drops(routed_alone: Path) -> None:
     ("size", "settings"),
     [
         (2, {"expert_parallel": 2}),
-        (4, {"expert_parallel": 2, "parallel": "fsdp", "exchange_chunks": 2}),
-        (4, {"expert_parallel": 4}),
+        pytest.param(4, {"expert_parallel": 2, "parallel": "fsdp", "exchange_chunks": 2}, marks=SLOW),
+        pytest.param(4, {"expert_parallel": 4}, marks=SLOW),
     ],
     ids=["2 hold them together", "2 times 2 and fsdp", "4 hold them together"],
 )
@@ -148,6 +154,7 @@ def test_losses_and_routing_are_those_of_one_process(
         torch.testing.assert_close(weight, theirs[name], rtol=1e-3, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [
@@ -182,6 +189,7 @@ def dropless_alone(dropless: RunConfig, tmp_path_factory: pytest.TempPathFactory
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("size", "parallel"), [(2, "ddp"), (4, "fsdp")], ids=["2 hold them together", "2 times 2 and fsdp"]
 )
@@ -196,6 +204,7 @@ def test_dropless_losses_are_those_of_one_process(
     assert routing(tmp_path / "run") == routing(dropless_alone)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parallel", ["ddp", "fsdp"])
 def test_tokens_travel_where_most_slots_are_empty(routed: RunConfig, tmp_path: Path, parallel: str) -> None:
     roomy = dataclasses.replace(routed, model=dataclasses.replace(routed.model, capacity_factor=6.0))
@@ -206,6 +215,7 @@ def test_tokens_travel_where_most_slots_are_empty(routed: RunConfig, tmp_path: P
     assert losses(tmp_path / "run") == pytest.approx(losses(tmp_path / "alone"), **EXACT)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("optimizer", ["adafactor", "adamw"])
 def test_a_checkpoint_of_two_goes_on_alone(routed: RunConfig, tmp_path: Path, optimizer: str) -> None:
     some = changed(routed, optimizer=optimizer, learning_rate=0.01)

@@ -8,6 +8,7 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
 from ranks import run_ranks, train_and_stop, train_as
 from run_equality import assert_equal_runs, logged
 
@@ -15,6 +16,7 @@ from mnmt_data.study import read_study
 from mnmt_model import run_configs
 from mnmt_model.runs.run_record import read_run
 
+pytestmark = pytest.mark.slow
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
 
 

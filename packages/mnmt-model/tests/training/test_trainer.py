@@ -6,6 +6,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -79,38 +81,43 @@ def runs(run: RunConfig) -> dict[str, RunConfig]:
     return {**runs, "expert choice": choosers, "balanced": balanced}
 
 
+Whole = Callable[[str], Path]
+
+
 @pytest.fixture(scope="module")
-def whole(runs: dict[str, RunConfig], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """The folders of the same runs, trained without a stop."""
+def whole(runs: dict[str, RunConfig], tmp_path_factory: pytest.TempPathFactory) -> Whole:
+    """What returns the folder of one of these runs, trained without a stop."""
     folder = tmp_path_factory.mktemp("whole")
-    for name, run in runs.items():
-        train(run, folder / name)
-    return {name: folder / name for name in runs}
+
+    @cache
+    def trained(name: str) -> Path:
+        train(runs[name], folder / name)
+        return folder / name
+
+    return trained
 
 
 @pytest.fixture
-def finished(whole: dict[str, Path], tmp_path: Path) -> Path:
+def finished(whole: Whole, tmp_path: Path) -> Path:
     """A copy of the finished dense run."""
-    return Path(shutil.copytree(whole["dense"], tmp_path / "run"))
+    return Path(shutil.copytree(whole("dense"), tmp_path / "run"))
 
 
 @pytest.mark.parametrize(
     ("step", "name"),
     [
-        (1, "dense"),
-        (5, "dense"),
         (7, "dense"),
-        (11, "dense"),
-        (7, "experts"),
-        (7, "dropless"),
-        (7, "expert choice"),
+        *(pytest.param(step, "dense", marks=pytest.mark.slow) for step in (1, 5, 11)),
+        pytest.param(7, "experts", marks=pytest.mark.slow),
+        pytest.param(7, "dropless", marks=pytest.mark.slow),
+        pytest.param(7, "expert choice", marks=pytest.mark.slow),
         (7, "balanced"),
     ],
 )
 def test_killed_and_resumed_equals_never_stopped(
-    runs: dict[str, RunConfig], whole: dict[str, Path], tmp_path: Path, step: int, name: str
+    runs: dict[str, RunConfig], whole: Whole, tmp_path: Path, step: int, name: str
 ) -> None:
-    run, killed, expected = runs[name], tmp_path / "killed", whole[name]
+    run, killed, expected = runs[name], tmp_path / "killed", whole(name)
     with pytest.raises(Killed):
         train(run, killed, watchers=[KillAt(step)])
     assert read_run(killed).status == "running"
@@ -121,9 +128,9 @@ def test_killed_and_resumed_equals_never_stopped(
     assert read_evals(killed) == read_evals(expected)
 
 
-def test_dropless_training_drops_nothing(whole: dict[str, Path]) -> None:
-    assert any(line["drop_rate"] > 0 for line in logged(whole["experts"]))
-    assert all(line["drop_rate"] == 0 for line in logged(whole["dropless"]))
+def test_dropless_training_drops_nothing(whole: Whole) -> None:
+    assert any(line["drop_rate"] > 0 for line in logged(whole("experts")))
+    assert all(line["drop_rate"] == 0 for line in logged(whole("dropless")))
 
 
 def test_a_resumed_run_repeats_at_most_the_steps_since_its_checkpoint(run: RunConfig, tmp_path: Path) -> None:
@@ -225,7 +232,7 @@ def test_the_best_checkpoints_stay(run: RunConfig, tmp_path: Path) -> None:
 
 
 def test_a_damaged_checkpoint_is_left_for_the_one_before(
-    run: RunConfig, whole: dict[str, Path], tmp_path: Path, caplog: pytest.LogCaptureFixture
+    run: RunConfig, whole: Whole, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with pytest.raises(Killed):
         train(run, tmp_path / "run", watchers=[KillAt(11)])
@@ -233,7 +240,7 @@ def test_a_damaged_checkpoint_is_left_for_the_one_before(
         file.truncate(100)
     train(run, tmp_path / "run")
     assert "training goes on from step 5" in caplog.text
-    assert logged(tmp_path / "run") == logged(whole["dense"])
+    assert logged(tmp_path / "run") == logged(whole("dense"))
 
 
 def test_a_diverging_run_is_recorded_as_failed(run: RunConfig, tmp_path: Path) -> None:
@@ -249,8 +256,8 @@ def test_a_diverging_run_is_recorded_as_failed(run: RunConfig, tmp_path: Path) -
     assert (record.error or "").startswith("the gradient norm is nan at step 12")
 
 
-def test_a_loaded_run_scores_the_next_token(run: RunConfig, whole: dict[str, Path]) -> None:
-    loaded = load_run(whole["dense"])
+def test_a_loaded_run_scores_the_next_token(run: RunConfig, whole: Whole) -> None:
+    loaded = load_run(whole("dense"))
     src = torch.tensor([[3, 6, 1]])
     state = loaded.model.encode(src, src == 0)
     log_probs, _ = loaded.model.step(state, torch.zeros(1, dtype=torch.int64))
@@ -259,6 +266,7 @@ def test_a_loaded_run_scores_the_next_token(run: RunConfig, whole: dict[str, Pat
     assert loaded.data.resolve() == run.data.resolve()
 
 
+@pytest.mark.slow
 def test_a_process_killed_outright_goes_on_as_if_it_had_not_been(
     study_file: Path, results: Path, tmp_path: Path
 ) -> None:
@@ -285,4 +293,4 @@ def test_a_process_killed_outright_goes_on_as_if_it_had_not_been(
     assert logged(killed) == logged(tmp_path / "whole")
     assert read_evals(killed) == read_evals(tmp_path / "whole")
     whole = weights(tmp_path / "whole")
-    assert all(torch.equal(whole[name], tensor) for name, tensor in weights(killed).items())
+    assert all(torch.equal(whole(name), tensor) for name, tensor in weights(killed).items())
