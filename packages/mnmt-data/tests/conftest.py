@@ -47,27 +47,6 @@ def make_mo():
     return make
 
 
-@pytest.fixture
-def install(tmp_path, monkeypatch):
-    """Install a distribution of one module: a folder on `sys.path`, as pip would leave it."""
-    modules = []
-
-    def run(name, entry_points, source="", *, version="1.0"):
-        folder = tmp_path / f"site-{name}"
-        info = folder / f"{name}-{version}.dist-info"
-        info.mkdir(parents=True)
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
-        (info / "entry_points.txt").write_text(entry_points)
-        modules.append(name)
-        (folder / f"{name}.py").write_text(source)
-        monkeypatch.syspath_prepend(folder)
-        return info
-
-    yield run
-    for name in modules:
-        sys.modules.pop(name, None)
-
-
 WORDS = {
     "eng_Latn": "the of and house was weather nobody left",
     "deu_Latn": "der die das und haus war wetter niemand",

@@ -81,18 +81,6 @@ def test_an_unknown_format_lists_the_known_ones(tmp_path, name):
     )
 
 
-@pytest.mark.parametrize("source", ["htp://x.org/y.tsv", "hff:a/b:train", "HF:a/b:train"])
-def test_an_unknown_scheme_lists_the_known_ones(source, install):
-    install("acme", "[mnmt_data.readers]\nnews = acme:News\n.bars = acme:Bars\n")
-    scheme = source.partition(":")[0]
-    with pytest.raises(DataError) as raised:
-        open_reader(source, "en-de")
-    assert str(raised.value) == (
-        f"{source}: no such file, and no source begins with `{scheme}:`; mend the path, or begin with one of "
-        "hf:, news:."
-    )
-
-
 def test_a_colon_makes_no_scheme_of_a_path(tmp_path):
     write(tmp_path, "12:30.en", "12:30.de")
     assert sides(open_reader(f"{tmp_path}/12:30.{{lang}}", "en-de")) == ["12:30.en", "12:30.de"]

@@ -4,8 +4,7 @@ import csv
 import gzip
 import json
 import re
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -14,8 +13,7 @@ import pytest
 
 from mnmt_data.errors import DataError
 from mnmt_data.readers import ScoreColumn, find_readers, open_reader, with_scores
-from mnmt_data.readers.plugins import PluginReader
-from mnmt_data.readers.reader import BLOCK_PAIRS, blocks_of
+from mnmt_data.readers.reader import BLOCK_PAIRS
 
 PAIRS = [("a", "A", 0.5, "1.25"), ("b", "B", 1, "-2"), ("c", "C", 0.0625, "3e2")]
 BICLEANER = ScoreColumn(name="bicleaner", column="bicleaner")
@@ -194,39 +192,3 @@ def test_scores_stay_with_their_pairs_where_some_blocks_are_wanted(tmp_path, wan
     assert [len(block) > 0 for block in blocks] == [number == wanted for number in range(3)]
     block = blocks[wanted]
     assert block.src == [f"s{int(value)}" for value in block.scores["bicleaner"]]
-
-
-@dataclass(frozen=True)
-class ShortBlocks:
-    """Gives the rows of a file in blocks of three, as a reader of another distribution may."""
-
-    path: Path
-
-    @property
-    def paths(self):
-        return (self.path,)
-
-    def blocks(self, *, skip_bad=False):
-        yield from blocks_of(((line, line) for line in self.path.read_text().split()), size=3)
-
-
-@pytest.mark.parametrize("share", [0, 1])
-def test_scores_stay_with_their_pairs_in_blocks_of_any_size(tmp_path, share):
-    path = tmp_path / "x.rows"
-    path.write_text("".join(f"{row}\n" for row in range(11)))
-    (tmp_path / "x.rows.bicleaner").write_text(path.read_text())
-    reader = with_scores(PluginReader(reader=ShortBlocks(path), origin="acme 1"), [BICLEANER])
-    wanted = [block for block in reader.blocks(choice=lambda number: number % 2 == share) if len(block)]
-    assert [block.first for block in wanted] == [3 * share, 6 + 3 * share]
-    for block in wanted:
-        assert block.src == [f"{score:.0f}" for score in block.scores["bicleaner"]]
-
-
-@pytest.mark.parametrize("lines", [9, 13])
-def test_the_share_with_the_last_block_finds_a_file_that_does_not_fit(tmp_path, lines):
-    path = tmp_path / "x.rows"
-    path.write_text("".join(f"{row}\n" for row in range(11)))
-    (tmp_path / "x.rows.bicleaner").write_text("1\n" * lines)
-    reader = with_scores(PluginReader(reader=ShortBlocks(path), origin="acme 1"), [BICLEANER])
-    with pytest.raises(DataError, match="has 9 lines, fewer" if lines == 9 else "has more lines"):
-        list(reader.blocks(choice=lambda number: number == 3))

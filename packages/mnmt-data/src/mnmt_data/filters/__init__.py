@@ -6,8 +6,6 @@ from mnmt_data.filters.keys import Keys
 from mnmt_data.filters.language_id import Identifier, Library, language_scores, open_identifier
 from mnmt_data.filters.leaks import LeakConfig, LeakFinder
 from mnmt_data.filters.normalise import normalise
-from mnmt_data.filters.pair_filters import PairFilter
-from mnmt_data.filters.plugins import filter_plugin
 from mnmt_data.filters.report import DEV_OR_TEST, DUPLICATE, NEAR_DUPLICATE, FilterReport
 
 __all__ = [
@@ -23,9 +21,7 @@ __all__ = [
     "LeakConfig",
     "LeakFinder",
     "Library",
-    "PairFilter",
     "clean_block",
-    "filter_plugin",
     "first_occurrences",
     "is_held_out",
     "language_scores",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import compress
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,6 @@ from mnmt_data.filters.keys import Keys, pair_keys
 from mnmt_data.filters.language_id import Library, WrongLanguage, open_identifier
 from mnmt_data.filters.normalise import Form, normalise
 from mnmt_data.filters.pair_filters import Drops, PairFilter, Ratio, TooLong, empty, identical
-from mnmt_data.filters.plugins import PluginFilter
 from mnmt_data.filters.report import BAD_LINE, EMPTY, IDENTICAL, RATIO, TOO_LONG, WRONG_LANGUAGE, FilterReport
 from mnmt_data.readers.reader import Block
 
@@ -58,9 +57,6 @@ class CleanConfig:
 
     near_duplicates: bool = False
     """Whether to drop pairs that differ from an earlier one in case, digits, punctuation and spaces only."""
-
-    plugins: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """{filter of another distribution: its settings}, applied last, in this order."""
 
     def __post_init__(self) -> None:
         if self.max_characters < 1:
@@ -125,8 +121,7 @@ class Cleaner:
             min_scores: {score: the least that a pair may have}; these filters come first.
 
         Raises:
-            DataError: If a language of the task cannot be recognised, or nothing that could is installed; or
-                if a filter of another distribution is missing, broken or refuses its settings.
+            DataError: If a language of the task cannot be recognised, or nothing that could is installed.
         """
         self.config = config
         self.task = task
@@ -145,8 +140,6 @@ def _filters(config: CleanConfig, task: str, languages: Iterable[str]) -> dict[s
         filters[WRONG_LANGUAGE] = WrongLanguage.of(
             task, languages, identifier=identifier, odds=config.language_odds
         )
-    for name, settings in config.plugins.items():
-        filters[name] = PluginFilter.of(name, settings, task, languages)
     return filters
 
 

@@ -29,7 +29,7 @@ BUILT_IN = frozenset(
         DEV_OR_TEST,
     }
 )
-"""Names that no filter of another distribution may have."""
+"""Names that no score may have."""
 
 SAMPLES = 5
 """Pairs shown of each filter."""

@@ -188,7 +188,7 @@ class DataConfig:
         for name in self.scores:
             if not re.fullmatch(r"\w[\w-]*", name, re.ASCII):
                 raise ValueError(f"`scores` must be letters, digits, `_` and `-`, but one is {name!r}.")
-            if name in BUILT_IN or name in self.clean.plugins:
+            if name in BUILT_IN:
                 raise ValueError(f"`scores` must not be named as a filter is, but one is {name!r}.")
         if self.scores and self.synthetic is not None:
             raise ValueError("`scores` must not be given together with `synthetic`.")

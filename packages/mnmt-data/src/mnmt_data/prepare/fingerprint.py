@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import asdict
 from hashlib import sha256
 from typing import Any
 
 from mnmt_data.errors import DataError, folder_holds
-from mnmt_data.filters import filter_plugin
 from mnmt_data.prepare.checksums import ChecksumCache
 from mnmt_data.prepare.config import DataConfig
 from mnmt_data.prepare.inputs import Inputs
 from mnmt_data.prepare.vocabulary_sample import check_vocabulary
-from mnmt_data.readers import PluginReader, ScoredReader
 
 NEWER = {"kind": "lexicon", "exact_test": False}
 """Settings of synthetic languages that came after this format of prepared data, where they change nothing."""
 
-NEWER_FILTERS: dict[str, Any] = {"plugins": {}, "language_id_model": None}
+NEWER_FILTERS: dict[str, Any] = {"language_id_model": None}
 """Settings of `[data.clean]` that came after this format of prepared data, where they change nothing."""
 
 PAIRS_VERSION = 3
@@ -50,24 +47,12 @@ def fingerprint_of(config: DataConfig, inputs: Inputs, checksums: ChecksumCache)
                 f"[data.clean] `language_id_model`: {model}: no such file; {folder_holds(model)}."
             )
         total.update(checksums.of([model])[model].encode())
-    for plugin in _plugins(config, inputs):
-        total.update(f" {plugin}".encode())
     return total.hexdigest()
 
 
 def shuffled(fingerprint: str) -> str:
     """Return the fingerprint of the same data with large shards shuffled, whose rows are others."""
     return sha256(f"{fingerprint} shuffled".encode()).hexdigest()
-
-
-def _plugins(config: DataConfig, inputs: Inputs) -> Iterator[str]:
-    """Yield the name and version of each distribution whose readers or filters are in use."""
-    for source in inputs.sources:
-        reader = source.reader.reader if isinstance(source.reader, ScoredReader) else source.reader
-        if isinstance(reader, PluginReader):
-            yield f"{source.name} {reader.origin}"
-    for name in config.clean.plugins:
-        yield f"{name} {filter_plugin(name).origin}"
 
 
 def _settings(config: DataConfig) -> dict[str, Any]:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
 from mnmt_data.errors import DataError
 from mnmt_data.readers.byte_sources import File, check_is_file, path_of
-from mnmt_data.readers.catalogue_pairs import open_catalogues
 from mnmt_data.readers.hub import HUB, open_hub_dataset
 from mnmt_data.readers.language_codes import languages, opposite, spellings, task_spellings
 from mnmt_data.readers.layouts import mtdata_texts, named_texts, sacrebleu_texts
 from mnmt_data.readers.opus_zip import open_zip
 from mnmt_data.readers.parquet import ParquetPairs
-from mnmt_data.readers.plugins import READERS, PluginReader, find_plugin, plugin_names
 from mnmt_data.readers.reader import Reader
 from mnmt_data.readers.records import CsvPairs, JsonPairs, TsvPairs
 from mnmt_data.readers.saved_dataset import is_dataset, open_dataset
@@ -48,7 +45,7 @@ FORMATS: Mapping[str, Callable[[Path, str], Reader]] = MappingProxyType(
         ".parquet": ParquetPairs,
     }
 )
-"""Formats that hold both sides in one file, by the ending of the file's name; plugins add to them."""
+"""Formats that hold both sides in one file, by the ending of the file's name."""
 
 
 def find_readers(folder: Path, testset: str, task: str) -> tuple[Reader, ...]:
@@ -76,20 +73,10 @@ def _readers_named(folder: Path, testset: str, pair_name: str, task: str) -> tup
         *named_texts(folder, testset, pair_name, task),
         *sacrebleu_texts(folder, testset, pair_name, task),
     )
-    paths = ((folder / f"{testset}.{pair_name}{ending}", ending) for ending in _endings())
+    paths = ((folder / f"{testset}.{pair_name}{ending}", ending) for ending in FORMATS)
     dataset = folder / f"{testset}.{pair_name}"
     datasets = (open_dataset(dataset, task),) if is_dataset(dataset) else ()
-    return (*texts, *datasets, *(_open_file(path, task, ending) for path, ending in paths if path.is_file()))
-
-
-def _endings() -> tuple[str, ...]:
-    """Return the endings of `FORMATS`, then those that plugins add."""
-    return tuple(dict.fromkeys((*FORMATS, *(name for name in plugin_names(READERS) if name.startswith(".")))))
-
-
-def _open_file(path: Path, task: str, ending: str) -> Reader:
-    plugin = find_plugin(READERS, ending, built_in=ending in FORMATS)
-    return FORMATS[ending](path, task) if plugin is None else PluginReader.open(plugin, path, task)
+    return (*texts, *datasets, *(FORMATS[ending](path, task) for path, ending in paths if path.is_file()))
 
 
 def open_reader(source: str, task: str) -> Reader:
@@ -98,18 +85,12 @@ def open_reader(source: str, task: str) -> Reader:
     Args:
         source: The path of a file whose name ends as one of `FORMATS`; or of two texts, plain, `.gz` or
             `.zst`, with `{lang}` for the language codes: `raw/europarl.{lang}.gz`; or the folder of a saved
-            data set, or of gettext catalogues, `.po` and `.mo`; or the name of a data set, as
-            `open_hub_dataset` takes. `~` is the home folder. Plugins add endings, and names before a colon.
+            data set; or the name of a data set, as `open_hub_dataset` takes. `~` is the home folder.
         task: The language pair, `SRC-TGT`.
 
     Raises:
-        DataError: If a file is missing, or the ending of its name or what stands before a colon is none that
-            is known.
+        DataError: If a file is missing, or the ending of its name is unknown.
     """
-    scheme, colon, _ = source.partition(":")
-    if colon and (plugin := find_plugin(READERS, scheme, built_in=scheme == HUB.rstrip(":"))):
-        languages(task)
-        return PluginReader.open(plugin, source, task)
     if LANG in source:
         src, tgt = (_side(source, code) for code in languages(task))
         return TextPairs(task=task, src=src, tgt=tgt)
@@ -117,23 +98,14 @@ def open_reader(source: str, task: str) -> Reader:
         languages(task)
         return open_hub_dataset(source, task)
     path = path_of(source)
-    if colon and re.fullmatch(r"[\w.+-]+", scheme) and not path.exists():
-        schemes = [f"{name}:" for name in plugin_names(READERS) if not name.startswith(".")]
-        known = ", ".join(sorted({HUB, *schemes}))
-        what = f"no such file, and no source begins with `{scheme}:`"
-        raise DataError(f"{source}: {what}; mend the path, or begin with one of {known}.")
     if is_dataset(path):
         return open_dataset(path, task)
-    if path.is_dir() and (catalogues := open_catalogues(path, task)):
-        return catalogues
     check_is_file(path)
-    matching = [ending for ending in _endings() if path.name.lower().endswith(ending.lower())]
-    if matching:
-        return _open_file(path, task, max(matching, key=len))
-    endings = ", ".join(_endings())
-    raise DataError(
-        f"{path}: unknown format; the name must end in one of {endings}, or have {LANG} for two texts."
-    )
+    for ending, opened in FORMATS.items():
+        if path.name.lower().endswith(ending):
+            return opened(path, task)
+    what = f"the name must end in one of {', '.join(FORMATS)}, or have {LANG} for two texts"
+    raise DataError(f"{path}: unknown format; {what}.")
 
 
 def _side(source: str, code: str) -> File:
