@@ -1,4 +1,4 @@
-"""A machine where apt-get fetches packages out of a folder and dpkg-deb gives a package as it is."""
+"""A machine where apt-get fetches packages out of a folder."""
 
 import io
 import tarfile
@@ -19,25 +19,35 @@ for name in "$@"; do cp ARCHIVE/${name}_*.deb .; done
     "apt-cache": """#!/bin/sh
 cd ARCHIVE && for file in "$4"*.deb; do echo "${file%%_*}"; done
 """,
-    "dpkg-deb": """#!/bin/sh
-cat "$2"
-case "$2" in *truncated*) exit 2;; esac
-""",
 }
+
+
+def ar_member(name, content):
+    """Return a member of an ar archive: a header of 60 bytes, and content of an even length."""
+    header = f"{name:<16}{0:<12}{0:<6}{0:<6}{100644:<8}{len(content):<10}`\n"
+    return header.encode() + content + b"\n" * (len(content) % 2)
 
 
 @pytest.fixture
 def make_package():
-    """Makes a stand-in for a .deb: the archive that dpkg-deb would give of it; a str is the end of a link."""
+    """Makes a .deb of {path: content}; a content that is a str is the end of a link."""
 
     def make(path, files):
-        with tarfile.open(path, "w") as archive:
+        data = io.BytesIO()
+        with tarfile.open(fileobj=data, mode="w:xz") as archive:
             for name, content in files.items():
                 info = tarfile.TarInfo(name)
                 if isinstance(content, str):
                     info.type, info.linkname, content = tarfile.SYMTYPE, content, b""
                 info.size = len(content)
                 archive.addfile(info, io.BytesIO(content))
+        parts = {"debian-binary": b"2.0\n", "control.tar.xz": b"", "data.tar.xz": data.getvalue()}
+        headers = (
+            f"{name:<16}{0:<12}{0:<6}{0:<6}{100644:<8}{len(part):<10}`\n" for name, part in parts.items()
+        )
+        padded = (part + b"\n" * (len(part) % 2) for part in parts.values())
+        members = (header.encode() + part for header, part in zip(headers, padded, strict=True))
+        path.write_bytes(b"!<arch>\n" + b"".join(members))
         return path
 
     return make

@@ -2,10 +2,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnmt_data.readers.interface_text import (
-    TextForm,
+from mnmt_data.fetch.interface_text import (
     accelerator_mark,
     plain_placeholders,
+    plain_text,
     without_accelerator,
     without_markup,
 )
@@ -92,11 +92,9 @@ def test_placeholders_have_one_notation(string, expected):
 
 @given(st.text(alphabet="ab %${}()0123<>/&;_s", max_size=30), st.sampled_from(["", "_", "&"]))
 def test_any_string_becomes_one_line_without_spaces_at_its_ends(string, mark):
-    text = TextForm(mark=mark).text(string)
+    text = plain_text(string, mark)
     assert text == " ".join(text.split())
 
 
-def test_everything_can_be_kept():
-    form = TextForm(mark="_", keep_markup=True, keep_placeholders=True)
-    assert form.text("<b>_Open</b>\n %s &amp; %1$s") == "<b>_Open</b> %s &amp; %1$s"
-    assert TextForm(mark="_").text("<b>_Open</b>\n %s &amp; %1$s") == "Open {1} & {1}"
+def test_all_marks_go_together():
+    assert plain_text("<b>_Open</b>\n %s &amp; %1$s", "_") == "Open {1} & {1}"

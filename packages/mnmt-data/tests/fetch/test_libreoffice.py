@@ -84,9 +84,11 @@ def test_broken_package_is_named(debian, content):
         list(members(path, re.compile("")))
 
 
-def test_package_that_dpkg_deb_finds_broken_is_not_taken_for_whole(debian, make_package):
-    path = make_package(debian / "truncated.deb", {f"{HELP}/de/text/a.html": page(x="eins")})
-    with pytest.raises(DataError, match=r"truncated.deb: cannot be unpacked; delete it and fetch again"):
+@pytest.mark.parametrize("size", [0, 30, -300])
+def test_package_that_is_cut_off_is_not_taken_for_whole(debian, make_package, size):
+    path = make_package(debian / "short.deb", {f"{HELP}/de/text/a.html": page(x="eins")})
+    path.write_bytes(path.read_bytes()[:size])
+    with pytest.raises(DataError, match=r"short.deb: cannot be unpacked \(.*\); delete it and fetch again"):
         read_help(path)
 
 
@@ -95,12 +97,6 @@ def test_package_can_be_left_half_read(debian, make_package):
     reading = members(path, re.compile("."))
     next(reading)
     reading.close()
-
-
-def test_system_without_dpkg_deb_is_told(debian, tmp_path, monkeypatch):
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(DataError, match="dpkg-deb: no such command; only a Debian system"):
-        list(members(debian / "libreoffice-help-de_4%3a7.4_all.deb", re.compile("")))
 
 
 def test_broken_catalogue_names_its_package(debian, make_package):

@@ -6,10 +6,15 @@ import os
 import re
 import subprocess
 import tarfile
+import zlib
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from lzma import LZMAError
 from pathlib import Path
-from typing import IO, cast
 from urllib.parse import unquote
+
+from debian.arfile import ArError
+from debian.debfile import DebError, DebFile
 
 from mnmt_data.errors import DataError
 
@@ -191,7 +196,7 @@ def members(package: Path, path: re.Pattern[str]) -> Iterator[tuple[re.Match[str
     Links are passed over.
 
     Raises:
-        DataError: If the package is broken, or this system cannot unpack it.
+        DataError: If the package is broken.
     """
     for match, member, content in _entries(package, path):
         if member.isreg():
@@ -202,7 +207,7 @@ def link_target(package: Path, path: re.Pattern[str]) -> str | None:
     """Return where the first symbolic link of a package whose name matches `path` leads; None without one.
 
     Raises:
-        DataError: If the package is broken, or this system cannot unpack it.
+        DataError: If the package is broken.
     """
     for _, member, _ in _entries(package, path):
         if member.issym():
@@ -212,22 +217,12 @@ def link_target(package: Path, path: re.Pattern[str]) -> str | None:
 
 def _entries(package: Path, path: re.Pattern[str]) -> Iterator[tuple[re.Match[str], tarfile.TarInfo, bytes]]:
     """Yield what a package has under names that match `path`, with the content of regular files."""
-    command = ["dpkg-deb", "--fsys-tarfile", str(package)]
     try:
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-    except FileNotFoundError:
-        raise DataError("dpkg-deb: no such command; only a Debian system can fetch this corpus.") from None
-    with process:
-        output = cast(IO[bytes], process.stdout)
-        try:
-            with tarfile.open(fileobj=output, mode="r|") as archive:
-                for member in archive:
-                    if match := path.search(member.name):
-                        file = archive.extractfile(member) if member.isreg() else None
-                        yield match, member, file.read() if file else b""
-        except tarfile.TarError as error:
-            raise DataError(f"{package}: cannot be unpacked ({error}); delete it and fetch again.") from None
-        # What pads the archive; with no reader for it, dpkg-deb would fail.
-        output.read()
-    if process.returncode:
-        raise DataError(f"{package}: cannot be unpacked; delete it and fetch again.")
+        with closing(DebFile(package)) as deb:
+            archive = deb.data.tgz()
+            for member in archive:
+                if match := path.search(member.name):
+                    file = archive.extractfile(member) if member.isreg() else None
+                    yield match, member, file.read() if file else b""
+    except (DebError, ArError, tarfile.TarError, EOFError, OSError, LZMAError, zlib.error) as error:
+        raise DataError(f"{package}: cannot be unpacked ({error}); delete it and fetch again.") from None

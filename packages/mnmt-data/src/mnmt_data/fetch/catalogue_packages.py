@@ -1,4 +1,4 @@
-"""Debian packages with gettext catalogues: which ones, and their catalogues taken out of them."""
+"""Debian packages with gettext catalogues: their choice, their catalogues and their licences."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from importlib.resources import files
 from pathlib import Path, PurePosixPath
 
 from mnmt_data.errors import DataError
-from mnmt_data.fetch.apt import Apt, Report, members, package_version
-from mnmt_data.fetch.licences import copyright_file, licences
+from mnmt_data.fetch.apt import Apt, Report, link_target, members, package_version
 from mnmt_data.store.atomic_file import replace_folder
 
 PACKAGE_LIST = "catalogue_packages.txt"
@@ -19,6 +18,11 @@ PACKAGE_LIST = "catalogue_packages.txt"
 COPYRIGHT = "copyright"
 
 _CATALOGUE = re.compile(r"\.[mp]o$")
+_MOST_LINKS = 3
+"""Links from one package's documentation to another's that are followed."""
+_FORMAT = re.compile(r"^Format:", re.MULTILINE)
+_FIELD = re.compile(r"^License:[ \t]*(\S.*?)[ \t]*$", re.MULTILINE)
+_COMMON = re.compile(r"/usr/share/common-licenses/([A-Za-z][\w.+-]*\w)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,3 +126,36 @@ def _summary(names: Sequence[str], *, most: int = 6) -> str:
         return "its copyright file names no licence in a form that is known; read it"
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
+
+
+def licences(copyright_file: str) -> tuple[str, ...]:
+    """Return the licences that a copyright file names, each once, sorted.
+
+    In Debian's machine-readable format these are the first lines of its `License` fields, such as
+    `GPL-2+ or Artistic-1` (copyright-format 1.0, section 7); in any other file, the licences it refers to in
+    /usr/share/common-licenses.
+    """
+    pattern = _FIELD if _FORMAT.search(copyright_file) else _COMMON
+    return tuple(sorted(set(pattern.findall(copyright_file))))
+
+
+def copyright_file(apt: Apt, package: Path) -> str:
+    """Return the copyright file of a package, or of the one that its documentation links to, or `""`.
+
+    Raises:
+        DataError: If a package is broken, or the one linked to cannot be fetched.
+    """
+    for _ in range(_MOST_LINKS):
+        place = rf"^\./usr/share/doc/{re.escape(package.name.partition('_')[0])}"
+        for _, content in members(package, re.compile(rf"{place}/copyright$")):
+            return content.decode("utf-8", "replace")
+        if (target := link_target(package, re.compile(rf"{place}(/copyright)?$"))) is None:
+            return ""
+        (package,) = apt.download([_package(PurePosixPath(target))])
+    return ""
+
+
+def _package(target: PurePosixPath) -> str:
+    """Return the package that a link in /usr/share/doc leads to: gcc-base of `../gcc-base/copyright`."""
+    names = [part for part in target.parts if part not in ("..", "/", "copyright")]
+    return names[-1]

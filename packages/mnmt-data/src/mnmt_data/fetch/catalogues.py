@@ -1,31 +1,117 @@
-"""Folders of gettext catalogues, installed (`LANG/LC_MESSAGES/DOMAIN.mo`) or in a source (`po/LANG.po`)."""
+"""Gettext catalogues: their strings, and folders of them: `LANG/LC_MESSAGES/DOMAIN.mo`, `po/LANG.po`."""
 
 from __future__ import annotations
 
+import gettext
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import struct
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import polib
 
 from mnmt_data.errors import DataError
-from mnmt_data.readers.catalogue import Catalogue
 from mnmt_data.readers.language_codes import gettext_language
-from mnmt_data.readers.mo_file import read_mo
-from mnmt_data.readers.po_file import read_po
 
-READERS: Mapping[str, Callable[[bytes, str], Catalogue]] = {".po": read_po, ".mo": read_mo}
-"""Readers by the ending of a file's name, the better first: a `.po` is what a `.mo` was made from."""
+String = tuple[str, str, str]
+"""Context, English and translation."""
+
+SEVERAL = 5
+"""The number whose form in another language stands beside the English plural.
+
+Languages with more than two forms keep some of them for 2, 3 and 4 (Slavic) or for 2 (Slovenian, Arabic).
+"""
+
+CREDITS = frozenset({"translator-credits", "NAME OF TRANSLATORS", "EMAIL OF TRANSLATORS"})
+"""English strings and contexts under which translators enter their names: no translations."""
+
+ENDINGS = (".po", ".mo")
+"""Endings of catalogues, the better first: a `.mo` is made from a `.po`."""
 
 MESSAGES = "LC_MESSAGES"
 
-ENGLISH = "en"
-_ENGLISH_AGAIN = frozenset({ENGLISH, "en@quot", "en@boldquot"})
+_ENGLISH_AGAIN = frozenset({"en", "en@quot", "en@boldquot"})
 """Languages of catalogues that have the English strings again, or with other quotes."""
 
 _TAG = r"[a-z]{2,3}(?:[_-](?:[A-Z]{2}|[A-Z][a-z]{3}|[0-9]{3}))*(?:\.[\w-]+)?(?:@\w+)?"
 _LANGUAGE = re.compile(_TAG)
 _ENDING = re.compile(rf"(?P<domain>.+?)[._-](?P<language>{_TAG})")
 _HEADER = re.compile(rb"[\n\"\0]Language: *([\w@.-]+)")
+_PLURAL = re.compile(r"plural\s*=\s*([^;\n]+)")
+
+
+def mo_strings(content: bytes, name: str, *, plurals: bool = True) -> list[String]:
+    """Read the translated strings of a `.mo` file, but for the names of translators.
+
+    A message with a plural has two: the singular with the form that the language has for 1, and the plural
+    with the form for `SEVERAL`. The form for 1 is not always the first: in Arabic it is the second.
+
+    Args:
+        content: The file.
+        name: Its name in messages.
+        plurals: Whether to read plurals as well as singulars.
+
+    Raises:
+        DataError: If it is no such file, cut off, or not in the character set that its header names.
+    """
+    with _explain(name):
+        catalogue = polib.mofile(content)
+        if not content.endswith(b"\0"):  # which ends every string; polib takes a shorter file for a whole one
+            raise ValueError("it is cut off")
+        return list(_strings(catalogue, catalogue, plurals=plurals))
+
+
+def po_strings(path: Path) -> list[String]:
+    """Read the strings of a `.po` file as `mo_strings` does, without fuzzy and obsolete entries.
+
+    Raises:
+        DataError: If it cannot be parsed, or is not in the character set that its header names.
+    """
+    with _explain(str(path)):
+        catalogue = polib.pofile(str(path))
+        entries = (entry for entry in catalogue if not (entry.obsolete or entry.fuzzy))
+        return list(_strings(catalogue, entries, plurals=True))
+
+
+def _strings(catalogue: Any, entries: Iterable[Any], *, plurals: bool) -> Iterator[String]:
+    rule = _plural_rule(catalogue.metadata.get("Plural-Forms", ""))
+    for entry in entries:
+        context, english = entry.msgctxt or "", entry.msgid
+        if context in CREDITS or english in CREDITS:
+            continue
+        forms = entry.msgstr_plural
+        if text := forms.get(rule(1)) if entry.msgid_plural else entry.msgstr:
+            yield context, english, text
+        if plurals and entry.msgid_plural and (text := forms.get(rule(SEVERAL))):
+            yield context, entry.msgid_plural, text
+
+
+def _plural_rule(forms: str) -> Callable[[int], int]:
+    """Return the function from a number to its plural form: English's if no other one works."""
+    match = _PLURAL.search(forms.partition(";")[2])
+    try:
+        rule: Callable[[int], int] = gettext.c2py(match[1].strip()) if match else _germanic
+        works = rule(1) >= 0 and rule(SEVERAL) >= 0
+    except (ValueError, ZeroDivisionError):
+        works = False
+    return rule if works else _germanic
+
+
+def _germanic(number: int) -> int:
+    return int(number != 1)
+
+
+@contextmanager
+def _explain(name: str) -> Iterator[None]:
+    """Turn whatever a broken catalogue leads to into a line that names it."""
+    try:
+        yield
+    except (OSError, ValueError, LookupError, struct.error) as error:
+        what = f"cannot be read as a gettext catalogue ({str(error).strip().rstrip('.')})"
+        raise DataError(f"{name}: {what}; mend it as `msgfmt --check` says.") from None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,13 +124,15 @@ class CatalogueFile:
     language: str
     """As `gettext_language` writes it."""
 
-    def read(self) -> Catalogue:
-        """Read the catalogue.
+    def strings(self) -> list[String]:
+        """Read its strings, singulars and plurals.
 
         Raises:
             DataError: If the file is broken.
         """
-        return READERS[self.path.suffix](self.path.read_bytes(), str(self.path))
+        if self.path.suffix == ".po":
+            return po_strings(self.path)
+        return mo_strings(self.path.read_bytes(), str(self.path))
 
 
 def find_catalogues(folder: Path, *, report: Callable[[str], None]) -> list[CatalogueFile]:
@@ -78,7 +166,7 @@ def find_catalogues(folder: Path, *, report: Callable[[str], None]) -> list[Cata
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    for ending in READERS:
+    for ending in ENDINGS:
         yield from sorted(path for path in folder.rglob(f"*{ending}") if path.is_file())
 
 

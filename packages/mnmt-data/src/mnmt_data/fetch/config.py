@@ -128,10 +128,6 @@ class CataloguesConfig(FetchConfig):
     mnmt-data."""
     catalogues: Path | None = None
     """Folder with .po and .mo files to take instead of packages."""
-    keep_markup: Annotated[bool, Parameter(negative="")] = False
-    """Whether tags, entities and the marks of keyboard accelerators stay."""
-    keep_placeholders: Annotated[bool, Parameter(negative="")] = False
-    """Whether placeholders stay as they are, `%s` and `%2$d`; otherwise they are `{1}` and `{2}`."""
     min_words: int = 3
     """Fewest words of an English string; shorter ones are labels with many translations each."""
 

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from debian.deb822 import Deb822
+
 from mnmt_data.fetch.apt import Apt, Report
 from mnmt_data.fetch.config import ALL, FetchConfig, LanguageSelection
 from mnmt_data.fetch.languages import ENGLISH, full_code
@@ -21,10 +23,7 @@ Paragraphs = dict[tuple[str, int, int], str]
 A description with more or fewer paragraphs than the English one has no key in common with it.
 """
 
-_ENTRY = re.compile(
-    r"^Description-md5: (?P<md5>\w+)\nDescription-[\w@]+: (?P<synopsis>.*)(?P<description>(?:\n .*)*)",
-    flags=re.MULTILINE,
-)
+_DESCRIPTION = re.compile(r"Description-(?!md5$)[\w@]+")
 _BREAK = re.compile(r"\n \.[ \t]*(?=\n|$)")
 # A line break inside Chinese or Japanese text stands for no space.
 _CJK = "[\u3000-\u30ff\u3400-\u9fff\uff00-\uffef]"
@@ -91,7 +90,11 @@ def parse_descriptions(content: str) -> Iterator[tuple[str, list[str]]]:
 
     The lines of a paragraph begin with a space; ``.`` alone on a line is between paragraphs.
     """
-    for entry in _ENTRY.finditer(content):
-        paragraphs = [entry["synopsis"], *_BREAK.split(entry["description"])]
+    for entry in Deb822.iter_paragraphs(content.splitlines(keepends=True), use_apt_pkg=False):
+        md5, descriptions = entry.get("Description-md5"), filter(_DESCRIPTION.fullmatch, entry)
+        if md5 is None or (field := next(descriptions, None)) is None:
+            continue
+        synopsis, line_break, rest = entry[field].partition("\n")
+        paragraphs = [synopsis, *_BREAK.split(line_break + rest)]
         texts = [normalise(_WRAPPED_CJK.sub("", paragraph)) for paragraph in paragraphs]
-        yield entry["md5"], [text for text in texts if text]
+        yield md5, [text for text in texts if text]

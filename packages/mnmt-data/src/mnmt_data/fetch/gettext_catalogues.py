@@ -11,12 +11,12 @@ from typing import Any
 from mnmt_data.errors import DataError
 from mnmt_data.fetch.apt import Apt, Progress, Report
 from mnmt_data.fetch.catalogue_packages import CataloguePackage, choose_packages, fetch_packages
+from mnmt_data.fetch.catalogues import CatalogueFile, String, find_catalogues
 from mnmt_data.fetch.config import CataloguesConfig
+from mnmt_data.fetch.interface_text import accelerator_mark, plain_text
 from mnmt_data.fetch.languages import ENGLISH
 from mnmt_data.fetch.parallel_text import ParallelText, check_folder, publish
 from mnmt_data.filters import normalise
-from mnmt_data.readers.catalogue_folder import CatalogueFile, find_catalogues
-from mnmt_data.readers.interface_text import TextForm, accelerator_mark
 
 SOURCE = "gettext catalogues"
 LICENCES = "licences.tsv"
@@ -34,7 +34,7 @@ class Strings:
     languages: dict[str, dict[int, str]] = field(default_factory=dict)
     """{code: {number: translation}}."""
 
-    def add(self, code: str, domain: str, strings: Iterable[tuple[str, str, str]]) -> None:
+    def add(self, code: str, domain: str, strings: Iterable[String]) -> None:
         """Add `(context, English, translation)` of a domain; of two with one key the first counts."""
         translations = self.languages.setdefault(code, {})
         for context, english, translation in strings:
@@ -115,9 +115,9 @@ def _languages(files: Sequence[CatalogueFile]) -> list[str]:
     return sorted({file.language for file in files})
 
 
-def _read(file: CatalogueFile, *, report: Report) -> list[tuple[str, str, str]]:
+def _read(file: CatalogueFile, *, report: Report) -> list[String]:
     try:
-        return list(file.read().strings())
+        return file.strings()
     except DataError as error:
         report(f"left out: {error}")
         return []
@@ -125,38 +125,38 @@ def _read(file: CatalogueFile, *, report: Report) -> list[tuple[str, str, str]]:
 
 def parallel_text(strings: Strings, config: CataloguesConfig, *, report: Report) -> ParallelText:
     """Return the text of all strings whose English has enough words, by number."""
-    forms = dict(zip(strings.numbers.values(), _forms(strings, config), strict=True))
-    english = {number: normalise(forms[number].text(key[2])) for key, number in strings.numbers.items()}
+    marks = dict(zip(strings.numbers.values(), _marks(strings), strict=True))
+
+    def text_of(number: int, string: str) -> str:
+        return normalise(plain_text(string, marks[number]))
+
+    english = {number: text_of(number, key[2]) for key, number in strings.numbers.items()}
     english = {number: text for number, text in english.items() if len(text.split()) >= config.min_words}
     text = ParallelText(english)
     for code, translations in strings.languages.items():
-        units = {number: normalise(forms[number].text(string)) for number, string in translations.items()}
+        units = {number: text_of(number, string) for number, string in translations.items()}
         report(f"{code}: {text.add(code, units):,} strings translated")
     return text
 
 
-def _forms(strings: Strings, config: CataloguesConfig) -> Iterator[TextForm]:
-    """Yield how each string becomes text: catalogues differ in their mark of accelerators."""
+def _marks(strings: Strings) -> Iterator[str]:
+    """Yield the mark of accelerators of the catalogue that each string is in."""
     domains: defaultdict[str, list[str]] = defaultdict(list)
     for domain, _, english in strings.numbers:
         domains[domain].append(english)
-    forms = {
-        domain: TextForm(
-            mark=accelerator_mark(english),
-            keep_markup=config.keep_markup,
-            keep_placeholders=config.keep_placeholders,
-        )
-        for domain, english in domains.items()
-    }
-    return (forms[domain] for domain, _, _ in strings.numbers)
+    marks = {domain: accelerator_mark(english) for domain, english in domains.items()}
+    return (marks[domain] for domain, _, _ in strings.numbers)
 
 
 def _provenance(config: CataloguesConfig, packages: Sequence[CataloguePackage]) -> Mapping[str, Any]:
-    options = {name: getattr(config, name) for name in ("keep_markup", "keep_placeholders", "min_words")}
     if config.catalogues:
-        return {"source": SOURCE, "folder": config.catalogues, **options}
-    versions = {package.name: package.version for package in packages}
-    return {"source": SOURCE, "packages": versions, **options, "licence": f"each package's, in {LICENCES}"}
+        return {"source": SOURCE, "folder": config.catalogues, "min_words": config.min_words}
+    return {
+        "source": SOURCE,
+        "packages": {package.name: package.version for package in packages},
+        "min_words": config.min_words,
+        "licence": f"each package's, in {LICENCES}",
+    }
 
 
 def _licence_files(packages: Sequence[CataloguePackage], strings: Strings) -> dict[str, bytes]:

@@ -5,15 +5,12 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from itertools import count
 
 MARKS = "_&"
 """Marks of keyboard accelerators: of GTK; of Qt and wxWidgets."""
 ACCELERATED = 0.01
-"""Share of a catalogue's English strings with a mark before a word from which on they mean accelerators."""
-MIN_WORDS = 3
-"""Fewest words of an English string that is taken, unless others are asked for; shorter ones are labels."""
+"""Fraction of strings with `&x` or `_x` above which the mark is an accelerator key."""
 LABEL_WORDS = 6
 """Words of the longest string in which a mark inside a word is one, as in `E_xit`, and no part of a name."""
 
@@ -48,24 +45,15 @@ def accelerator_mark(strings: Collection[str]) -> str:
     return ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class TextForm:
-    """How the strings of a catalogue become text."""
+def plain_text(string: str, mark: str) -> str:
+    """Return a string as text on one line: without accelerators and tags, its placeholders in one notation.
 
-    mark: str = ""
-    """Mark of keyboard accelerators in this catalogue, one of `MARKS`, or `""`."""
-    keep_markup: bool = False
-    """Whether accelerators, tags and entities stay."""
-    keep_placeholders: bool = False
-    """Whether placeholders stay as the program needs them."""
-
-    def text(self, string: str) -> str:
-        """Return a string as text on one line."""
-        if not self.keep_markup:
-            string = without_markup(without_accelerator(string, self.mark))
-        if not self.keep_placeholders:
-            string = plain_placeholders(string)
-        return " ".join(string.split())
+    Args:
+        string: A string of a catalogue.
+        mark: Mark of keyboard accelerators in this catalogue, one of `MARKS`, or `""`.
+    """
+    text = plain_placeholders(without_markup(without_accelerator(string, mark)))
+    return " ".join(text.split())
 
 
 def without_accelerator(string: str, mark: str) -> str:

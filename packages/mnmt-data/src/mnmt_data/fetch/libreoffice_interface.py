@@ -9,12 +9,12 @@ from pathlib import Path
 
 from mnmt_data.errors import DataError
 from mnmt_data.fetch.apt import Progress, Report, package_version
+from mnmt_data.fetch.catalogues import mo_strings
 from mnmt_data.fetch.config import FetchConfig
 from mnmt_data.fetch.languages import ENGLISH
 from mnmt_data.fetch.libreoffice import LICENCE, LanguagePackages, TextUnits, read_languages, read_units
 from mnmt_data.fetch.parallel_text import ParallelText, check_folder, publish
 from mnmt_data.filters import normalise
-from mnmt_data.readers.mo_file import read_mo
 
 SOURCE = "LibreOffice interface"
 
@@ -89,7 +89,7 @@ def catalogue_strings(name: str, content: bytes) -> Iterator[tuple[tuple[str, ..
     Raises:
         DataError: If the catalogue is broken.
     """
-    for context, english, translation in read_mo(content, name).singulars():
+    for context, english, translation in mo_strings(content, name, plurals=False):
         if english and (text := plain_text(translation, context=context)):
             yield (name, context, english), text
 
