@@ -2,8 +2,8 @@
 
 Claim: whatever is killed, and however often, the prepared data are the same. Cited in docs/data/preparing.md.
 
-One study is prepared by one process. Then it is prepared, again and again, by two workers that submitit
-starts and the process that leads them, on one folder. All the while a process is killed (SIGKILL) after a
+One study is prepared by one process. Then it is prepared, again and again, by two workers
+and the process that leads them, on one folder. All the while a process is killed (SIGKILL) after a
 random time: mostly a worker, which the leader replaces, sometimes the leader, which is started again. At the
 end all files are compared, prepared.json too.
 
@@ -32,9 +32,10 @@ TASKS = ("xx-aa", "xx-bb")
 
 PREPARE = """
 from mnmt_data.cli import main
-from mnmt_data.prepare import workers
-workers.STARTING_PAIRS = 0  # Workers begin with the first job.
-main()
+from mnmt_data.prepare import stages
+stages.STARTING_PAIRS = 0  # Workers begin with the first job.
+if __name__ == '__main__':
+    main()
 """
 
 STUDY = """
@@ -84,7 +85,7 @@ def main(
         alone = digests(folder / "alone/data")
         rows: list[Figures] = []
         while sum(row["workers_killed"] + row["leaders_killed"] for row in rows) < kills:
-            turn = Turn(command(study, folder / "shared", "--cluster", "local", "--jobs", str(jobs)), folder)
+            turn = Turn(command(study, folder / "shared", "--jobs", str(jobs)), folder)
             row = turn.prepare(draw, shortest=shortest, longest=longest, leaders=leaders)
             rows.append({**row, "same_bytes": digests(folder / "shared/data") == alone})
             print_table(rows[-1:])
@@ -98,10 +99,8 @@ def main(
     }
     print_table([summary])
     options = {"pairs": pairs, "jobs": jobs, "shortest": shortest, "longest": longest, "seed": seed}
-    what = (
-        "mnmt-data prepare by two workers of submitit and their leader, killed at random, against one process"
-    )
-    description = provenance("mnmt-data", "submitit", "filelock")
+    what = "mnmt-data prepare by two workers and their leader, killed at random, against one process"
+    description = provenance("mnmt-data", "filelock")
     write_report(out, what, {**options, **summary, "each_preparation": rows}, description)
     if not summary["all_same_bytes"]:
         sys.exit("the data differ")
@@ -177,9 +176,12 @@ class Turn:
         return leader.poll() is not None
 
     def _workers(self) -> list[int]:
-        """Return the processes that have begun to work for the leader."""
-        paths = (self.folder / "shared/.data.queue").glob("*/*.worker")
-        return [int(path.name.split(".")[-2]) for path in paths]
+        """Return the processes that did jobs of the leader last."""
+        pids = []
+        for path in (self.folder / "shared/.data.queue").glob("*.attempts"):
+            with suppress(FileNotFoundError):
+                pids += [int(line.rpartition(".")[2]) for line in path.read_text().splitlines()[-1:]]
+        return pids
 
     def _count(self, what: str) -> None:
         self.killed[what] += 1
@@ -198,4 +200,4 @@ def digests(folder: Path) -> dict[str, str]:
 
 if __name__ == "__main__":
     smoke = {"pairs": 3000, "kills": 1, "shortest": 2.0, "longest": 5.0}
-    run(main, smoke=smoke, needs=("submitit",))
+    run(main, smoke=smoke)

@@ -6,7 +6,7 @@ import zipfile
 
 import pytest
 
-from mnmt_data.prepare import workers
+from mnmt_data.prepare import stages
 
 STUDY = """
 name = "bad"
@@ -130,7 +130,7 @@ def test_blemishes_are_mended(prepare, tmp_path, english, other):
     assert not any(character in content for content in text.values() for character in "\x00\r\ufeff")
 
 
-@pytest.mark.parametrize("option", ["minutes", "processes", "memory", "cpus-per-task"])
+@pytest.mark.parametrize("option", ["minutes", "processes", "cpus-per-task"])
 def test_what_no_job_can_ask_is_one_line(cli, option):
     status, _, error = cli("prepare", "study.toml", "--cluster", "local", f"--{option}", "-1")
     assert status == 2
@@ -145,13 +145,13 @@ def test_any_option_of_sbatch_is_taken(cli):
 
 @pytest.mark.parametrize("cluster", [[], ["--cluster", "local"]])
 def test_what_a_job_asks_needs_slurm(cli, cluster):
-    status, _, error = cli("prepare", "study.toml", "--partition", "cpu", *cluster)
+    status, _, error = cli("prepare", "study.toml", "--minutes", "5", *cluster)
     assert (status, "needs --cluster slurm" in error) == (2, True)
 
 
 def test_an_sbatch_that_fails_is_one_line_and_was_given_every_option(cli, tmp_path, monkeypatch):
     pytest.importorskip("submitit", reason="submitit is not installed")
-    monkeypatch.setattr(workers, "STARTING_PAIRS", 0)
+    monkeypatch.setattr(stages, "STARTING_PAIRS", 0)
     says = ('echo "sbatch: error: $(grep -- --qos "$1")" >&2', "echo sbatch: fatal: no Slurm >&2", "exit 1")
     for name, script in {"srun": "", "sbatch": "\n".join(says)}.items():
         path = tmp_path / "bin" / name

@@ -5,9 +5,9 @@ import time
 import pytest
 
 from mnmt_data.errors import DataError
-from mnmt_data.prepare import checksums, workers
+from mnmt_data.prepare import checksums
 from mnmt_data.prepare.checksums import ChecksumCache, checksums_of
-from mnmt_data.prepare.workers import Workers
+from mnmt_data.prepare.stages import Stages
 
 
 @pytest.fixture
@@ -24,32 +24,30 @@ def expected(paths):
     return {path: hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
 
 
-@pytest.mark.parametrize("count", [1, 2])
-def test_checksums_are_those_of_hashlib_in_order(files, count, monkeypatch):
-    monkeypatch.setattr(workers, "STARTING_PAIRS", 0)
+def test_checksums_are_those_of_hashlib_in_order(files):
     lines = []
-    with Workers(count, report=lines.append) as pool:
-        assert list(checksums_of(files, pool).items()) == list(expected(files).items())
+    with Stages(report=lines.append) as stages:
+        assert list(checksums_of(files, stages).items()) == list(expected(files).items())
     assert lines == []
 
 
 def test_only_what_has_changed_is_read_again(files, tmp_path, monkeypatch):
-    with Workers(1) as pool:
-        cache = ChecksumCache(tmp_path / "cache.json", pool)
+    with Stages() as stages:
+        cache = ChecksumCache(tmp_path / "cache.json", stages)
         assert cache.of(files) == expected(files)
         cache.save()
         files[2].write_bytes(b"new")
         read, checksum = [], checksums.checksum
         monkeypatch.setattr(checksums, "checksum", lambda path: read.append(path) or checksum(path))
-        again = ChecksumCache(tmp_path / "cache.json", pool)
+        again = ChecksumCache(tmp_path / "cache.json", stages)
         assert again.of(files) == expected(files)
     assert read == [files[2]]
 
 
 def test_a_file_that_changed_a_moment_ago_is_not_remembered(files, tmp_path, monkeypatch):
     os.utime(files[0])
-    with Workers(1) as pool:
-        cache = ChecksumCache(tmp_path / "cache.json", pool)
+    with Stages() as stages:
+        cache = ChecksumCache(tmp_path / "cache.json", stages)
         cache.of(files)
         read = []
         monkeypatch.setattr(checksums, "checksum", lambda path: read.append(path) or "0")
@@ -58,8 +56,8 @@ def test_a_file_that_changed_a_moment_ago_is_not_remembered(files, tmp_path, mon
 
 
 def test_a_changed_file_is_named(files, tmp_path):
-    with Workers(1) as pool:
-        cache = ChecksumCache(tmp_path / "cache.json", pool)
+    with Stages() as stages:
+        cache = ChecksumCache(tmp_path / "cache.json", stages)
         cache.of(files)
         cache.check_unchanged()
         files[1].unlink()

@@ -12,7 +12,7 @@ from mnmt_data.prepare import clean as clean_module
 from mnmt_data.prepare.clean import CleanJob, PairsCleaned, clean, num_shares, run_clean_job
 from mnmt_data.prepare.config import DataConfig
 from mnmt_data.prepare.inputs import Source, find_inputs
-from mnmt_data.prepare.workers import Workers
+from mnmt_data.prepare.stages import Stages
 from mnmt_data.prepare.workspace import Workspace
 from mnmt_data.readers import open_reader
 
@@ -121,9 +121,8 @@ def test_pairs_are_counted_as_they_are_cleaned(folder, space_of):
 def test_the_stage_reports_all_pairs_and_shares_a_large_source(folder, space_of, whole):
     config = DataConfig(tasks=("en-de",), corpus=folder)
     space, lines, told = space_of(), [], []
-    with Workers(1, report=lines.append, progress=lambda stage, pairs: told.append(pairs)) as workers:
-        workers.count = 3
-        cleaned = clean(config, find_inputs(config, folder), space, workers)
+    with Stages(3, report=lines.append, progress=lambda stage, pairs: told.append(pairs)) as stages:
+        cleaned = clean(config, find_inputs(config, folder), space, stages)
     assert lines == [f"clean: {PAIRS} pairs done"]
     assert sum(told) == PAIRS
     assert cleaned["train"]["en-de"].read == PAIRS

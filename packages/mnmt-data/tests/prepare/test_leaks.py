@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mnmt_data.errors import DataError
-from mnmt_data.prepare import leaks, prepare_study, workers
+from mnmt_data.prepare import leaks, prepare_study, stages
 from mnmt_data.readers import text_pairs
 from mnmt_data.study import read_study
 
@@ -103,7 +103,7 @@ def test_inspect_shows_copies_by_task_and_set(folder, cli):
 def test_processes_and_an_interruption_change_no_byte(folder, monkeypatch):
     monkeypatch.setattr(text_pairs, "BLOCK_PAIRS", 200)
     whole = contents(run(folder, out="whole").folder)
-    monkeypatch.setattr(workers, "STARTING_PAIRS", 0)
+    monkeypatch.setattr(stages, "STARTING_PAIRS", 0)
     assert contents(run(folder, out="many", jobs=2).folder) == whole
     save, calls = np.savez, []
 

@@ -33,11 +33,11 @@ ngrams = false
 SCRIPT = """
 import sys
 from pathlib import Path
-from mnmt_data.prepare import encode, prepare_study, shuffle, workers
+from mnmt_data.prepare import encode, prepare_study, shuffle, stages
 from mnmt_data.readers import text_pairs
 from mnmt_data.study import read_study
 encode.SEGMENT_PAIRS, encode.SHUFFLED_PAIRS, shuffle.BLOCK_ROWS = 90, 150, 8
-text_pairs.BLOCK_PAIRS, workers.STARTING_PAIRS = 30, 0
+text_pairs.BLOCK_PAIRS, stages.STARTING_PAIRS = 30, 0
 if __name__ == "__main__":
     prepare_study(read_study("study.toml"), Path(sys.argv[1]), jobs=2)
 """

@@ -11,7 +11,7 @@ import time
 import pytest
 
 from mnmt_data.errors import DataError
-from mnmt_data.prepare import encode, prepare_study, workers
+from mnmt_data.prepare import encode, prepare_study, stages
 from mnmt_data.prepare.workspace import Workspace
 from mnmt_data.store.lock import file_lock
 from mnmt_data.store.prepared import open_prepared
@@ -33,9 +33,9 @@ size = 320
 SCRIPT = """
 import sys
 from pathlib import Path
-from mnmt_data.prepare import encode, prepare_study, workers
+from mnmt_data.prepare import encode, prepare_study, stages
 from mnmt_data.study import read_study
-encode.SEGMENT_PAIRS, workers.STARTING_PAIRS = 60, 0
+encode.SEGMENT_PAIRS, stages.STARTING_PAIRS = 60, 0
 if __name__ == "__main__":
     prepare_study(read_study("study.toml"), Path(sys.argv[1]), jobs=2)
 """
@@ -107,7 +107,7 @@ def test_a_shard_of_several_segments_is_one(whole, folder):
 
 
 def test_several_processes_write_the_same_bytes(prepare, whole, monkeypatch):
-    monkeypatch.setattr(workers, "STARTING_PAIRS", 0)
+    monkeypatch.setattr(stages, "STARTING_PAIRS", 0)
     assert contents(prepare(2).folder) == whole
 
 

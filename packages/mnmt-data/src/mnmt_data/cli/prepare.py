@@ -9,7 +9,7 @@ from cyclopts import Parameter, validators
 
 from mnmt_data.cli.app import ProgressBar, app, report
 from mnmt_data.errors import UserError
-from mnmt_data.prepare.cluster_config import ClusterConfig
+from mnmt_data.jobs.cluster import ClusterConfig
 from mnmt_data.study import read_study
 
 
@@ -19,27 +19,26 @@ def prepare(
     *,
     out: Annotated[Path | None, Parameter(("--out", "-o"))] = None,
     jobs: Annotated[int | None, Parameter(("--jobs", "-j"), validator=validators.Number(gte=1))] = None,
-    cluster: Literal["local", "slurm"] | None = None,
+    cluster: Literal["local", "slurm"] = "local",
     config: Annotated[ClusterConfig, Parameter("*")] = ClusterConfig(),  # noqa: B008 - it is frozen
 ) -> None:
     """Prepare a study's data; whatever is up to date is used again.
 
-    A `prepare` that was stopped continues where it was when it is started again. With `--cluster` it shares
-    the work with processes on other machines, which must see the text and the folder of the results.
+    A `prepare` that was stopped continues where it was when it is started again. With `--cluster slurm` other
+    machines do the work; they must see the text and the folder of the results.
 
     Args:
         study: The study's TOML file.
         out: Folder for the study's results; `results/NAME` by default.
         jobs: Number of processes; as many as there are processors by default, and 8 jobs of Slurm.
-        cluster: `slurm` works in jobs that Slurm schedules, `local` in processes of this machine that
-            submitit starts; by default the processes are children of this one.
-        config: What a job asks of Slurm.
+        cluster: `local` works on this machine, `slurm` in jobs that Slurm schedules.
+        config: What a job asks of the cluster.
     """
     from mnmt_data.cli.inspect import describe, table
     from mnmt_data.prepare import prepare_study
 
     if cluster != "slurm" and config != ClusterConfig():
-        raise UserError("what a job asks of a cluster, such as --partition, needs --cluster slurm.")
+        raise UserError("what a job asks of a cluster, such as --minutes, needs --cluster slurm.")
     study_file = read_study(study)
     folder = out or Path("results") / study_file.name
     with ProgressBar("pairs") as progress:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mnmt_data.errors import DataError
-from mnmt_data.prepare.workers import Workers
+from mnmt_data.prepare.stages import Stages
 from mnmt_data.readers.reader import PAIR_BYTES
 from mnmt_data.store.atomic_file import checksum, write_json
 
@@ -32,10 +32,10 @@ class ChecksumJob:
         return self.bytes // PAIR_BYTES
 
 
-def checksums_of(paths: Iterable[Path], workers: Workers) -> dict[Path, str]:
+def checksums_of(paths: Iterable[Path], stages: Stages) -> dict[Path, str]:
     """Return {file: its SHA-256}, in the order of `paths`."""
     jobs = [ChecksumJob(path, path.stat().st_size) for path in paths]
-    done = workers.run("checksums", run_checksum_job, jobs, report=False)
+    done = stages.run("checksums", run_checksum_job, jobs, report=False)
     return {job.path: sha256 for job, sha256 in done}
 
 
@@ -47,9 +47,9 @@ def run_checksum_job(job: ChecksumJob) -> str:
 class ChecksumCache:
     """SHA-256 of files, remembered where their size and time of change are the same."""
 
-    def __init__(self, cache: Path, workers: Workers) -> None:
+    def __init__(self, cache: Path, stages: Stages) -> None:
         self._path = cache
-        self._workers = workers
+        self._stages = stages
         self._cache = _read_cache(cache)
         self._stamps: dict[Path, Stamp] = {}
 
@@ -58,7 +58,7 @@ class ChecksumCache:
         stamps = {path: _stamp(path) for path in paths}
         self._stamps |= stamps
         known = {path: self._remembered(path, stamp) for path, stamp in stamps.items()}
-        new = checksums_of([path for path, sha256 in known.items() if sha256 is None], self._workers)
+        new = checksums_of([path for path, sha256 in known.items() if sha256 is None], self._stages)
         for path, sha256 in new.items():
             size, modified = stamps[path]
             if time.time_ns() - modified > _SETTLED_NS:

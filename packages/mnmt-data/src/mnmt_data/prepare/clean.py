@@ -18,7 +18,7 @@ from mnmt_data.filters.normalise import Form
 from mnmt_data.filters.report import BAD_LINE
 from mnmt_data.prepare.config import DataConfig
 from mnmt_data.prepare.inputs import Inputs, Source
-from mnmt_data.prepare.workers import Workers
+from mnmt_data.prepare.stages import Stages
 from mnmt_data.prepare.workspace import Parts, Workspace, read_header, write_part
 from mnmt_data.readers.reader import PAIR_BYTES, Block
 
@@ -62,17 +62,17 @@ class CleanJob:
         return self.space.part(self.source.name, number)
 
 
-def clean(config: DataConfig, inputs: Inputs, space: Workspace, workers: Workers) -> CleanedSplits:
+def clean(config: DataConfig, inputs: Inputs, space: Workspace, stages: Stages) -> CleanedSplits:
     """Write the parts that are missing, and a mark for every source that is done.
 
     Raises:
         DataError: If a source is broken, a split and task without a single pair, or no training pair has the
             scores that it must have.
     """
-    jobs = list(_jobs(config, inputs, space, workers.count))
+    jobs = list(_jobs(config, inputs, space, stages.count))
     left = Counter(job.source.name for job in jobs)
     done = PairsCleaned(space, {job.source.name for job in jobs})
-    for job, blocks in workers.run("clean", run_clean_job, jobs, pairs_done=done):
+    for job, blocks in stages.run("clean", run_clean_job, jobs, pairs_done=done):
         left[job.source.name] -= 1
         if not left[job.source.name]:
             if job.skip_bad:

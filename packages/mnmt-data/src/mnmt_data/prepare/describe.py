@@ -12,7 +12,7 @@ from mnmt_data.prepare.config import DataConfig
 from mnmt_data.prepare.encode import EncodedSplits
 from mnmt_data.prepare.segment_job import Coverage, EncodedSegment
 from mnmt_data.prepare.splits import DroppedPairs
-from mnmt_data.prepare.workers import Workers
+from mnmt_data.prepare.stages import Stages
 from mnmt_data.prepare.workspace import Parts
 from mnmt_data.store.description import (
     CoverageInfo,
@@ -33,7 +33,7 @@ def describe(
     train: Mapping[str, Parts],
     dropped: Mapping[str, DroppedPairs],
     splits: EncodedSplits,
-    workers: Workers,
+    stages: Stages,
 ) -> PreparedDescription:
     """Return what is known of the data, but their study, irreducible losses and fingerprint.
 
@@ -43,7 +43,7 @@ def describe(
         train: {task: its cleaned training text}, at least of every task that is trained on.
         dropped: {task: training pairs that the split dropped}.
         splits: The segments, by the directions in which they are stored.
-        workers: Compute the checksums.
+        stages: Compute the checksums.
     """
     shards = {split: _shards(config, stored) for split, stored in splits.items()}
     return PreparedDescription(
@@ -64,7 +64,7 @@ def describe(
         config=asdict(config),
         files={
             path.relative_to(folder).as_posix(): FileInfo(bytes=path.stat().st_size, sha256=sha256)
-            for path, sha256 in checksums_of(sorted(_files(folder)), workers).items()
+            for path, sha256 in checksums_of(sorted(_files(folder)), stages).items()
         },
     )
 

@@ -16,7 +16,7 @@ from mnmt_data.prepare.inputs import Inputs
 from mnmt_data.prepare.segment_job import EncodedSegment, SegmentJob, run_segment_job
 from mnmt_data.prepare.shuffle import SHUFFLED_PAIRS, shuffle
 from mnmt_data.prepare.splits import parts_of, split_rows
-from mnmt_data.prepare.workers import Workers
+from mnmt_data.prepare.stages import Stages
 from mnmt_data.prepare.workspace import Workspace
 from mnmt_data.store.corpus_folder import read_lines
 from mnmt_data.store.prepared import shard_path
@@ -43,7 +43,7 @@ def tasks_to_shuffle(config: DataConfig, space: Workspace) -> frozenset[str]:
 
 
 def encode(
-    config: DataConfig, inputs: Inputs, parts: CleanedSplits, space: Workspace, workers: Workers
+    config: DataConfig, inputs: Inputs, parts: CleanedSplits, space: Workspace, stages: Stages
 ) -> EncodedSplits:
     """Write the segments that are missing, and the text of dev and test sets; shuffle large training shards.
 
@@ -55,11 +55,11 @@ def encode(
     shards, large = _shards(config, inputs, space), tasks_to_shuffle(config, space)
     to_shuffle = {("train", task): shards["train", task] for task in config.tasks if task in large}
     in_order = {place: tasks for place, tasks in shards.items() if place not in to_shuffle}
-    encoded = _encode(config, parts, space, workers, in_order)
+    encoded = _encode(config, parts, space, stages, in_order)
     for (split, task), tasks in to_shuffle.items():
-        encoded |= _encode(config, parts, space, workers, {(split, task): tasks}, shuffle_seed=config.seed)
+        encoded |= _encode(config, parts, space, stages, {(split, task): tasks}, shuffle_seed=config.seed)
         pairs = [segment.pairs for segment in encoded[split, task]]
-        shuffle(config.seed, task, pairs, space, workers, scores=tuple(config.scores))
+        shuffle(config.seed, task, pairs, space, stages, scores=tuple(config.scores))
     splits: EncodedSplits = {}
     for split, task in shards:
         splits.setdefault(split, {})[task] = encoded[split, task]
@@ -70,7 +70,7 @@ def _encode(
     config: DataConfig,
     parts: CleanedSplits,
     space: Workspace,
-    workers: Workers,
+    stages: Stages,
     shards: Shards,
     *,
     shuffle_seed: int | None = None,
@@ -78,7 +78,7 @@ def _encode(
     """Write the segments of some shards that are missing; return the counts of all of them."""
     segments: dict[tuple[str, str], int] = {}
     jobs = _jobs(config, parts, space, shards, shuffle_seed, segments)
-    for _ in workers.run("encode", run_segment_job, jobs):
+    for _ in stages.run("encode", run_segment_job, jobs):
         pass
     encoded = {}
     for (split, task), number in segments.items():

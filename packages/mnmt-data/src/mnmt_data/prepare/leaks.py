@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mnmt_data.filters import LeakConfig, LeakFinder, normalise
 from mnmt_data.prepare.config import DataConfig
 from mnmt_data.prepare.dev_test_sets import HeldOutSet, HeldOutSets
-from mnmt_data.prepare.workers import Workers
+from mnmt_data.prepare.stages import Stages
 from mnmt_data.prepare.workspace import Parts, Workspace, read_part
 from mnmt_data.store.atomic_file import atomic_file, write_json
 
@@ -60,7 +60,7 @@ class LeakJob:
 
 
 def find_leaks(
-    config: DataConfig, train: Mapping[str, Parts], sets: HeldOutSets, space: Workspace, workers: Workers
+    config: DataConfig, train: Mapping[str, Parts], sets: HeldOutSets, space: Workspace, stages: Stages
 ) -> dict[str, Leaks]:
     """Return the leaks of every task that is trained on; a part that an earlier call read is not read again.
 
@@ -71,7 +71,7 @@ def find_leaks(
     write_json(sentences, {split: _sentences(config, tasks) for split, tasks in sets.items()})
     jobs = {task: list(_jobs(config, task, pairs, sentences)) for task, pairs in train.items()}
     missing = (job for of_task in jobs.values() for job in of_task if not job.path.exists())
-    for _ in workers.run("leaks", run_leak_job, missing):
+    for _ in stages.run("leaks", run_leak_job, missing):
         pass
     return {task: _leaks(of_task, train[task]) for task, of_task in jobs.items()}
 

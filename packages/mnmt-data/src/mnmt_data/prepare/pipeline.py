@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 import errno
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
+from typing import Literal
 
 from mnmt_data.errors import DataError
+from mnmt_data.jobs.cluster import ClusterConfig, SlurmWorkers
+from mnmt_data.jobs.queue import JobPool, JobQueue, QueueWork
+from mnmt_data.jobs.workers import Crew, LocalWorkers, num_cores
 from mnmt_data.prepare.checksums import ChecksumCache
 from mnmt_data.prepare.clean import clean
-from mnmt_data.prepare.cluster import Cluster, ClusterKind
-from mnmt_data.prepare.cluster_config import ClusterConfig
 from mnmt_data.prepare.config import DataConfig
 from mnmt_data.prepare.describe import describe, losses_that_hold
 from mnmt_data.prepare.encode import SEGMENT_PAIRS, encode, tasks_to_shuffle, write_weights
 from mnmt_data.prepare.fingerprint import fingerprint_of, shuffled
 from mnmt_data.prepare.inputs import Inputs, find_inputs, synthetic_corpus
-from mnmt_data.prepare.shared_pool import SharedPool, wait_for_orphans
 from mnmt_data.prepare.splits import split_pairs
+from mnmt_data.prepare.stages import Progress, Report, Stages
 from mnmt_data.prepare.vocabulary_sample import prepare_vocabulary
-from mnmt_data.prepare.workers import Progress, Report, Workers
 from mnmt_data.prepare.workspace import Workspace
 from mnmt_data.readers.reader import BLOCK_PAIRS
 from mnmt_data.store.atomic_file import remove_temporaries
@@ -37,8 +37,19 @@ from mnmt_data.study import StudyFile
 PARTIAL = ".data.partial"
 """Name of the folder where data are prepared."""
 
-QUEUES = ".data.queue"
-"""Name of the folder of what workers on several machines have to do."""
+QUEUE = ".data.queue"
+"""Name of the folder of the jobs that workers do."""
+
+LOCK_SECONDS = 0.5
+"""How long to wait for the lock, which workers take for a moment to see whether their leader has ended."""
+
+Cluster = Literal["local", "slurm"]
+
+LOCK = ".data.lock"
+"""Name of the lock of the process that prepares; workers end with it."""
+
+JOBS = "jobs/prepare"
+"""Folder of the logs of Slurm's jobs."""
 
 CLUSTER_JOBS = 8
 """Jobs of Slurm by default."""
@@ -53,7 +64,7 @@ def prepare_study(
     report: Report = lambda line: None,
     progress: Progress = lambda stage, pairs: None,
     jobs: int | None = None,
-    cluster: ClusterKind | None = None,
+    cluster: Cluster = "local",
     cluster_config: ClusterConfig = ClusterConfig(),  # noqa: B008 - it is frozen
 ) -> PreparedData:
     """Prepare the data of `study` in `out/data`, unless the same was prepared there before.
@@ -68,8 +79,7 @@ def prepare_study(
         report: Called with a line at each stage.
         progress: Called with the name of a stage and the number of pairs that it has just done.
         jobs: Processes; as many as there are processors by default, and 8 jobs of Slurm.
-        cluster: Whether submitit starts the processes, and where; they work on one folder with this one, and
-            one that is killed is replaced. By default they are children of this process.
+        cluster: Where the processes work; one that is killed is replaced.
         cluster_config: What a job asks of Slurm.
 
     Raises:
@@ -84,48 +94,54 @@ def prepare_study(
     with (
         _prefix_with_study(study),
         _explain_full_disk(out),
-        file_lock(out / ".data.lock", name=out),
-        _workers(study, out, jobs, report, progress, cluster, cluster_config) as workers,
+        file_lock(out / LOCK, name=out, seconds=LOCK_SECONDS),
+        _stages(study, out, jobs, report, progress, cluster, cluster_config) as stages,
     ):
-        return _prepare(study, config, out, workers)
+        return _prepare(study, config, out, stages)
 
 
-def _workers(
+def _stages(
     study: StudyFile,
     out: Path,
     jobs: int | None,
     report: Report,
     progress: Progress,
-    kind: ClusterKind | None,
+    cluster: Cluster,
     config: ClusterConfig,
-) -> Workers:
-    queues = out / QUEUES
-    wait_for_orphans(queues)
-    if kind is None:
-        return Workers(jobs, report=report, progress=progress)
-    jobs = jobs or (CLUSTER_JOBS if kind == "slurm" else os.cpu_count() or 1)
-    cluster = Cluster(kind, jobs=jobs, logs=out / "jobs", name=f"mnmt-{study.name}", config=config)
-    pool = partial(SharedPool, queues, cluster, report=report, outputs=out / PARTIAL)
-    return Workers(cluster.workers, open_pool=pool, report=report, progress=progress)
+) -> Stages:
+    queue = JobQueue((out / QUEUE).resolve())
+    queue.clear()
+    work = QueueWork(queue.folder, (out / LOCK).resolve())
+    if cluster == "slurm":
+        jobs = jobs or CLUSTER_JOBS
+        crew = Crew(SlurmWorkers(work, folder=out / JOBS, name=f"mnmt-{study.name}", config=config), jobs)
+        count = jobs * config.num_tasks
+    else:
+        count = jobs or num_cores()
+        if count == 1:
+            return Stages(report=report, progress=progress)
+        crew = Crew(LocalWorkers(work, count=count, preload=["mnmt_data.prepare.pipeline"]), count)
+    open_pool = partial(JobPool, queue, crew, outputs=out / PARTIAL, report=report)
+    return Stages(count, open_pool=open_pool, report=report, progress=progress)
 
 
-def _prepare(study: StudyFile, config: DataConfig, out: Path, workers: Workers) -> PreparedData:
-    checksums = ChecksumCache(out / ".data.digests.json", workers)
-    inputs = find_inputs(config, _corpus(config, out, checksums, workers.report))
+def _prepare(study: StudyFile, config: DataConfig, out: Path, stages: Stages) -> PreparedData:
+    checksums = ChecksumCache(out / ".data.digests.json", stages)
+    inputs = find_inputs(config, _corpus(config, out, checksums, stages.report))
     fingerprint = fingerprint_of(config, inputs, checksums)
     checksums.save()
     folder, space = out / "data", Workspace(folder=out / PARTIAL)
     if _is_current(folder, fingerprint):
         space.remove()
-        workers.report(f"up to date: {folder}")
+        stages.report(f"up to date: {folder}")
         return open_prepared(folder)
     if space.open([fingerprint, version("mnmt-data"), BLOCK_PAIRS, SEGMENT_PAIRS]):
-        workers.report(f"continuing with {space.folder}")
+        stages.report(f"continuing with {space.folder}")
     if not space.is_complete():
-        described = _run_stages(config, inputs, checksums, space, workers)
+        described = _run_stages(config, inputs, checksums, space, stages)
         if tasks_to_shuffle(config, space):
             fingerprint = shuffled(fingerprint)
-        described = _with_known_losses(described, inputs, workers.report)
+        described = _with_known_losses(described, inputs, stages.report)
         replace(described, study=study.name, fingerprint=fingerprint).write(space.folder)
     space.publish(folder)
     return open_prepared(folder)
@@ -139,26 +155,26 @@ def _corpus(config: DataConfig, out: Path, checksums: ChecksumCache, report: Rep
 
 
 def _run_stages(
-    config: DataConfig, inputs: Inputs, checksums: ChecksumCache, space: Workspace, workers: Workers
+    config: DataConfig, inputs: Inputs, checksums: ChecksumCache, space: Workspace, stages: Stages
 ) -> PreparedDescription:
     """Run the stages in the workspace, and return the description of the data."""
     config.leaks.check_installed()
-    parts = clean(config, inputs, space, workers)
+    parts = clean(config, inputs, space, stages)
     try:
         checksums.check_unchanged()
     except DataError:
         space.remove()
         raise
-    workers.report("split: training, dev and test pairs")
-    dropped = split_pairs(config, inputs, parts, space, workers)
-    workers.report("vocabulary: training on a sample")
+    stages.report("split: training, dev and test pairs")
+    dropped = split_pairs(config, inputs, parts, space, stages)
+    stages.report("vocabulary: training on a sample")
     size = Vocabulary.load(prepare_vocabulary(config, parts, space)).size
     if config.vocab.path is None and size < config.vocab.size:
-        workers.report(f"vocabulary: {size:,} of {config.vocab.size:,} ids; the text has no more pieces")
-    splits = encode(config, inputs, parts, space, workers)
+        stages.report(f"vocabulary: {size:,} of {config.vocab.size:,} ids; the text has no more pieces")
+    splits = encode(config, inputs, parts, space, stages)
     write_weights(inputs, splits, space)
     remove_temporaries(space.folder)  # of workers that were killed meanwhile
-    return describe(config, space.folder, parts["train"], dropped, splits, workers)
+    return describe(config, space.folder, parts["train"], dropped, splits, stages)
 
 
 def _with_known_losses(described: PreparedDescription, inputs: Inputs, report: Report) -> PreparedDescription:

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from mnmt_data.counter_rng import random_order, stream_key
-from mnmt_data.prepare.workers import Workers
+from mnmt_data.prepare.stages import Stages
 from mnmt_data.prepare.workspace import Workspace
 from mnmt_data.store.prepared import shard_path
 from mnmt_data.store.ragged import Ragged
@@ -62,7 +62,7 @@ def shuffle(
     task: str,
     pairs: list[int],
     space: Workspace,
-    workers: Workers,
+    stages: Stages,
     *,
     scores: tuple[str, ...] = (),
 ) -> None:
@@ -73,11 +73,11 @@ def shuffle(
         task: The task.
         pairs: (segments,) pairs of each of its segments in the order of the text.
         space: The folder of the segments to read and to write.
-        workers: The processes.
+        stages: The processes.
         scores: The scores that the pairs have.
     """
     parts = tuple(space.unshuffled(task, number) for number in range(len(pairs)))
-    for _ in workers.run("shuffle", run_shuffle_job, _jobs(seed, task, parts, sum(pairs), space, scores)):
+    for _ in stages.run("shuffle", run_shuffle_job, _jobs(seed, task, parts, sum(pairs), space, scores)):
         pass
     for part in parts:
         for path in (part, *(score_path(part, name) for name in scores)):

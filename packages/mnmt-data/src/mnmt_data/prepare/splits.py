@@ -20,7 +20,7 @@ from mnmt_data.prepare.config import DataConfig
 from mnmt_data.prepare.dev_test_sets import HeldOutSets, Mask, Rows, dev_and_test_sets
 from mnmt_data.prepare.inputs import Inputs
 from mnmt_data.prepare.leaks import Leaks, find_leaks
-from mnmt_data.prepare.workers import Workers
+from mnmt_data.prepare.stages import Stages
 from mnmt_data.prepare.workspace import Parts, Workspace
 from mnmt_data.store.atomic_file import atomic_file
 
@@ -46,7 +46,7 @@ class DroppedPairs:
 
 
 def split_pairs(
-    config: DataConfig, inputs: Inputs, parts: CleanedSplits, space: Workspace, workers: Workers
+    config: DataConfig, inputs: Inputs, parts: CleanedSplits, space: Workspace, stages: Stages
 ) -> dict[str, DroppedPairs]:
     """Write which pairs each split and task has, for `split_rows` to read, unless that is done.
 
@@ -62,7 +62,7 @@ def split_pairs(
     """
     if (mark := space.mark("splits/done")) is None:
         synthetic = bool(inputs.irreducible)
-        reports = _keep_all(parts, space) if synthetic else _split(config, inputs, parts, space, workers)
+        reports = _keep_all(parts, space) if synthetic else _split(config, inputs, parts, space, stages)
         mark = {task: report.to_dict() for task, report in reports.items()}
         space.set_mark("splits/done", mark)
     return {task: DroppedPairs.from_dict(report) for task, report in mark.items()}
@@ -89,7 +89,7 @@ def _keep_all(parts: CleanedSplits, space: Workspace) -> dict[str, DroppedPairs]
 
 
 def _split(
-    config: DataConfig, inputs: Inputs, parts: CleanedSplits, space: Workspace, workers: Workers
+    config: DataConfig, inputs: Inputs, parts: CleanedSplits, space: Workspace, stages: Stages
 ) -> dict[str, DroppedPairs]:
     reports = {
         task: _drop_repeated(config.clean.near_duplicates, task, pairs, space)
@@ -101,7 +101,7 @@ def _split(
     for split, tasks in sets.items():
         for task, pairs_of_task in tasks.items():
             _save(space, split, task, pairs_of_task.rows)
-    leaks = find_leaks(config, trained, sets, space, workers)
+    leaks = find_leaks(config, trained, sets, space, stages)
     dropped = {
         task: _drop_leaks(config, task, pairs, sets, leaks[task], space) for task, pairs in trained.items()
     }

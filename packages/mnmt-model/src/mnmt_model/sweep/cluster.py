@@ -12,7 +12,7 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mnmt_data.prepare.cluster import explain_sbatch
+from mnmt_data.jobs.cluster import explain_sbatch
 from mnmt_data.store import append_json_lines, read_json_lines
 from mnmt_model.errors import RunError
 from mnmt_model.runs.run_config import RunConfig
@@ -82,9 +82,9 @@ class SlurmWorkers:
         """Submit jobs, as an array if they are several.
 
         Raises:
-            RunError: If sbatch fails.
+            DataError: If sbatch fails.
         """
-        with explain_sbatch(RunError), self.executor.batch():
+        with explain_sbatch(), self.executor.batch():
             jobs = [self.executor.submit(self.job) for _ in range(number)]
         job = jobs[0].job_id.partition("_")[0]
         append_json_lines(self.jobs_folder / SUBMISSIONS, [{"job": job, "tasks": number}])

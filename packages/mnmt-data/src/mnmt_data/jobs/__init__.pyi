@@ -1,0 +1,9 @@
+from .cluster import ClusterConfig as ClusterConfig
+from .cluster import SlurmWorkers as SlurmWorkers
+from .interruption import Interruption as Interruption
+from .queue import JobPool as JobPool
+from .queue import JobQueue as JobQueue
+from .queue import QueueWork as QueueWork
+from .workers import Crew as Crew
+from .workers import LocalWorkers as LocalWorkers
+from .workers import Workers as Workers

@@ -1,0 +1,197 @@
+"""Workers that are jobs of a cluster which Slurm schedules, submitted through submitit."""
+
+from __future__ import annotations
+
+import io
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mnmt_data.errors import DataError, missing_extra
+from mnmt_data.jobs.workers import Work
+from mnmt_data.store.json_lines import append_json_lines, read_json_lines
+
+SUBMISSIONS = "jobs.jsonl"
+"""File of the jobs' folder with a line a submission."""
+MAX_REQUEUES = 1000
+"""How often a job may be queued again after its time was up."""
+SIGNAL_SECONDS = 120
+"""Seconds before its time is up at which a job is asked to save its work; Slurm may be a minute early."""
+SETUP = "export SUBMITIT_PREEMPT_SIGNAL=USR1"  # the signal that `Interruption` notes
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterConfig:
+    """What a job asks of the cluster."""
+
+    nodes: int = 1
+    """Machines of a job."""
+    processes: int | None = None
+    """Processes on each machine, by default one a GPU, or one; in a sweep they train one run together."""
+    gpus_per_node: int | None = None
+    """GPUs of each machine."""
+    cpus_per_task: int | None = None
+    """Cores of each process."""
+    minutes: int = 60
+    """Time limit of a job; when it is up, the work goes on in another."""
+    slurm: dict[str, str] | None = None  # a Mapping has no `--slurm.NAME` on the command line
+    """Any other option of sbatch, such as `--slurm.partition gpu` or `--slurm.mem 64G`."""
+
+    def __post_init__(self) -> None:
+        for name in ("nodes", "processes", "cpus_per_task", "minutes"):
+            number = getattr(self, name)
+            if number is not None and number < 1:
+                raise ValueError(f"`{name}` must be at least 1, but is {number}.")
+
+    @property
+    def tasks_per_node(self) -> int:
+        """Processes on each machine."""
+        return self.processes or self.gpus_per_node or 1
+
+    @property
+    def num_tasks(self) -> int:
+        """Processes of a job."""
+        return self.nodes * self.tasks_per_node
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the parameters of submitit's executor."""
+        cpus = [] if self.cpus_per_task is None else [f"--cpus-per-task={self.cpus_per_task}"]
+        parameters = {
+            "nodes": self.nodes,
+            "ntasks_per_node": self.tasks_per_node,
+            "gpus_per_node": self.gpus_per_node,
+            "cpus_per_task": self.cpus_per_task,
+            "time": self.minutes,
+            "setup": [SETUP],
+            "srun_args": ["--kill-on-bad-exit=1", *cpus],
+            "stderr_to_stdout": True,
+            "additional_parameters": {
+                "requeue": True,
+                "signal": f"USR1@{SIGNAL_SECONDS}",
+                **(self.slurm or {}),
+            },
+        }
+        return {key: value for key, value in parameters.items() if value is not None}
+
+
+class SlurmWorkers:
+    """Jobs of Slurm, which go on in the next job when their time is up.
+
+    Args:
+        work: What each process of a job does.
+        folder: For the jobs' logs; all machines must see it.
+        name: Name of the jobs.
+        config: What a job asks of the cluster.
+        detached: Whether jobs outlive the process that submits them.
+
+    Raises:
+        DataError: If submitit is not installed, or this machine has no Slurm.
+    """
+
+    poll_seconds = 10.0
+
+    def __init__(
+        self, work: Work, *, folder: Path, name: str, config: ClusterConfig, detached: bool = False
+    ) -> None:
+        self.job, self.folder, self.name, self.detached = ClusterJob(work), folder.resolve(), name, detached
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._executor = _executor(self.folder)
+        self._executor.update_parameters(job_name=name, **config.parameters())
+        self._started: list[str] = []
+        self._alive = 0
+
+    def alive(self) -> int:
+        """Return how many jobs wait or run; as many as before where Slurm does not answer."""
+        ids = {line["job"] for line in read_json_lines(self.folder / SUBMISSIONS)}
+        if ids and (listed := _squeue()) is not None:
+            self._alive = sum(job.partition("_")[0] in ids for job in listed)
+        return self._alive
+
+    def start(self, count: int) -> None:
+        """Submit jobs, as an array if they are several.
+
+        Raises:
+            DataError: If sbatch fails.
+        """
+        with explain_sbatch(), self._executor.batch():
+            jobs = [self._executor.submit(self.job) for _ in range(count)]
+        job = jobs[0].job_id.partition("_")[0]
+        append_json_lines(self.folder / SUBMISSIONS, [{"job": job, "tasks": count}])
+        self._started.append(job)
+        self._alive += count
+
+    def stop(self, signum: int) -> None:
+        """Leave the jobs alone if they are detached, and cancel them otherwise."""
+        if self._started and not self.detached:
+            subprocess.run(["scancel", *self._started], check=False, capture_output=True)
+
+    def kill(self) -> None:
+        """Leave the jobs alone if they are detached, and cancel them otherwise."""
+        self.stop(signal.SIGKILL)
+
+    def describe(self) -> str:
+        """Return where their logs are."""
+        return f"see the newest log in {self.folder}"
+
+
+@dataclass(frozen=True)
+class ClusterJob:
+    """What submitit calls in every process of a job, and again in the next one when the time is up."""
+
+    work: Work
+
+    def __call__(self) -> None:
+        """Do the work; submitit queues the job again if the work ends for SIGUSR1."""
+        status = self.work()
+        if status == 128 + signal.SIGUSR1:
+            signal.raise_signal(signal.SIGUSR1)
+        sys.exit(status)
+
+    def checkpoint(self) -> Any:
+        """Return what the next job does: the same."""
+        import submitit
+
+        return submitit.helpers.DelayedSubmission(self)
+
+
+@contextmanager
+def explain_sbatch() -> Iterator[None]:
+    """Turn the lines of an sbatch that fails, which submitit prints as well, into a message of one line.
+
+    Raises:
+        DataError: If sbatch refuses a job, or cannot reach Slurm.
+    """
+    from submitit.core.utils import FailedJobError
+
+    try:
+        with redirect_stderr(io.StringIO()):
+            yield
+    except FailedJobError as failure:
+        lines = re.sub(r"^sbatch: (error|fatal): ", "", str(failure).strip(), flags=re.MULTILINE)
+        raise DataError(f"sbatch failed: {'; '.join(lines.splitlines())}") from None
+
+
+def _executor(folder: Path) -> Any:
+    try:
+        import submitit
+    except ImportError:
+        raise DataError(f"--cluster slurm {missing_extra('cluster')}.") from None
+    try:
+        return submitit.SlurmExecutor(folder, max_num_timeout=MAX_REQUEUES)
+    except RuntimeError:
+        raise DataError("--cluster slurm needs Slurm, but this machine has no `srun`") from None
+
+
+def _squeue() -> list[str] | None:
+    """Return the ids of the user's jobs that wait or run; None if Slurm does not answer."""
+    command = ["squeue", "--me", "--array", "--noheader", "--format=%i"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout.split()
+    except (subprocess.SubprocessError, OSError):
+        return None

@@ -1,0 +1,261 @@
+"""Pickled jobs in a folder that several machines see: a leader puts them there, and workers do them.
+
+A job is a file, and so is its result. Whoever does a job holds its lock. What a job writes appears whole and
+is the same whoever writes it, so a job may be done twice, as where locks do not hold between machines.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import shutil
+import socket
+import time
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+from mnmt_data.errors import DataError, Interrupted
+from mnmt_data.jobs.interruption import Interruption
+from mnmt_data.jobs.workers import Crew
+from mnmt_data.store.atomic_file import atomic_file
+from mnmt_data.store.lock import file_lock, is_locked, see_changes
+
+MAX_DEATHS = 5
+"""Attempts at a job whose worker is killed each time."""
+
+POLL_SECONDS = 0.05
+LEADER_SECONDS = 0.5
+"""Seconds between two looks at the leader."""
+
+ORPHAN_SECONDS = 60.0
+"""How long a new leader waits for jobs that workers of an ended one still do."""
+
+
+class JobQueue:
+    """Jobs in a folder, as leader and workers see them.
+
+    Args:
+        folder: The folder; all machines must see it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def clear(self, *, seconds: float = ORPHAN_SECONDS) -> None:
+        """Remove the jobs of an earlier leader, once its workers have let go of them.
+
+        They could otherwise write what that leader wanted into the folders of this one.
+
+        Raises:
+            DataError: If a worker still does one after `seconds`.
+        """
+        for path in [*self.folder.glob("*.job"), *self.folder.glob("*.result")]:
+            path.unlink(missing_ok=True)
+        deadline = time.monotonic() + seconds
+        while (lock := next(filter(is_locked, self.folder.glob("*.lock")), None)) is not None:
+            if time.monotonic() > deadline:
+                raise DataError(f"{lock}: a worker of an earlier call has not ended; wait for it or stop it.")
+            time.sleep(POLL_SECONDS)
+        self.remove()
+
+    def remove(self) -> None:
+        """Remove the folder, at which workers end."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def put(self, number: int, work: Callable[[Any], Any], job: object) -> None:
+        """Add a job.
+
+        Args:
+            number: Its place in the order in which jobs are begun.
+            work: Does it.
+            job: The argument of `work`.
+        """
+        with atomic_file(self._path(number)) as file:
+            pickle.dump((work, job), file)
+
+    def is_done(self, number: int) -> bool:
+        """Return whether a job has a result."""
+        return self._path(number).with_suffix(".result").exists()
+
+    def take_result(self, number: int) -> Any:
+        """Return the result of a job that is done, and remove its files.
+
+        Raises:
+            Exception: The job's own.
+        """
+        path = self._path(number)
+        result, error = pickle.loads(path.with_suffix(".result").read_bytes())
+        for ending in (".job", ".attempts", ".lock", ".result"):
+            path.with_suffix(ending).unlink(missing_ok=True)
+        if error is not None:
+            raise error
+        return result
+
+    def work_on_next(self) -> bool:
+        """Do the first job that nobody does; return whether there was one."""
+        return any(_claim(path) for path in sorted(self.folder.glob("*.job")))
+
+    def _path(self, number: int) -> Path:
+        return self.folder / f"{number:08}.job"
+
+
+@dataclass(frozen=True)
+class QueueWork:
+    """The whole work of a process: the jobs of a queue, until its leader ends.
+
+    Args:
+        folder: The queue's folder.
+        leader: The lock that the leader holds.
+    """
+
+    folder: Path
+    leader: Path
+
+    def __call__(self) -> int:
+        """Do the jobs; return the exit status of the process."""
+        if not is_locked(self.leader):
+            return 0
+        Thread(target=_end_with, args=(self.leader,), daemon=True).start()
+        queue = JobQueue(self.folder)
+        with Interruption() as interruption, suppress(Interrupted), interruption.at_once():
+            while self.folder.exists():
+                if not queue.work_on_next():
+                    with suppress(OSError):
+                        see_changes(self.folder)
+                    time.sleep(POLL_SECONDS)
+        return interruption.exit_status
+
+
+class JobPool:
+    """A queue whose jobs workers do, or this process where it has none.
+
+    Args:
+        queue: The queue, which this process leads.
+        crew: Keeps workers at work on it.
+        outputs: Folder that jobs write to.
+        report: Called with a line about workers that are lost.
+
+    Raises:
+        DataError: If workers cannot be started.
+    """
+
+    def __init__(self, queue: JobQueue, crew: Crew, *, outputs: Path, report: Callable[[str], None]) -> None:
+        self._queue, self._outputs, self._report = queue, outputs, report
+        self._crew: Crew | None = crew
+        self._workers = crew.workers
+        self._numbers = count()
+        self._done = 0
+        self._looked = time.monotonic()
+        queue.folder.mkdir(parents=True, exist_ok=True)
+        try:
+            crew.tend(crew.count, self._done)
+        except BaseException:
+            self.close()
+            raise
+
+    def submit(self, work: Callable[[Any], Any], job: object) -> int:
+        """Add a job, and return its number."""
+        number = next(self._numbers)
+        self._queue.put(number, work, job)
+        return number
+
+    def is_done(self, number: int) -> bool:
+        """Return whether a job is done."""
+        return self._queue.is_done(number)
+
+    def result(self, number: int) -> Any:
+        """Wait for the result of a job, and return it.
+
+        Raises:
+            Exception: The job's own.
+        """
+        while not self._queue.is_done(number):
+            self._tend()
+            if self._crew is not None or not self._queue.work_on_next():
+                see_changes(self._queue.folder)
+                time.sleep(POLL_SECONDS)
+        self._done += 1
+        return self._queue.take_result(number)
+
+    def see_outputs(self) -> None:
+        """Let this machine see what workers of other machines have written."""
+        for folder, _, _ in os.walk(self._outputs):
+            see_changes(Path(folder))
+
+    def _tend(self) -> None:
+        """Replace workers that have ended; do their work in this process if they end again and again."""
+        if self._crew is None or time.monotonic() - self._looked < self._workers.poll_seconds:
+            return
+        try:
+            self._crew.tend(self._crew.count, self._done)
+        except DataError as error:
+            self._report(f"{error}; this process goes on alone")
+            self._crew = None
+        self._looked = time.monotonic()
+
+    def close(self) -> None:
+        """End the workers, and forget jobs that are not done."""
+        self._workers.kill()
+        self._queue.remove()
+
+
+def _claim(path: Path) -> bool:
+    """Do a job, unless it is done or another process does it; return whether it was done here."""
+    if path.with_suffix(".result").exists():
+        return False
+    with suppress(TimeoutError), file_lock(path.with_suffix(".lock"), name=path, error=TimeoutError):
+        if path.with_suffix(".result").exists() or not path.exists():
+            return False
+        _do(path)
+        return True
+    return False
+
+
+def _do(path: Path) -> None:
+    """Do a job and write its result, or what it raises."""
+    attempts = path.with_suffix(".attempts")
+    before = attempts.read_text(encoding="utf-8") if attempts.exists() else ""
+    attempts.write_text(f"{before}{socket.gethostname()}.{os.getpid()}\n", encoding="utf-8")
+    result, error = None, None
+    try:
+        if (deaths := before.count("\n")) == MAX_DEATHS:
+            raise DataError(
+                f"{deaths} worker processes were killed at the same job, perhaps for want of memory; "
+                "try again with fewer `--jobs`, or give each more memory."
+            )
+        work, job = pickle.loads(path.read_bytes())
+        result = work(job)
+    except Exception as mistake:
+        error = _portable(mistake)
+    except BaseException:
+        attempts.write_text(before, encoding="utf-8")  # It is not the job's fault that its worker ends.
+        raise
+    with atomic_file(path.with_suffix(".result")) as file:
+        pickle.dump((result, error), file)
+
+
+def _portable(error: Exception) -> Exception:
+    """Return an exception that can be pickled, with the traceback of a bug as a note."""
+    text = "".join(traceback.format_exception(error))
+    if not isinstance(error, DataError):
+        error.add_note(f"{socket.gethostname()}: {text}")
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        return RuntimeError(text)
+    return error
+
+
+def _end_with(leader: Path) -> None:
+    """End this process once nobody leads the queue any more; what it writes appears whole or not at all."""
+    try:
+        while is_locked(leader):
+            time.sleep(LEADER_SECONDS)
+    finally:
+        os._exit(0)  # A folder that cannot be looked at, as on NFS when it has been removed, has no leader.
