@@ -70,11 +70,11 @@ class Crew:
         self._alive = self._useless = 0
         self._progress: object = None
 
-    def tend(self, wanted: int, progress: object) -> None:
-        """Start workers until there are `wanted`, or `count` if that is less.
+    def tend(self, demand: int, progress: object) -> None:
+        """Start workers until there are `demand`, or `count` if that is less.
 
         Args:
-            wanted: Workers for which there is something to do.
+            demand: Workers for which there is something to do.
             progress: A value that changes with the work that is done.
 
         Raises:
@@ -85,7 +85,7 @@ class Crew:
         self._useless = self._useless + lost if progress == self._progress else 0
         if self._useless > self.count + MAX_USELESS:
             raise DataError(f"{self._useless} workers have ended without work; {self.workers.describe()}")
-        missing = max(0, min(self.count, wanted) - alive)
+        missing = max(0, min(self.count, demand) - alive)
         if missing:
             self.workers.start(missing)
         self._progress, self._alive = progress, alive + missing

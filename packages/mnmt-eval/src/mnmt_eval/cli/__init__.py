@@ -9,7 +9,7 @@ from typing import NoReturn
 from cyclopts import App
 
 import mnmt_eval
-from mnmt_data.console import run_app
+from mnmt_data.cli.console import run_app
 from mnmt_data.errors import UserError
 from mnmt_eval.errors import EvalError
 

@@ -6,7 +6,7 @@ from typing import NoReturn
 
 from cyclopts import App
 
-from mnmt_data.console import run_app
+from mnmt_data.cli.console import run_app
 from mnmt_model.cli.plan import plan
 from mnmt_model.cli.run import average, export, import_run, log_probs
 from mnmt_model.cli.status import status

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from cyclopts import App
 
-from mnmt_data.console import run_app
+from mnmt_data.cli.console import run_app
 from mnmt_data.errors import UserError
 
 
