@@ -2,18 +2,17 @@
 
 from collections import Counter, defaultdict
 from dataclasses import replace
-from itertools import islice, product
+from itertools import product
 from math import log
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mnmt_data.synthetic import SyntheticConfig, sentence_pairs
-from mnmt_data.synthetic.concept_pairs import source_words, target_words
+from mnmt_data.synthetic.concept_pairs import target_words
 from mnmt_data.synthetic.concepts import zipf_probabilities
-from mnmt_data.synthetic.lexicon import WORD_ORDERS, text_bytes, word_orders
 
 SMALL = SyntheticConfig(concepts=300)
 
@@ -50,45 +49,18 @@ def spelled(rows):
     return [row.tobytes().decode() for row in rows]
 
 
-def clean_pairs(config):
-    """{source text: (its probability, tokens of a target, {target text: probability given the source})}."""
-    sources, targets = spelled(source_words(config)), spelled(target_words(config, "aa"))
+def all_pairs(config):
+    """Yield (probability of a source, tokens of its targets, {target text: probability given the source})."""
+    targets, length = spelled(target_words(config, "aa")), config.words_per_sentence
     probabilities = zipf_probabilities(config.concepts, config.zipf_exponent)
-    orders = word_orders(config.word_order, config.lengths[1], seed=config.seed, language="aa")
-    lengths = range(config.lengths[0], config.lengths[1] + 1)
-    found = {}
-    for length in lengths:
-        for concepts in product(range(config.concepts), repeat=length):
-            given_source = defaultdict(float)
-            for choice in product((0, 1), repeat=length):
-                rate = config.synonym_rate
-                said = [
-                    targets[2 * concept + second] for concept, second in zip(concepts, choice, strict=True)
-                ]
-                text = "".join(said[place] for place in orders[length][:length])
-                given_source[text] += rate ** sum(choice) * (1 - rate) ** (length - sum(choice))
-            probability = np.prod(probabilities[list(concepts)]) / len(lengths)
-            tokens = length * config.target_syllables + 1
-            found["".join(sources[concept] for concept in concepts)] = probability, tokens, given_source
-    return found
-
-
-def best_model_of_wrong_pairs(config):
-    """(loss on clean pairs of the best model of noisy ones, how far right targets by mistake lower it)."""
-    pairs, noise, copies = clean_pairs(config), config.noise, config.copies
-    anything = defaultdict(float)
-    for probability, _, targets in pairs.values():
-        for target, given_source in targets.items():
-            anything[target] += probability * given_source
-    nats = tokens = luck = 0.0
-    for source, (probability, length, targets) in pairs.items():
-        tokens += probability * length
-        for target, right in targets.items():
-            mistaken = noise * anything[target] + copies * (target == source)
-            luck += probability * mistaken / (1 - noise - copies) * (right > 0)
-            if right > 0:
-                nats -= probability * right * log((1 - noise - copies) * right + mistaken)
-    return nats / tokens, luck / tokens
+    for concepts in product(range(config.concepts), repeat=length):
+        given_source = defaultdict(float)
+        for choice in product((0, 1), repeat=length):
+            rate = config.synonym_rate
+            text = "".join(targets[2 * concept + one] for concept, one in zip(concepts, choice, strict=True))
+            given_source[text] += rate ** sum(choice) * (1 - rate) ** (length - sum(choice))
+        tokens = length * config.target_syllables + 1
+        yield np.prod(probabilities[list(concepts)]), tokens, given_source
 
 
 TINY = st.builds(
@@ -96,77 +68,61 @@ TINY = st.builds(
     concepts=st.integers(1, 4),
     zipf_exponent=st.floats(0, 2),
     words_per_sentence=st.integers(1, 2),
-    max_words_per_sentence=st.integers(2, 3),
     target_syllables=st.integers(1, 3),
     syllable_inventory=st.sampled_from([4, 64]),
     synonym_rate=st.floats(0, 1, allow_subnormal=False),
-    word_order=st.sampled_from(WORD_ORDERS),
     shared_lexicon=st.floats(0, 1),
     seed=st.integers(0, 99),
 )
 
 
-@settings(max_examples=25)
 @given(config=TINY)
-def test_of_clean_pairs_it_is_the_entropy_summed_over_all_pairs(config):
-    loss, _ = best_model_of_wrong_pairs(config)
-    assert loss == pytest.approx(config.irreducible, abs=1e-9)
+def test_the_irreducible_loss_is_the_entropy_summed_over_all_pairs(config):
+    nats = tokens = 0.0
+    for probability, length, targets in all_pairs(config):
+        tokens += probability * length
+        nats -= probability * sum(share * log(share) for share in targets.values() if share > 0)
+    assert nats / tokens == pytest.approx(config.irreducible, abs=1e-9)
 
 
-@settings(max_examples=25)
-@given(config=TINY, noise=st.floats(0, 0.6), copies=st.floats(0, 0.3))
-def test_of_wrong_pairs_it_bounds_the_loss_of_the_best_model_on_both_sides(config, noise, copies):
-    config = replace(config, noise=noise, copies=copies)
-    loss, luck = best_model_of_wrong_pairs(config)
-    assert config.irreducible - luck - 1e-9 <= loss <= config.irreducible + 1e-9
-
-
-@pytest.mark.parametrize("order", WORD_ORDERS)
-def test_a_right_target_by_mistake_is_as_rare_as_the_docstring_says(order):
+@pytest.mark.parametrize(
+    ("exponent", "rate", "task"), [(1.4, 0.25, "xx-aa"), (1.8, 0.0, "aa-xx"), (1.2, 0.5, "xx-aa")]
+)
+def test_the_limit_is_where_a_power_law_through_the_losses_goes(exponent, rate, task):
+    """Models that hold the commonest concepts, their losses from sums; exponent and limit fitted."""
     config = SyntheticConfig(
-        concepts=20,
-        zipf_exponent=0.7,
-        words_per_sentence=2,
-        syllable_inventory=512,
-        word_order=order,
-        noise=0.4,
+        concepts=20_000, zipf_exponent=exponent, synonym_rate=rate, words_per_sentence=3, pairs=(task,),
+        syllable_inventory=160, source_syllables=3,
+    )  # fmt: skip
+    syllables = 3 if task == "aa-xx" else 2
+    known, unknown = config.irreducible_of(task) * (3 * syllables + 1) / 3, syllables * np.log(160)
+    held = np.unique(np.geomspace(100, 10_000, 60).astype(int))
+    share = np.cumsum(zipf_probabilities(20_000, exponent))[held - 1]
+    losses = 3 * (share * known + (1 - share) * unknown) / (3 * syllables + 1)
+    fits = []
+    for slope in np.linspace(0.5, 1.5, 401) * (exponent - 1):
+        table = np.stack([np.ones(len(held)), held**-slope], axis=1)
+        solution, errors, *_ = np.linalg.lstsq(table, losses, rcond=None)
+        fits.append((errors[0], slope, solution[0]))
+    _, slope, limit = min(fits)
+    below = config.irreducible_of(task) - config.power_law_limit_of(task)
+    assert below > 0
+    assert slope == pytest.approx(exponent - 1, rel=0.03)
+    assert config.irreducible_of(task) - limit == pytest.approx(below, rel=0.1)
+
+
+def test_the_limit_of_the_committed_study_and_of_a_lexicon_without_one():
+    study = SyntheticConfig(
+        concepts=6000, zipf_exponent=1.4, words_per_sentence=2, syllable_inventory=128, synonym_rate=0.25
     )
-    loss, luck = best_model_of_wrong_pairs(config)
-    collisions = (zipf_probabilities(20, 0.7) ** 2).sum() ** 2
-    assert luck * 5 == pytest.approx(0.4 / 0.6 * collisions)
-    assert loss < config.irreducible
-    assert loss == pytest.approx(config.irreducible, abs=luck)
-    assert loss > replace(config, noise=0.0).irreducible + 0.09
+    assert study.irreducible_of("xx-aa") == pytest.approx(0.2249, abs=1e-4)
+    assert study.power_law_limit_of("xx-aa") == pytest.approx(0.132, abs=1e-3)
+    larger = replace(study, concepts=16_000).power_law_limit_of("xx-aa")
+    assert study.power_law_limit_of("xx-aa") < larger < study.irreducible_of("xx-aa")
+    assert replace(study, zipf_exponent=1.0).power_law_limit_of("xx-aa") is None
 
 
-def test_without_right_targets_by_mistake_it_is_exact():
-    config = SyntheticConfig(concepts=5, words_per_sentence=2, syllable_inventory=512, copies=0.3)
-    loss, luck = best_model_of_wrong_pairs(config)
-    assert luck == 0
-    assert loss == pytest.approx(config.irreducible, abs=1e-12)
-
-
-def test_what_is_learned_from_wrong_pairs_loses_as_much_on_clean_ones():
-    """Counts of each source's targets in training, scored on test, against the sum over all pairs."""
-    config = SyntheticConfig(
-        concepts=6, zipf_exponent=0.5, words_per_sentence=1, max_words_per_sentence=2, noise=0.25, copies=0.1
-    )
-    seen, scored = (
-        [
-            pair
-            for block in islice(sentence_pairs(config, split, "xx-aa"), 8)
-            for pair in zip(*(text_bytes(side).decode().splitlines() for side in block), strict=True)
-        ]
-        for split in ("train", "test")
-    )
-    together, sources = Counter(seen), Counter(source for source, _ in seen)
-    nats = sum(log(sources[source] / together[source, target]) for source, target in scored)
-    tokens = sum(len(target.split(" ")) + 1 for _, target in scored)
-    assert nats / tokens == pytest.approx(best_model_of_wrong_pairs(config)[0], rel=0.01)
-
-
-def test_sentences_of_several_lengths_weigh_by_their_tokens():
-    short, long = (SyntheticConfig(words_per_sentence=length) for length in (2, 6))
-    mixed = SyntheticConfig(words_per_sentence=2, max_words_per_sentence=6)
-    assert mixed.irreducible == SyntheticConfig(words_per_sentence=4).irreducible
-    assert short.irreducible < mixed.irreducible < long.irreducible
+def test_a_model_that_knows_no_concept_guesses_every_syllable():
+    config = SyntheticConfig(words_per_sentence=2, syllable_inventory=128, synonym_rate=0.25)
+    loss = config.irreducible_of("xx-aa") + config.unknown_cost_of("xx-aa")
+    assert loss == pytest.approx(2 * 2 * np.log(128) / (2 * 2 + 1))

@@ -16,7 +16,7 @@ from mnmt_data.study import StructureError, structure
 from mnmt_data.synthetic import ContextsConfig, SyntheticConfig, write_synthetic_corpus
 from mnmt_data.synthetic import context_pairs as context_pairs_module
 from mnmt_data.synthetic.context_pairs import context_pairs, contexts_of, weighted_context_pairs
-from mnmt_data.synthetic.lexicon import syllables, text_bytes
+from mnmt_data.synthetic.lexicon import syllables
 
 SMALL = ContextsConfig(
     words=5, context=2, words_per_sentence=4, features=30, train_sentences=2000, dev_sentences=50,
@@ -28,7 +28,7 @@ def words(side, count):
     """Lines of text as numbers of words: (lines, words a line)."""
     names = {row.tobytes().decode().strip(): number for number, row in enumerate(syllables(count))}
     return np.array(
-        [[names[word] for word in line.split(" ")] for line in text_bytes(side).decode().splitlines()]
+        [[names[word] for word in line.split(" ")] for line in side.tobytes().decode().splitlines()]
     )
 
 

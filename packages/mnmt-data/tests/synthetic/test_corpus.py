@@ -1,4 +1,4 @@
-"""Word order, sentence lengths and wrong pairs, read back from the text alone."""
+"""Corpus folders of languages of a lexicon, read back from their text."""
 
 import hashlib
 import json
@@ -15,11 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mnmt_data.store import write_json
-from mnmt_data.study import StructureError, structure
+from mnmt_data.study import structure
 from mnmt_data.synthetic import SyntheticConfig, sentence_pairs, write_synthetic_corpus
 from mnmt_data.synthetic.concept_pairs import source_words, target_words
 from mnmt_data.synthetic.concepts import SPLITS
-from mnmt_data.synthetic.lexicon import WORD_ORDERS, reorder_words, text_bytes, word_orders
 
 SMALL = SyntheticConfig(concepts=300, train_sentences=3000, dev_sentences=100, test_sentences=200)
 
@@ -126,11 +125,7 @@ def test_each_concept_has_two_target_spellings_that_differ_in_the_last_syllable(
 
 KNOBS = st.fixed_dictionaries(
     {
-        "max_words_per_sentence": st.none() | st.integers(4, 6),
         "shared_lexicon": st.floats(0, 1),
-        "word_order": st.sampled_from(WORD_ORDERS),
-        "noise": st.floats(0, 0.5),
-        "copies": st.floats(0, 0.4),
         "seed": st.integers(0, 99),
     }
 )
@@ -169,31 +164,12 @@ def test_however_made_the_splits_share_no_source_and_the_same_config_writes_the_
     assert not dev & test
 
 
-def test_each_language_can_have_its_own_number_of_training_pairs(corpus, tmp_path):
-    write_synthetic_corpus(replace(SMALL, train_sentences_of={"bb": 7}), tmp_path)
-    counts = json.loads((tmp_path / "corpus.json").read_text())["counts"]
-    assert [counts[f"train.xx-{language}"] for language in ("aa", "bb")] == [3000, 7]
-    assert counts["dev.xx-bb"] == 100
-    assert lines(tmp_path / "train.xx-bb.bb") == lines(corpus / "train.xx-bb.bb")[:7]
-
-
-def test_the_description_holds_what_was_set(tmp_path):
-    config = replace(SMALL, noise=0.25, shared_lexicon=0.5, train_sentences_of={"aa": 10})
+def test_the_description_holds_the_settings(tmp_path):
+    config = replace(SMALL, shared_lexicon=0.5)
     write_synthetic_corpus(config, tmp_path)
     description = json.loads((tmp_path / "corpus.json").read_text())
-    settings_ = description["provenance"]["config"]
-    assert (settings_["noise"], settings_["shared_lexicon"]) == (0.25, 0.5)
-    assert settings_["train_sentences_of"] == {"aa": 10}
-    assert "copies" not in settings_
-    assert description["irreducible"]["xx-aa"] == config.irreducible > SMALL.irreducible
-
-
-def test_the_settings_can_stand_in_a_study():
-    table = {"max_words_per_sentence": 9, "word_order": "reversed", "train_sentences_of": {"aa": 10}}
-    config = structure(table, SyntheticConfig, where="data.synthetic")
-    assert config == SyntheticConfig(**table)
-    with pytest.raises(StructureError, match="must be one of 'same', 'reversed', 'permuted', but is 'vso'"):
-        structure({"word_order": "vso"}, SyntheticConfig, where="data.synthetic")
+    assert structure(description["provenance"]["config"], SyntheticConfig, where="config") == config
+    assert "pairs" not in description["provenance"]["config"]
 
 
 @pytest.mark.parametrize(
@@ -207,19 +183,6 @@ def test_the_settings_can_stand_in_a_study():
         ({"test_sentences": -1}, "`test_sentences` must be at least 0, but is -1."),
         ({"synonym_rate": 1.5}, "`synonym_rate` must be in [0, 1], but is 1.5."),
         ({"shared_lexicon": -0.1}, "`shared_lexicon` must be in [0, 1], but is -0.1."),
-        ({"noise": float("nan")}, "`noise` must be in [0, 1], but is nan."),
-        ({"copies": 2}, "`copies` must be in [0, 1], but is 2."),
-        ({"noise": 0.5, "copies": 0.5}, "`noise` + `copies` must be less than 1, but is 1.0."),
-        ({"word_order": "vso"}, "`word_order` must be one of same, reversed, permuted, not 'vso'."),
-        (
-            {"max_words_per_sentence": 7},
-            "`max_words_per_sentence` must be at least `words_per_sentence` (8), but is 7.",
-        ),
-        (
-            {"train_sentences_of": {"cc": 5}},
-            "`train_sentences_of` must name target languages or tasks, but 'cc' is none.",
-        ),
-        ({"train_sentences_of": {"aa": -5}}, "`train_sentences_of` aa must be at least 0, but is -5."),
         (
             {"pairs": ("aa-cc",)},
             "`pairs` must be of two of xx, aa, bb, such as aa-xx, but one is 'aa-cc'.",
@@ -227,10 +190,6 @@ def test_the_settings_can_stand_in_a_study():
         ({"pairs": ("aa-aa",)}, "`pairs` must be of two of xx, aa, bb, such as aa-xx, but one is 'aa-aa'."),
         ({"pairs": ("aa",)}, "`pairs` must be of two of xx, aa, bb, such as aa-xx, but one is 'aa'."),
         ({"pairs": ("aa-bb", "aa-bb")}, "`pairs` must differ, but aa-bb is there twice."),
-        (
-            {"pairs": ("aa-bb",), "train_sentences_of": {"aa": 1}},
-            "`train_sentences_of` must name target languages or tasks, but 'aa' is none.",
-        ),
         ({"languages": ()}, "`languages` must name at least one target language, but is empty."),
         ({"languages": ("aa", "aa")}, "`languages` must differ, but aa is there twice."),
         ({"languages": ("xx",)}, "`languages` must be 2 to 8 letters a-z, not xx, but one is 'xx'."),
@@ -257,7 +216,7 @@ TINY = SyntheticConfig(concepts=60, words_per_sentence=4, synonym_rate=0.3)
 def pairs(config, split="train", task="xx-aa", blocks=1):
     """Source and target lines."""
     some = islice(sentence_pairs(config, split, task), blocks)
-    text = [b"".join(map(text_bytes, side)) for side in zip(*some, strict=True)]
+    text = [b"".join(block.tobytes() for block in side) for side in zip(*some, strict=True)]
     return tuple(side.decode().splitlines() for side in text)
 
 
@@ -282,88 +241,10 @@ UNAMBIGUOUS = {"syllable_inventory": 512, "target_syllables": 3}
 """So many words that no synonym is another concept's word."""
 
 
-@given(
-    order=st.sampled_from(WORD_ORDERS),
-    longest=st.integers(1, 30),
-    seed=st.integers(0, 999),
-    language=st.sampled_from(["aa", "bb", "cc"]),
-)
-def test_orders_are_permutations_that_leave_the_places_beyond_the_end(order, longest, seed, language):
-    orders = word_orders(order, longest, seed=seed, language=language)
-    assert orders.shape == (longest + 1, longest)
-    for length, row in enumerate(orders.tolist()):
-        assert sorted(row[:length]) == list(range(length))
-        assert row[length:] == list(range(length, longest))
-
-
-@given(order=st.sampled_from(WORD_ORDERS), seed=st.integers(0, 99), data=st.data())
-def test_an_order_can_be_undone(order, seed, data):
-    longest = data.draw(st.integers(1, 12))
-    lengths = np.array(data.draw(st.lists(st.integers(0, longest), min_size=1, max_size=9)))
-    words = np.random.default_rng(seed).permuted(np.tile(np.arange(longest), (len(lengths), 1)), axis=1)
-    orders = word_orders(order, longest, seed=seed, language="aa")
-    back = reorder_words(reorder_words(words, lengths, orders), lengths, orders.argsort(axis=1))
-    np.testing.assert_array_equal(back, words)
-
-
-def test_permuted_languages_order_long_sentences_differently():
-    rows = {
-        tuple(word_orders("permuted", 9, seed=0, language=language)[9]) for language in ("aa", "bb", "cc")
-    }
-    assert len(rows) == 3
-
-
-@pytest.mark.parametrize("order", WORD_ORDERS)
-@pytest.mark.parametrize("longest", [None, 7])
-def test_the_target_says_the_sources_concepts_in_its_order(order, longest):
-    config = replace(TINY, **UNAMBIGUOUS, word_order=order, max_words_per_sentence=longest)
-    orders = word_orders(order, config.lengths[1], seed=config.seed, language="aa")
-    sources, targets = concepts_of(config)
-    for meant, said in zip(sources, targets, strict=True):
-        assert said == [meant[place] for place in orders[len(meant)][: len(meant)]]
-    assert {len(meant) for meant in sources} == (set(range(4, 8)) if longest else {4})
-
-
-def test_the_order_of_words_changes_nothing_else():
-    same, reverse = (pairs(replace(TINY, word_order=order)) for order in ("same", "reversed"))
-    assert same[0] == reverse[0]
-    for line, other in zip(same[1], reverse[1], strict=True):
-        words, others = line.split(" "), other.split(" ")
-        assert [others[i : i + 2] for i in range(0, 8, 2)] == [words[i : i + 2] for i in range(0, 8, 2)][::-1]
-
-
-@settings(max_examples=12)
-@given(noise=st.floats(0, 0.5), copies=st.floats(0, 0.4), seed=st.integers(0, 9))
-def test_the_shares_of_wrong_pairs_are_as_asked(noise, copies, seed):
-    clean = replace(TINY, seed=seed, source_syllables=1, max_words_per_sentence=6)
-    source, target = pairs(clean)
-    wrong_source, wrong_target = pairs(replace(clean, noise=noise, copies=copies))
-    assert wrong_source == source
-    kinds = np.array(
-        [
-            "copy" if wrong == src else "right" if wrong == right else "next" if wrong == following else "?"
-            for src, right, wrong, following in zip(
-                source, target, wrong_target, [*target[1:], target[0]], strict=True
-            )
-        ]
-    )
-    assert "?" not in kinds
-    for kind, share in (("copy", copies), ("next", noise)):
-        assert np.mean(kinds == kind) == pytest.approx(share, abs=5 * np.sqrt(0.25 / len(kinds)))
-
-
-@pytest.mark.parametrize("split", ["dev", "test"])
-def test_dev_and_test_are_clean(split):
-    assert pairs(replace(TINY, noise=0.5, copies=0.3), split) == pairs(TINY, split)
-
-
-def test_wrong_pairs_of_blocks_differ():
-    config = replace(TINY, copies=0.5)
-    copied = [
-        (source == target).all(axis=1)[:20_000]
-        for source, target in islice(sentence_pairs(config, "train", "xx-aa"), 2)
-    ]
-    assert np.mean(copied[0] == copied[1]) == pytest.approx(0.5, abs=0.03)
+def test_the_target_says_the_concepts_of_the_source():
+    sources, targets = concepts_of(replace(TINY, **UNAMBIGUOUS))
+    assert sources == targets
+    assert {len(meant) for meant in sources} == {4}
 
 
 @pytest.mark.parametrize("task", ["xx-aa", "xx-bb"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
 from hashlib import sha256
 from typing import Any
@@ -12,12 +13,25 @@ from mnmt_data.prepare.checksums import ChecksumCache
 from mnmt_data.prepare.config import DataConfig
 from mnmt_data.prepare.inputs import Inputs
 from mnmt_data.prepare.vocabulary_sample import check_vocabulary
+from mnmt_data.synthetic import SyntheticConfig
 
-NEWER = {"kind": "lexicon", "exact_test": False}
-"""Settings of synthetic languages that came after this format of prepared data, where they change nothing."""
+NEWER: Mapping[str, Mapping[str, Any]] = {
+    "clean": {"language_id_model": None},
+    "synthetic": {"kind": "lexicon", "exact_test": False},
+}
+"""{table: settings younger than this format}, left out of the hash where they change nothing."""
 
-NEWER_FILTERS: dict[str, Any] = {"language_id_model": None}
-"""Settings of `[data.clean]` that came after this format of prepared data, where they change nothing."""
+REMOVED: Mapping[str, Mapping[str, Any]] = {
+    "leaks": {"minhash": False, "similarity": 0.7},
+    "lexicon": {
+        "max_words_per_sentence": None,
+        "word_order": "same",
+        "noise": 0.0,
+        "copies": 0.0,
+        "train_sentences_of": {},
+    },
+}
+"""{table: settings that are gone}, hashed with the values that had no effect, so that data stay current."""
 
 PAIRS_VERSION = 3
 """Version of the pairs that the same inputs give; a format that holds the same leaves it as it is."""
@@ -56,15 +70,15 @@ def shuffled(fingerprint: str) -> str:
 
 
 def _settings(config: DataConfig) -> dict[str, Any]:
-    """Return the settings without those that are newer than the format and change nothing."""
+    """Return the settings as the first version of the format had them."""
     settings = asdict(config)
     if not settings["scores"]:
         del settings["scores"]
-    for name, neutral in NEWER_FILTERS.items():
-        if settings["clean"][name] == neutral:
-            del settings["clean"][name]
-    if config.synthetic is not None:
-        for name, neutral in NEWER.items():
-            if settings["synthetic"][name] == neutral:
-                del settings["synthetic"][name]
+    settings["leaks"] |= REMOVED["leaks"]
+    if isinstance(config.synthetic, SyntheticConfig):
+        settings["synthetic"] |= REMOVED["lexicon"]
+    for table, values in NEWER.items():
+        for name, neutral in values.items():
+            if settings[table] is not None and settings[table].get(name) == neutral:
+                del settings[table][name]
     return settings

@@ -5,13 +5,13 @@ language `xx` spells each concept in one way; every target language has random s
 each concept. The second is chosen with a fixed probability: no model can foresee that choice, and it is all
 the loss that a perfect model has left. The lexicon must sit in a model's weights, so the loss falls as the
 model grows. Any two of the languages can be paired, in any direction. The target languages may share a part
-of their lexicon, order their words in ways of their own, and be taught with pairs that are wrong.
+of their lexicon.
 
 Those of *contexts* (`ContextsConfig`): each target word depends smoothly on several source words, through a
 fixed random teacher of each language, whose features the languages may share. The words are few and none is
 rare, so a model is limited by its size sooner than by what it has read.
 
-A test set can stand for all there is to say, by weights of its pairs, instead of for a sample.
+Their test set can stand for all there is to say, by weights of its pairs, instead of for a sample.
 """
 
 from mnmt_data.synthetic.concept_pairs import sentence_pairs

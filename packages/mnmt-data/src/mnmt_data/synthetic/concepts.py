@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from mnmt_data.counter_rng import mix, random_units, stream_key
 
 SPLITS = ("train", "dev", "test")
-NO_WORD = -1
-"""Stands after the last concept of a sentence that is shorter than the longest."""
 
 _BLOCK = 2**15
 _SHARES = 64
@@ -24,9 +22,9 @@ def zipf_probabilities(concepts: int, exponent: float) -> NDArray[np.float64]:
 
 
 def concept_sentences(
-    probabilities: NDArray[np.float64], lengths: tuple[int, int], *, split: str, task: str, seed: int
+    probabilities: NDArray[np.float64], length: int, *, split: str, task: str, seed: int
 ) -> Iterator[NDArray[np.int64]]:
-    """Yield blocks of independent concepts, (sentences, longest): a pure function of (seed, split, task).
+    """Yield blocks of independent concepts, (sentences, length): a pure function of (seed, split, task).
 
     A keyed hash of its concepts gives 1/64 of all possible sentences to `dev`, 1/64 to `test` and the others
     to `train`, so that no split contains a sentence of another, in any task and however many are drawn.
@@ -34,29 +32,20 @@ def concept_sentences(
 
     Args:
         probabilities: (concepts,), which sum to 1.
-        lengths: Words of the shortest and of the longest sentence; all lengths between are equally frequent.
+        length: Words of a sentence.
         split: One of `SPLITS`.
         task: Such as `xx-aa`.
         seed: Seed of everything.
     """
     cumulative = np.cumsum(probabilities)
     cumulative /= cumulative[-1]
-    shortest, longest = lengths
     key, block = stream_key(seed, "concepts", split, task), 0
-    disjoint = splits_are_disjoint(probabilities, shortest)
+    disjoint = splits_are_disjoint(probabilities, length)
     while True:
-        units = random_units(key, block * _BLOCK * longest, _BLOCK * longest).reshape(_BLOCK, longest)
+        units = random_units(key, block * _BLOCK * length, _BLOCK * length).reshape(_BLOCK, length)
         sentences = np.searchsorted(cumulative, units, side="right")
-        if shortest < longest:
-            _shorten(sentences, shortest, stream_key(seed, "lengths", split, task), block)
         yield sentences[_in_split(sentences, split, seed)] if disjoint else sentences
         block += 1
-
-
-def sentence_lengths(sentences: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the number of concepts of each sentence: (sentences,)."""
-    lengths: NDArray[np.int64] = (sentences != NO_WORD).sum(axis=1)
-    return lengths
 
 
 def splits_are_disjoint(probabilities: NDArray[np.float64], words: int) -> bool:
@@ -65,14 +54,6 @@ def splits_are_disjoint(probabilities: NDArray[np.float64], words: int) -> bool:
     Where sentences are few, keeping a common one out of a split would change what its words are like.
     """
     return bool(probabilities.max() ** words < 1 / 4096)
-
-
-def _shorten(sentences: NDArray[np.int64], shortest: int, key: NDArray[np.uint64], block: int) -> None:
-    """Cut each sentence to a length drawn uniformly, in place."""
-    longest = sentences.shape[1]
-    units = random_units(key, block * _BLOCK, _BLOCK)
-    lengths = shortest + (units * (longest - shortest + 1)).astype(np.int64)
-    sentences[np.arange(longest) >= lengths[:, None]] = NO_WORD
 
 
 def _in_split(sentences: NDArray[np.int64], split: str, seed: int) -> NDArray[np.bool_]:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from math import inf, log, log1p
+from dataclasses import dataclass
+from math import inf, log
 from typing import Literal
 
 import numpy as np
 
 from mnmt_data.counter_rng import MAX_SIZE
-from mnmt_data.synthetic.lexicon import WORD_ORDERS, WordOrder
 
 SOURCE_LANGUAGE = "xx"
 
@@ -26,7 +24,7 @@ _LEAST = {
     "dev_sentences": 0,
     "test_sentences": 0,
 }
-_SHARES = ("synonym_rate", "shared_lexicon", "noise", "copies")
+_SHARES = ("synonym_rate", "shared_lexicon")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +43,7 @@ class SyntheticConfig:
 
     pairs: tuple[str, ...] = ()
     """Tasks to make instead, of any two of `xx` and the languages, in any direction: `aa-xx`, `aa-bb`. As a
-    source, `aa` has its own word order, and of each concept the first spelling, so as not to be ambiguous."""
+    source, `aa` has the first spelling of each concept, so as not to be ambiguous."""
 
     concepts: int = 1000
     """Number of things to say: the size of the lexicon."""
@@ -54,11 +52,7 @@ class SyntheticConfig:
     """The k-th commonest concept is drawn with probability ∝ k^(-zipf_exponent)."""
 
     words_per_sentence: int = 8
-    """Concepts in every sentence, or in the shortest."""
-
-    max_words_per_sentence: int | None = None
-    """Concepts in the longest sentence, if they differ: every length from `words_per_sentence` to this is
-    then drawn equally often. The source tells the length, so a perfect model foresees `</s>` all the same."""
+    """Concepts in every sentence."""
 
     source_syllables: int = 2
     """Syllables, which are tokens, in every source word."""
@@ -79,7 +73,7 @@ class SyntheticConfig:
     concept alone can be (see `lexicon.shared_concepts`). A larger share contains a smaller one. Of f(p), the
     effective fraction N_eff / N of a model (Fernandes et al. 2023, eqs. 8-10), this much is known:
 
-    * At 1, with any `word_order` but `permuted`, the tasks differ in their target tag and in nothing else.
+    * At 1 the tasks differ in their target tag and in nothing else.
       For a model that ignores the tag, and reads no pair twice, every mixture is one and the same training
       text: f(p) = 1 for all p > 0. What it costs a finite model to learn to ignore the tag is not known; it
       should be little, and makes f(p) smaller.
@@ -91,38 +85,14 @@ class SyntheticConfig:
       proof says so.
     """
 
-    word_order: WordOrder = "same"
-    """Order of the words in `languages`: `same` as in `xx`, `reversed`, or `permuted`: a random permutation
-    of the positions for each language and length, drawn independently, so that short sentences of two
-    languages may come to be ordered alike. The irreducible loss is the same for all three."""
-
-    noise: float = 0.0
-    """Share of the training pairs that are misaligned: their target is the next pair's.
-
-    Dev and test are clean. A model cannot know that, so noise raises the loss it can reach: see
-    `irreducible`."""
-
-    copies: float = 0.0
-    """Share of the training pairs whose target is a copy of the source; raises the loss as `noise` does."""
-
     train_sentences: int = 100_000
     """Training pairs of each task."""
-
-    train_sentences_of: Mapping[str, int] = field(default_factory=dict)
-    """{task, or target language for all tasks into it: training pairs}, where not `train_sentences`."""
 
     dev_sentences: int = 1000
     """Development pairs of each task."""
 
     test_sentences: int = 1000
     """Test pairs of each task."""
-
-    exact_test: bool = False
-    """Whether the test sets are no samples, but stand for all there is to say: at every position each concept
-    and each of its spellings has exactly its probability, by the weight of its pair. So a loss that adds up
-    over the words is exact, and tasks differ by no luck with rare words. What depends on which words meet is
-    estimated, the better the more `test_sentences`. There are up to `test_sentences` + 2 · `concepts` pairs
-    for each word of a sentence, of each length. They may be trained on: the loss is that over everything."""
 
     seed: int = 0
     """Seed of the spellings and of the sentences."""
@@ -134,31 +104,10 @@ class SyntheticConfig:
         for name in _SHARES:
             value = getattr(self, name)
             require(0 <= value <= 1, f"`{name}` must be in [0, 1], but is {value}.")
-        self._check_training()
         check_languages(self.languages)
         self._check_pairs()
-        self._check_amounts()
         self._check_words("source_syllables")
         self._check_words("target_syllables")
-
-    def _check_training(self) -> None:
-        wrong, (fewest, most) = self.noise + self.copies, self.lengths
-        require(wrong < 1, f"`noise` + `copies` must be less than 1, but is {wrong}.")
-        require(
-            most >= fewest,
-            f"`max_words_per_sentence` must be at least `words_per_sentence` ({fewest}), but is {most}.",
-        )
-        orders = ", ".join(WORD_ORDERS)
-        require(
-            self.word_order in WORD_ORDERS, f"`word_order` must be one of {orders}, not {self.word_order!r}."
-        )
-
-    def _check_amounts(self) -> None:
-        valid = {name for task in self.tasks for name in (task, task.split("-")[1])}
-        for name, count in self.train_sentences_of.items():
-            message = f"`train_sentences_of` must name target languages or tasks, but {name!r} is none."
-            require(name in valid, message)
-            require(count >= 0, f"`train_sentences_of` {name} must be at least 0, but is {count}.")
 
     def _check_pairs(self) -> None:
         valid = (SOURCE_LANGUAGE, *self.languages)
@@ -183,38 +132,20 @@ class SyntheticConfig:
         """The language pairs: `pairs`, or `xx-aa` and so on."""
         return self.pairs or tuple(f"{SOURCE_LANGUAGE}-{language}" for language in self.languages)
 
-    @property
-    def lengths(self) -> tuple[int, int]:
-        """Words of the shortest sentence and of the longest."""
-        most = self.max_words_per_sentence
-        return self.words_per_sentence, self.words_per_sentence if most is None else most
-
     def sentences(self, split: str, task: str) -> int:
         """Return the number of pairs of a task's split: train, dev or test."""
-        of_target = self.train_sentences_of.get(task.partition("-")[2], self.train_sentences)
-        train = self.train_sentences_of.get(task, of_target)
-        return {"train": train, "dev": self.dev_sentences, "test": self.test_sentences}[split]
+        counts = {"train": self.train_sentences, "dev": self.dev_sentences, "test": self.test_sentences}
+        return counts[split]
 
     @property
     def irreducible(self) -> float:
-        """Loss on dev and test of a perfect model of the training pairs into one of `languages`.
+        """Loss of a perfect model of the pairs into one of `languages`.
 
-            L∞ = (n·H(r) - ln(1 - ε)) / (n·s + 1)    nats per target token
+            L∞ = n·H(r) / (n·s + 1)    nats per target token
 
-        with n the mean number of words per sentence, s the syllables per word, r the `synonym_rate`, and
+        with n words per sentence, s the syllables per word, r the `synonym_rate`, and
         H(r) = -r ln r - (1 - r) ln(1 - r) the entropy of the choice of synonym. The one more token is `</s>`,
         which costs nothing since the source tells the length.
-
-        ε = `noise` + `copies` is the share of wrong training pairs. The best model of training pairs is
-        q(y|x) = (1 - ε) p(y|x) + ε m(y|x): p of the clean pairs, m of the wrong ones. Where m cannot produce
-        a right translation, a clean pair costs q just -ln(1 - ε) nats more than p, and the formula is exact.
-        Otherwise it is an upper bound: the loss of q is smaller by at most
-
-            ε/(1 - ε) · Σ_x p(x) Σ_y m(y|x)    nats per sentence, y over the right translations of x.
-
-        Misalignment alone makes this at most ε/(1 - ε) (Σ_k p_k²)^n, for n the fewest words of a sentence and
-        p_k the probability of concept k, if no two concepts share a spelling. A model that knew that dev
-        and test are clean would reach the loss of p, that of ε = 0.
         """
         return self._irreducible(self.synonym_rate, self.target_syllables)
 
@@ -227,7 +158,7 @@ class SyntheticConfig:
 
             H - C K^-(s-1),    C = n (l ln V - H(r)) / ((s - 1) Z (n l + 1)),    Z = Σ_{k≤K} k^-s
 
-        with K concepts, s the `zipf_exponent`, n the mean number of words of a sentence, l the syllables of a
+        with K concepts, s the `zipf_exponent`, n the words of a sentence, l the syllables of a
         word, V the `syllable_inventory`, and H the irreducible loss. A model that holds the m commonest
         concepts meets others with the probability
 
@@ -253,7 +184,7 @@ class SyntheticConfig:
         l ln V nats a word in place of H(r). A model to which concepts of probability q in all are unknown
         has q times this.
         """
-        (rate, syllables), words = self._choices(task), sum(self.lengths) / 2
+        (rate, syllables), words = self._choices(task), self.words_per_sentence
         cost = syllables * log(self.syllable_inventory) - _entropy(rate)
         return words * cost / (words * syllables + 1)
 
@@ -264,8 +195,8 @@ class SyntheticConfig:
         return self.synonym_rate, self.target_syllables
 
     def _irreducible(self, rate: float, syllables: int) -> float:
-        words, mistrust = sum(self.lengths) / 2, -log1p(-(self.noise + self.copies))
-        return (words * _entropy(rate) + mistrust) / (words * syllables + 1)
+        words = self.words_per_sentence
+        return words * _entropy(rate) / (words * syllables + 1)
 
 
 def check_languages(languages: tuple[str, ...]) -> None:
@@ -285,7 +216,7 @@ def check_languages(languages: tuple[str, ...]) -> None:
 
 def _entropy(rate: float) -> float:
     """Return the entropy of the choice between two things, in nats."""
-    return -sum(p * log(p) for p in (rate, 1 - rate) if p > 0)
+    return sum(-p * log(p) for p in (rate, 1 - rate) if p > 0)
 
 
 def require(holds: bool, message: str) -> None:

@@ -13,25 +13,18 @@ from numpy.typing import NDArray
 
 from mnmt_data.store.atomic_file import checksum, write_json
 from mnmt_data.store.corpus_folder import DESCRIPTION, weights_path
-from mnmt_data.synthetic.concept_pairs import sentence_pairs, weighted_pairs
+from mnmt_data.synthetic.concept_pairs import sentence_pairs
 from mnmt_data.synthetic.concepts import SPLITS
 from mnmt_data.synthetic.config import SyntheticConfig
 from mnmt_data.synthetic.context_pairs import context_pairs, weighted_context_pairs
 from mnmt_data.synthetic.contexts import ContextsConfig
-from mnmt_data.synthetic.lexicon import text_bytes
-from mnmt_data.synthetic.population import WeightedPairs
 
 Lines = NDArray[np.uint8]
 Languages: TypeAlias = SyntheticConfig | ContextsConfig
 
 _LATER: dict[str, Any] = {
     "pairs": (),
-    "max_words_per_sentence": None,
     "shared_lexicon": 0,
-    "word_order": "same",
-    "noise": 0,
-    "copies": 0,
-    "train_sentences_of": {},
     "kind": "lexicon",
     "exact_test": False,
     "test_contexts": 0,
@@ -53,7 +46,7 @@ def write_synthetic_corpus(config: Languages, folder: Path) -> None:
         weights_path(folder, "test", task).unlink(missing_ok=True)
         for split in SPLITS:
             stem = f"{split}.{task}"
-            if split == "test" and config.exact_test:
+            if split == "test" and isinstance(config, ContextsConfig) and config.exact_test:
                 counts[stem], sums = _write_weighted_pairs(config, folder, stem)
             else:
                 counts[stem] = config.sentences(split, task)
@@ -83,16 +76,10 @@ def _pairs(config: Languages, split: str, task: str) -> Iterator[tuple[Lines, Li
     return sentence_pairs(config, split, task)
 
 
-def _weighted_pairs(config: Languages, task: str) -> WeightedPairs:
-    if isinstance(config, ContextsConfig):
-        return weighted_context_pairs(config, task)
-    return weighted_pairs(config, task)
-
-
-def _write_weighted_pairs(config: Languages, folder: Path, stem: str) -> tuple[int, dict[str, str]]:
+def _write_weighted_pairs(config: ContextsConfig, folder: Path, stem: str) -> tuple[int, dict[str, str]]:
     """Write an exact test set and its weights; return its pairs, and {file name: SHA-256}."""
     split, task = stem.split(".")
-    pairs, path = _weighted_pairs(config, task), weights_path(folder, split, task)
+    pairs, path = weighted_context_pairs(config, task), weights_path(folder, split, task)
     checksums = _write_pairs(folder, stem, [(pairs.src, pairs.tgt)], len(pairs.weights))
     path.write_text("".join(f"{weight!r}\n" for weight in pairs.weights.tolist()), encoding="ascii")
     return len(pairs.weights), checksums | {path.name: checksum(path)}
@@ -107,7 +94,7 @@ def _write_pairs(
     with (folder / names[0]).open("wb") as source, (folder / names[1]).open("wb") as target:
         for block in blocks:
             for file, digest, lines in zip((source, target), checksums, block, strict=True):
-                text = text_bytes(lines[:count])
+                text = lines[:count].tobytes()
                 file.write(text)
                 digest.update(text)
             count -= min(count, len(block[0]))

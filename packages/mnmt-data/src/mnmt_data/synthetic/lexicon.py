@@ -1,10 +1,9 @@
-"""The spelling of concepts, the order of words and the lines of text of a synthetic language."""
+"""The spelling of concepts and the lines of text of a synthetic language."""
 
 from __future__ import annotations
 
 from itertools import chain, cycle, islice, product
 from math import sqrt
-from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,33 +102,6 @@ def _synonym_steps(concepts: int, inventory: int, seed: int, language: str) -> N
     return 1 + draws.astype(np.int64)
 
 
-WordOrder: TypeAlias = Literal["same", "reversed", "permuted"]
-WORD_ORDERS: tuple[str, ...] = get_args(WordOrder)
-
-
-def word_orders(order: WordOrder, longest: int, *, seed: int, language: str) -> NDArray[np.int64]:
-    """Return which source word stands at each position of the target, for every length of sentence.
-
-    Returns:
-        (longest + 1, longest): row n is a permutation of the first n places and leaves the others alone.
-    """
-    orders = np.tile(np.arange(longest), (longest + 1, 1))
-    for length in range(1, longest + 1):
-        if order == "reversed":
-            orders[length, :length] = orders[length, :length][::-1].copy()
-        elif order == "permuted":
-            key = stream_key(seed, "order", language, length)
-            orders[length, :length] = random_words(key, 0, length).argsort()
-    return orders
-
-
-def reorder_words(
-    words: NDArray[np.int64], lengths: NDArray[np.int64], orders: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    """Reorder sentences (n, longest) of the given `lengths` (n,) by `word_orders`."""
-    return np.take_along_axis(words, orders[lengths], axis=1)
-
-
 _CONSONANTS, _VOWELS = "bdfghjklmnprstvz", "aeiou"
 
 
@@ -156,25 +128,12 @@ def text_lines(words: NDArray[np.int64], spelled: NDArray[np.uint8]) -> NDArray[
     """Return sentences as text, syllables separated by single spaces.
 
     Args:
-        words: (sentences, longest) row numbers of `spelled`, then `concepts.NO_WORD` in shorter sentences.
+        words: (sentences, length) row numbers of `spelled`.
         spelled: (words, width) from `word_bytes`.
 
     Returns:
-        (sentences, bytes of the longest line): every line ends with a newline; NUL fills up the shorter ones.
+        (sentences, length · width) bytes; every line ends with a newline.
     """
-    blank = np.zeros_like(spelled[:1])
-    lines = np.take(np.concatenate([spelled, blank]), words.ravel(), axis=0).reshape(len(words), -1)
-    ends = (words >= 0).sum(axis=1) * spelled.shape[1]
-    lines[np.arange(len(lines)), ends - 1] = ord("\n")
+    lines = np.take(spelled, words.ravel(), axis=0).reshape(len(words), -1)
+    lines[:, -1] = ord("\n")
     return lines
-
-
-def pad_lines(lines: NDArray[np.uint8], width: int) -> NDArray[np.uint8]:
-    """Widen lines to `width` bytes with NUL."""
-    return np.pad(lines, ((0, 0), (0, width - lines.shape[1])))
-
-
-def text_bytes(lines: NDArray[np.uint8]) -> bytes:
-    """Return the text of some lines without the NUL that fills them up."""
-    text: NDArray[np.uint8] = lines[lines != 0]
-    return text.tobytes()

@@ -1,7 +1,7 @@
 """A whole distribution of sentences as a list with weights, so that a loss over it is a weighted mean.
 
-All combinations of words would be too many. The list has no more than a few times as many sentences as there
-are words, and at every position every word has exactly its probability.
+All combinations of words would be too many. The list has a few times as many sentences as there are words,
+and at every position every word has exactly its probability.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-
-from mnmt_data.counter_rng import Words, permute
 
 Rows = NDArray[np.int64]
 Shares = NDArray[np.float64]
@@ -56,32 +54,3 @@ def couple(shares: Shares) -> tuple[Rows, Shares]:
     ended = (order // outcomes)[:, :, None] == np.arange(positions)
     tuples = ended.cumsum(axis=1) - ended  # outcomes that ended before a piece begins
     return np.minimum(tuples, outcomes - 1), weights
-
-
-def word_tuples(shares: Shares, positions: int, *, pieces: int, key: Words) -> tuple[Rows, Shares]:
-    """Return sentences in which every word has its probability at every position, and their weights.
-
-    A sum over positions of anything that depends on position and word has exactly its expectation. What
-    depends on which words meet is estimated: words are cut into pieces of at most 1/`pieces`, which meet at
-    random.
-
-    Args:
-        shares: (words,) probabilities, which sum to 1.
-        positions: Words of a sentence.
-        pieces: The fineness.
-        key: Of the order of the pieces.
-
-    Returns:
-        (sentences, positions) words and (sentences,) weights, which sum to 1; at most positions · (words +
-        `pieces`) sentences.
-    """
-    words = np.flatnonzero(shares)
-    counts = np.ceil(shares[words] * (pieces if positions > 1 else 1)).astype(np.int64).clip(min=1)
-    words, parts = words.repeat(counts), (shares[words] / counts).repeat(counts)
-    every = np.arange(len(words))
-    orders = [
-        permute(every, len(words), key, epochs=np.full_like(every, position)) for position in range(positions)
-    ]
-    (tuples,), (weights,) = couple(np.stack([parts[order] for order in orders])[None])
-    sentences = np.stack([words[order][tuples[:, i]] for i, order in enumerate(orders)], axis=1)
-    return sentences[weights > 0], weights[weights > 0]
