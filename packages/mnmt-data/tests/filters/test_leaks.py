@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnmt_data.errors import DataError
 from mnmt_data.filters import LeakConfig, LeakFinder, leaks, ngrams
 from mnmt_data.study import StructureError, structure
 
@@ -122,7 +121,6 @@ def test_a_phrase_that_all_sentences_have_is_counted_in_pieces(monkeypatch):
     ("table", "message"),
     [
         ({"share": 0.0}, "`share` must be above 0 and at most 1, but is 0.0."),
-        ({"similarity": 1.5}, "`similarity` must be above 0 and at most 1, but is 1.5."),
         ({"ngram_words": 0}, "`ngram_words` must be at least 1, but is 0."),
         ({"min_words": 3}, "`min_words` must be at least `ngram_words` (4), but is 3."),
     ],
@@ -130,25 +128,3 @@ def test_a_phrase_that_all_sentences_have_is_counted_in_pieces(monkeypatch):
 def test_settings_out_of_range_are_refused(table, message):
     with pytest.raises(StructureError, match=re.escape(message)):
         structure(table, LeakConfig, where="data.leaks")
-
-
-def test_minhash_finds_what_is_similar():
-    pytest.importorskip("datasketch")
-    near = f"{SENTENCE}s"
-    texts = (near, OTHER, "Too short")
-    assert find([SENTENCE, "Too short"], *texts, ngrams=False, minhash=True)[:2] == [["MinHash"], []]
-    assert find(["Too short"], "Too short!", minhash=True) == [["normal form"]]
-
-
-@pytest.mark.parametrize("similarity", [0.01, 0.99, 1.0])
-def test_minhash_takes_any_similarity(similarity):
-    pytest.importorskip("datasketch")
-    texts = (SENTENCE, OTHER)
-    found = find([SENTENCE], *texts, normal_form=False, ngrams=False, minhash=True, similarity=similarity)
-    assert found[0] == ["exact", "MinHash"]
-
-
-def test_minhash_without_its_library_names_the_extra(monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "datasketch", None)
-    with pytest.raises(DataError, match=r"\[data.leaks\] `minhash` needs the extra `minhash`: pip install"):
-        LeakFinder({"test": [SENTENCE]}, LeakConfig(minhash=True))

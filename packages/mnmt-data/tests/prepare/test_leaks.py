@@ -2,7 +2,6 @@
 
 import json
 import random
-import sys
 
 import numpy as np
 import pytest
@@ -141,13 +140,6 @@ def test_rules_that_leave_nothing_are_named(folder):
     write(folder / "corpus", "dev", sentences("en", 2, 2), sentences("de", 2, 2))
     with pytest.raises(DataError, match=r"study\.toml: \[data\] leaves no training pairs of en-de; make the"):
         run(folder)
-
-
-def test_a_missing_library_is_told_before_any_work(folder, monkeypatch):
-    monkeypatch.setitem(sys.modules, "datasketch", None)
-    with pytest.raises(DataError, match=r"study\.toml: \[data\.leaks\] `minhash` needs the extra"):
-        run(folder, "[data.leaks]\nminhash = true")
-    assert not list((folder / "out").rglob("parts/*"))
 
 
 def test_filters_that_leave_nothing_are_told_from_leaks(folder):

@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnmt_data.filters.keys import near_forms, text_keys
-from mnmt_data.filters.minhash import MinHashIndex, import_datasketch
 from mnmt_data.filters.ngrams import NgramIndex
 from mnmt_data.filters.words import fold, words_of
 
-EXACT, NORMAL_FORM, NGRAMS, MINHASH = "exact", "normal form", "n-grams", "MinHash"
+EXACT, NORMAL_FORM, NGRAMS = "exact", "normal form", "n-grams"
 
 CHUNK_PAIRS = 4096
 """Pairs looked at together: few enough for their letters to stay in the processor's cache."""
@@ -46,18 +45,11 @@ class LeakConfig:
 
     min_words: int = 8
     """Words, or letters where a script has no spaces, of the shortest dev or test sentence of which n-grams
-    or MinHash find copies. Shorter ones are too much alike."""
-
-    minhash: bool = False
-    """Whether to leave out what is similar by MinHash; needs the extra `minhash`."""
-
-    similarity: float = 0.7
-    """Least estimated Jaccard similarity, of the sets of 5 successive letters, of what MinHash leaves out."""
+    find copies. Shorter ones are too much alike."""
 
     def __post_init__(self) -> None:
-        for name in ("share", "similarity"):
-            if not 0 < getattr(self, name) <= 1:
-                raise ValueError(f"`{name}` must be above 0 and at most 1, but is {getattr(self, name)}.")
+        if not 0 < self.share <= 1:
+            raise ValueError(f"`share` must be above 0 and at most 1, but is {self.share}.")
         if self.ngram_words < 1:
             raise ValueError(f"`ngram_words` must be at least 1, but is {self.ngram_words}.")
         if self.min_words < self.ngram_words:
@@ -68,17 +60,8 @@ class LeakConfig:
     @property
     def rules(self) -> tuple[str, ...]:
         """The names of the rules in use, in the order in which they are applied."""
-        use = {EXACT: True, NORMAL_FORM: self.normal_form, NGRAMS: self.ngrams, MINHASH: self.minhash}
+        use = {EXACT: True, NORMAL_FORM: self.normal_form, NGRAMS: self.ngrams}
         return tuple(rule for rule, is_used in use.items() if is_used)
-
-    def check_installed(self) -> None:
-        """Check that what the rules need is installed, before any work is done for nothing.
-
-        Raises:
-            DataError: If MinHash is asked for and its library is not installed.
-        """
-        if self.minhash:
-            import_datasketch()
 
 
 class LeakFinder:
@@ -90,9 +73,6 @@ class LeakFinder:
         Args:
             sentences: {set: its sentences of both sides, normalised}.
             config: The rules.
-
-        Raises:
-            DataError: If MinHash is asked for and not installed.
         """
         self.config = config
         lines = list(chain(*sentences.values()))
@@ -105,9 +85,6 @@ class LeakFinder:
         long = np.bincount(words.texts, minlength=len(lines)) >= config.min_words
         ngrams = words.ngrams(config.ngram_words)
         self._ngrams = NgramIndex.of(ngrams.take(long[ngrams.texts]), sets, share=config.share)
-        if config.minhash:
-            texts = [line for line, is_long in zip(lines, long, strict=True) if is_long]
-            self._minhash = MinHashIndex(near_forms(texts), sets[long], config.similarity)
 
     def find(self, src: Sequence[str], tgt: Sequence[str]) -> NDArray[np.bool_]:
         """Return which rules find a copy of a sentence of which set on either side of normalised pairs.
@@ -121,14 +98,11 @@ class LeakFinder:
     def _find(self, texts: Sequence[str]) -> NDArray[np.bool_]:
         config, points = self.config, fold(texts)
         matches = {EXACT: self._exact.find(text_keys(texts))}
-        forms = near_forms(texts, points) if config.normal_form or config.minhash else []
         if config.normal_form:
-            matches[NORMAL_FORM] = self._normal.find(text_keys(forms))
+            matches[NORMAL_FORM] = self._normal.find(text_keys(near_forms(texts, points)))
         if config.ngrams:
             ngrams = words_of(points).ngrams(config.ngram_words)
             matches[NGRAMS] = self._ngrams.find(ngrams, len(texts))
-        if config.minhash:
-            matches[MINHASH] = self._minhash.find(forms)
         return np.stack([matches[rule] for rule in config.rules], axis=1)
 
 

@@ -62,11 +62,7 @@ class LeakJob:
 def find_leaks(
     config: DataConfig, train: Mapping[str, Parts], sets: HeldOutSets, space: Workspace, stages: Stages
 ) -> dict[str, Leaks]:
-    """Return the leaks of every task that is trained on; a part that an earlier call read is not read again.
-
-    Raises:
-        DataError: If a library that the rules need is missing.
-    """
+    """Return the leaks of every task that is trained on; parts of an earlier call are not read again."""
     sentences = space.work / "leaks" / "sentences.json"
     write_json(sentences, {split: _sentences(config, tasks) for split, tasks in sets.items()})
     jobs = {task: list(_jobs(config, task, pairs, sentences)) for task, pairs in train.items()}

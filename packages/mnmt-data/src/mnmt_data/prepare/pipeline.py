@@ -158,7 +158,6 @@ def _run_stages(
     config: DataConfig, inputs: Inputs, checksums: ChecksumCache, space: Workspace, stages: Stages
 ) -> PreparedDescription:
     """Run the stages in the workspace, and return the description of the data."""
-    config.leaks.check_installed()
     parts = clean(config, inputs, space, stages)
     try:
         checksums.check_unchanged()
