@@ -31,9 +31,11 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from benchmarks.data.mixing_readers import Pass, Reader, Work, grain_shares, readers, window_work
-from benchmarks.data.mixing_resume import SIX_TASKS, TWO_TASKS
 from benchmarks.measurement import Figures, Out, print_table, provenance, ratios, run, write_report
 from mnmt_data.store import Ragged, offsets_of, segment_path, write_segment
+
+TWO_TASKS = {"en-de": 0.3, "en-fr": 0.7}
+SIX_TASKS = {"en-de": 0.5, "en-fr": 0.25, "en-zh": 0.15, "en-ru": 0.08, "en-is": 0.019, "en-gu": 0.001}
 
 CASES = {"two tasks": TWO_TASKS, "six tasks": SIX_TASKS}
 WHOLE, ALONE = "whole", "reading alone"

@@ -16,7 +16,6 @@ from .stream.mixture import Mixture as Mixture
 from .stream.mixture import Phase as Phase
 from .stream.mixture import Schedule as Schedule
 from .stream.mixture import explicit_scalarization as explicit_scalarization
-from .stream.mixture import linear_schedule as linear_schedule
 from .stream.prefetch import Share as Share
 from .stream.torch_dataset import BatchDataset as BatchDataset
 from .study import StudyFile as StudyFile

@@ -1,12 +1,11 @@
 import json
-from fractions import Fraction
 from math import inf, nan
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnmt_data.stream.mixture import Mixture, Phase, Schedule, explicit_scalarization, linear_schedule
+from mnmt_data.stream.mixture import Mixture, Phase, Schedule, explicit_scalarization
 
 sizes = st.dictionaries(st.text(max_size=3), st.integers(1, 10**10), min_size=1, max_size=6)
 
@@ -174,31 +173,6 @@ def test_explicit_scalarization_draws_all_tasks_alike(mixture):
     positive = [task for task, weight in mixture.weights.items() if weight > 0]
     drawn = explicit_scalarization(mixture).mixture.weights
     assert drawn == {task: 1 / len(positive) if task in positive else 0.0 for task in mixture.tasks}
-
-
-@given(start=mixtures(), end=mixtures(), changes=st.integers(1, 20), stretch=st.integers(1, 9))
-def test_moving_weights_go_in_a_straight_line(start, end, changes, stretch):
-    schedule = linear_schedule(start, end, steps=changes * stretch, changes=changes)
-    assert [phase.step for phase in schedule.phases] == [stretch * move for move in range(changes + 1)]
-    assert schedule.phases[0].mixture.weights == pytest.approx(start.weights)
-    assert schedule.phases[-1].mixture.weights == pytest.approx(end.weights)
-    for phase in schedule.phases:
-        share = Fraction(phase.step, changes * stretch)
-        between = {t: float(1 - share) * start.weights[t] + float(share) * end.weights[t] for t in "abc"}
-        assert phase.mixture.weights == pytest.approx(between, abs=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"end": Mixture({"a": 1.0})}, r"`end` must have the tasks of `start` \(a, b\), but has a\."),
-        ({"changes": 0}, r"`changes` must be in \[1, `steps`\], but is 0\."),
-        ({"changes": 101}, r"`changes` must be in \[1, `steps`\], but is 101\."),
-    ],
-)
-def test_a_move_that_cannot_be_made_is_named(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        linear_schedule(**{"start": EVEN, "end": ONLY_A, "steps": 100, "changes": 4} | arguments)
 
 
 def test_a_description_is_plain_and_tells_schedules_apart():

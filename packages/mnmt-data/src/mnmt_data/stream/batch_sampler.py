@@ -112,18 +112,6 @@ class BatchSampler:
         in_phase = stretch.draws.before(windows * stretch.window_batches * stretch.batch_pairs)
         return dict(zip(self.schedule.tasks, (stretch.before + in_phase).tolist(), strict=True))
 
-    def average_weights(self, step: int) -> dict[str, tuple[float, float]]:
-        """Return {task: (weight, variance of a draw)}, averaged over the draws before a step above 0."""
-        sums = dict.fromkeys(self.schedule.tasks, (0.0, 0.0))
-        total = 0
-        for stretch in self._stretches:
-            pairs = stretch.batch_pairs * max(0, min(step, stretch.end_step) - stretch.first_step)
-            total += pairs
-            for task, weight in stretch.phase.mixture.weights.items():
-                mean, variance = sums[task]
-                sums[task] = mean + pairs * weight, variance + pairs * weight * (1 - weight)
-        return {task: (mean / total, variance / total) for task, (mean, variance) in sums.items()}
-
     def epochs(self, step: int) -> dict[str, float]:
         """Return {task: how often, on average, each of its rows in play is drawn before a step}."""
         epochs = dict.fromkeys(self.schedule.tasks, 0.0)

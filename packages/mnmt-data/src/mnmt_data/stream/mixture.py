@@ -163,27 +163,6 @@ class Schedule:
         ]
 
 
-def linear_schedule(start: Mixture, end: Mixture, *, steps: int, changes: int) -> Schedule:
-    """Return weights that go from `start` to `end` in a straight line over `steps` steps, in `changes` moves.
-
-    Raises:
-        ValueError: If the tasks differ, or there are fewer steps than moves.
-    """
-    if start.tasks != end.tasks:
-        expected, tasks = ", ".join(start.tasks), ", ".join(end.tasks)
-        raise ValueError(f"`end` must have the tasks of `start` ({expected}), but has {tasks}.")
-    if not 1 <= changes <= steps:
-        raise ValueError(f"`changes` must be in [1, `steps`], but is {changes}.")
-    moves = []
-    for move in range(changes + 1):
-        share = move / changes
-        weights = {
-            task: (1 - share) * start.weights[task] + share * end.weights[task] for task in start.tasks
-        }
-        moves.append(Phase(step=round(steps * share), mixture=Mixture(weights)))
-    return Schedule(tuple(moves))
-
-
 def annealed_shares(*, half_life: int, floor: float) -> dict[int, float]:
     """Return {step: share in play}: max(floor, 2^(-step / half_life)), in about eight steps per half-life.
 
