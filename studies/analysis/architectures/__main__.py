@@ -18,18 +18,19 @@ from mnmt_laws import ResidualBootstrap, compare_architectures
 from mnmt_laws.answers.architectures import Architectures
 from mnmt_laws.figures import draw_architectures
 from mnmt_laws.figures.style import TASK_COLORS, Chart
-from studies.analysis.architectures.figures import draw_over_size
-from studies.analysis.architectures.gaps import EFFECTS, effects, gaps_to_encdec, trends
-from studies.analysis.architectures.lengths import gaps_by_length, laws_by_length, write_lengths
+from studies.analysis.architectures.gaps import EFFECTS, draw_over_size, effects, gaps_to_encdec, trends
 from studies.analysis.architectures.models import (
     ENCDEC,
     MODELS,
     SUPERVISED,
     ZERO_SHOT,
     compare_lengths,
+    compare_rates,
+    gaps_by_length,
+    laws_by_length,
     read_losses,
+    write_lengths,
 )
-from studies.analysis.architectures.rates import compare_rates
 from studies.page import PAGES, write_page
 
 OUT = PAGES / "architectures"
@@ -87,7 +88,9 @@ def main(
         print(f"\n### {name}\n")
         print_table(frame[frame["task"].isin(KINDS)].round(4).to_dict("records"))
     facts: Figures = {"n_0": by_size.n_0, "flops_0": by_flops.n_0}
-    charts = charts_of(losses, by_size, by_flops, gaps, parts) | charts_of_scores(metrics)
+    charts = charts_of(by_size, gaps, parts)
+    if "bleu" in metrics:
+        charts["bleu"] = chart_of_bleu(metrics["bleu"])
     write_page(out, facts | {name: frame.to_dict("records") for name, frame in tables.items()}, charts)
 
 
@@ -123,38 +126,26 @@ def gaps_of(losses: pd.DataFrame, predictor: Predictor = "size") -> pd.DataFrame
     return pd.concat([gaps, mean.assign(model="mean of the eight")], ignore_index=True)
 
 
-def charts_of(
-    losses: pd.DataFrame,
-    by_size: Architectures,
-    by_flops: Architectures,
-    gaps: pd.DataFrame,
-    parts: pd.DataFrame,
-) -> dict[str, Chart]:
+def charts_of(by_size: Architectures, gaps: pd.DataFrame, parts: pd.DataFrame) -> dict[str, Chart]:
     """Return the page's figures."""
-    fits = [{name: laws.fits[name] for name in MODELS.values()} for laws in (by_size, by_flops)]
+    fits = {name: by_size.fits[name] for name in MODELS.values()}
     gaps = gaps[gaps["model"].isin(COLORS)]
     shades = {name: shade for name, shade in COLORS.items() if name != ENCDEC}
     effect_shades = dict(zip(EFFECTS, TASK_COLORS, strict=False))
     mean_effects = parts.groupby(["effect", "task", "size"], as_index=False)["difference"].mean()
     return {
-        "losses": draw_architectures(fits[0], task=SUPERVISED),
-        "losses-over-flops": draw_architectures(fits[1], predictor="flops", task=SUPERVISED),
+        "losses": draw_architectures(fits, task=SUPERVISED),
         "gaps": draw_over_size(gaps.assign(label=gaps["model"]), "gap", shades,
                                "loss less EncDec's of equal size (nats per token)", panels=KINDS),
         "effects": draw_over_size(mean_effects.assign(label=mean_effects["effect"]), "difference",
                                   effect_shades, "difference of loss (nats per token)", panels=KINDS),
-        "zero-shot": draw_over_size(losses.assign(label=losses["model"]), "value", COLORS,
-                                    "loss (nats per token)", panels=[ZERO_SHOT], zero=False),
     }  # fmt: skip
 
 
-def charts_of_scores(metrics: dict[str, pd.DataFrame]) -> dict[str, Chart]:
-    """Return a figure of each metric over size, supervised and zero-shot."""
-    return {
-        metric: draw_over_size(frame.assign(label=frame["model"]), "value", COLORS, METRICS[metric],
-                               panels=KINDS, zero=False)
-        for metric, frame in metrics.items()
-    }  # fmt: skip
+def chart_of_bleu(scores: pd.DataFrame) -> Chart:
+    """Return a figure of BLEU over size, supervised and zero-shot."""
+    rows = scores.assign(label=scores["model"])
+    return draw_over_size(rows, "value", COLORS, METRICS["bleu"], panels=KINDS, zero=False)
 
 
 if __name__ == "__main__":

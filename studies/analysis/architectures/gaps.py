@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
+import altair as alt
 import numpy as np
 import pandas as pd
 from scipy.stats import t as student
 
 from mnmt_laws.arrays import Array
+from mnmt_laws.figures import marks
+from mnmt_laws.figures.style import Chart, color, count_axis, styled, value_axis
 from studies.analysis.architectures.models import ENCDEC
 
 BEYOND = 1.2
@@ -94,3 +99,44 @@ def trends(frame: pd.DataFrame, *, by: str, column: str, pair: str | None = None
         line = trend(size, value, pairs)
         rows.append({by: label, "task": task, **{f"d{w}": v for w, v in by_width.items()}, **line})
     return pd.DataFrame(rows)
+
+
+SIZE = "model size N (non-embedding parameters)"
+
+
+def draw_over_size(
+    rows: pd.DataFrame,
+    column: str,
+    colors: Mapping[str, str],
+    title: str,
+    *,
+    panels: Sequence[str],
+    zero: bool = True,
+) -> Chart:
+    """Draw a line of points over size for each label, a panel for each task.
+
+    Args:
+        rows: Columns `label`, `task`, `size` and `column`.
+        column: What is drawn.
+        colors: The labels and their colours.
+        title: What the column is, with its unit.
+        panels: The tasks.
+        zero: Whether a line marks no difference.
+    """
+    parts = [_panel(rows[rows["task"].eq(task)], column, colors, title, task, zero=zero) for task in panels]
+    return styled(*parts, columns=len(panels))
+
+
+def _panel(
+    rows: pd.DataFrame, column: str, colors: Mapping[str, str], title: str, task: str, *, zero: bool
+) -> alt.LayerChart:
+    frame = marks.describe(rows, value=rows[column], line=rows["label"], kind="trained")
+    x = count_axis("size", frame["size"], SIZE)
+    values = pd.concat([frame["value"], pd.Series([0.0])]) if zero else frame["value"]
+    y = value_axis("value", values, title, log=False)
+    lines = marks.lines(frame[["size", "value", "line", "label"]], interpolate="linear")
+    layers = [lines, marks.points(frame, label="model", value=column)]
+    if zero:
+        ends = [frame["size"].min(), frame["size"].max()]
+        layers.insert(0, marks.reference(size=ends, value=[0.0, 0.0]))
+    return marks.panel(*layers, x=x, y=y, color=color("label", [*colors], [*colors.values()]), title=task)

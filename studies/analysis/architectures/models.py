@@ -1,10 +1,19 @@
-"""The nine models of Zhang et al. 2022 at several widths, and the losses that they reached."""
+"""Losses of the nine models of Zhang et al. 2022, by width, learning rate and length of the source."""
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterator
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pandas as pd
+
+from benchmarks.measurement import Figures
+from mnmt_eval.compare.groups import group_sentences
+from mnmt_eval.runs.losses import sentence_losses
+from mnmt_eval.runs.texts import run_text
+from mnmt_laws import ResidualBootstrap, compare_architectures
 
 ENCDEC = "EncDec"
 MODELS = {
@@ -66,3 +75,83 @@ def _supervised(rows: pd.DataFrame) -> pd.DataFrame:
     last = rows["step"].eq(rows.groupby("run")["step"].transform("max")) & rows["weight"].gt(0)
     some = name_models(rows[last & rows["metric"].eq("loss") & rows["testset"].eq("test")])
     return some.groupby(["model", "width", "step"])["value"].mean().reset_index()
+
+
+USUAL = 0.05
+"""The rate of all other models."""
+
+_RATE_RUN = r"^(?P<label>[a-z-]+)-d\d+-rate-(?P<rate>\d+)_"
+
+
+def compare_rates(table: Path) -> pd.DataFrame:
+    """Return the mean loss over trained tasks of each model at each rate, and gaps to the encoder-decoder.
+
+    Columns: `model`, `task`, one for each rate, `best` (the rate), `gap` (to the encoder-decoder, both at the
+    usual rate, nats per token) and `tuned_gap` (each at its best).
+    """
+    rows = pd.read_csv(table)
+    rows = rows[rows["metric"].eq("loss") & rows["testset"].eq("test") & rows["weight"].gt(0)]
+    names = rows["run"].str.extract(_RATE_RUN)
+    rows = rows.assign(model=names["label"].map(MODELS), rate=("." + names["rate"]).astype(float))
+    losses = rows.pivot_table(index="model", columns="rate", values="value").reindex(list(MODELS.values()))
+    best = losses.min(axis=1)
+    return losses.assign(
+        task=SUPERVISED, best=losses.idxmin(axis=1), gap=losses[USUAL] - losses[USUAL][ENCDEC],
+        tuned_gap=best - best[ENCDEC],
+    ).rename(columns=str).reset_index()  # fmt: skip
+
+
+PARTS = {"1/8 short": "shortest eighth", "4/8 medium": "fourth eighth", "8/8 long": "longest eighth"}
+"""The paper's short, medium and long, of a test set in eight parts by source length."""
+
+
+def write_lengths(runs: Path, rows: pd.DataFrame, table: Path) -> None:
+    """Write a run table whose test sets are the parts of `test` by length.
+
+    Args:
+        runs: Folder of the run records.
+        rows: The study's run table.
+        table: The table to write.
+    """
+    losses = rows[rows["metric"].eq("loss") & rows["testset"].eq("test")]
+    parts = [part for row in losses.to_dict("records") for part in _parts_of(runs, row)]
+    pd.DataFrame(parts).to_csv(table, index=False, float_format="%.5g")
+
+
+def _parts_of(runs: Path, row: dict[Hashable, Any]) -> Iterator[dict[Hashable, Any]]:
+    text = run_text([runs / row["run"]], "test", row["task"])
+    statistics, groups = sentence_losses(runs / row["run"], text), group_sentences(text, "eighths")
+    for group in PARTS:
+        nats, tokens = statistics[np.array(groups) == group].sum(axis=0)
+        yield {**row, "testset": group, "value": nats / tokens}
+
+
+def laws_by_length(table: Path, *, refits: int) -> pd.DataFrame:
+    """Return the exponent and limit of every model on each part, of the mean over the trained tasks."""
+    base = read_losses(table, testset=next(iter(PARTS)))
+    start = float(base.loc[base["model"].eq(ENCDEC), "size"].min())
+    parameters = {}
+    for group, label in PARTS.items():
+        losses = read_losses(table, testset=group)
+        rows = losses[losses["task"].eq(SUPERVISED)].rename(columns={"model": "architecture"})
+        laws = compare_architectures(
+            rows.assign(metric="loss"), n_0=start, uncertainty=ResidualBootstrap(refits=refits)
+        )
+        parameters[label] = laws.parameters
+    return pd.concat(parameters, names=["part"]).droplevel(1).reset_index()
+
+
+def gaps_by_length(table: Path) -> Iterator[Figures]:
+    """Yield each language model's loss less the encoder-decoder's of equal width, by part and width."""
+    for group, label in PARTS.items():
+        losses = read_losses(table, testset=group)
+        some = losses[losses["task"].eq(SUPERVISED)]
+        by_model = some.pivot_table(index="width", columns="model", values="value")
+        for model in list(MODELS.values())[1:]:
+            gaps = by_model[model] - by_model[ENCDEC]
+            yield {
+                "task": SUPERVISED,
+                "part": label,
+                "model": model,
+                **{f"d{width}": float(gap) for width, gap in gaps.items()},
+            }

@@ -16,15 +16,27 @@ import pandas as pd
 
 from benchmarks.measurement import Figures, Names, print_table, run
 from mnmt_laws.arrays import Array
+from studies.analysis.decisions.advice import OURS
 from studies.analysis.decisions.figures import draw_regret, draw_weights
-from studies.analysis.decisions.law_advice import OURS
-from studies.analysis.decisions.market import Market, read_market
-from studies.analysis.decisions.objectives import Objective, Preference, Target, Worst
-from studies.analysis.decisions.purchases import parse_purchase
+from studies.analysis.decisions.objectives import (
+    Objective,
+    Preference,
+    Target,
+    TaskCurve,
+    Worst,
+    curves_of,
+    losses_at,
+    perturbed_losses,
+)
+from studies.analysis.decisions.purchases import Market, parse_purchase, read_market
 from studies.analysis.decisions.real_text import decide_once
-from studies.analysis.decisions.simulation import complete, without_luck
-from studies.analysis.decisions.summary import paired_differences, regrets_of, summarise
-from studies.analysis.decisions.target_losses import TaskCurve, curves_of, losses_at, perturbed_losses
+from studies.analysis.decisions.simulation import (
+    complete,
+    paired_differences,
+    regrets_of,
+    summarise,
+    without_luck,
+)
 from studies.page import PAGES, write_page
 
 TABLE = PAGES / "splitting/unrelated.csv"

@@ -10,7 +10,7 @@ import pandas as pd
 from mnmt_laws.arrays import Array
 from mnmt_laws.figures import marks
 from mnmt_laws.figures.style import INK, MUTED, TASK_COLORS, Chart, color, legend, styled
-from studies.analysis.decisions.market import Market
+from studies.analysis.decisions.purchases import Market
 
 FAMILIES = {
     "ours": TASK_COLORS[0], "Fernandes": TASK_COLORS[4], "He": TASK_COLORS[1], "Shukor": TASK_COLORS[2],

@@ -12,12 +12,17 @@ from benchmarks.measurement import Figures
 from mnmt_laws import observe
 from mnmt_laws.arrays import Array
 from mnmt_laws.laws import LawName
-from studies.analysis.decisions.advice import Advice, Problem
-from studies.analysis.decisions.law_advice import CAPACITY, fit_law
-from studies.analysis.decisions.objectives import Objective, Preference, Worst
-from studies.analysis.decisions.search_advice import rule
-from studies.analysis.decisions.summary import regrets_of
-from studies.analysis.decisions.target_losses import curves_of, losses_at
+from studies.analysis.decisions.advice import CAPACITY, fit_law, rule
+from studies.analysis.decisions.objectives import (
+    Advice,
+    Objective,
+    Preference,
+    Problem,
+    Worst,
+    curves_of,
+    losses_at,
+)
+from studies.analysis.decisions.simulation import regrets_of
 from studies.page import PAGES
 
 TABLE = PAGES / "libreoffice-en-de-zh/runs.csv"

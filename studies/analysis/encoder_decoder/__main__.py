@@ -12,9 +12,14 @@ import pandas as pd
 
 from benchmarks.measurement import Figures, print_table, run
 from mnmt_laws.figures.style import Chart
-from studies.analysis.encoder_decoder.choices import differences, read_choices, seed_noise, summarise
-from studies.analysis.encoder_decoder.figures import draw_choices, draw_grid
-from studies.analysis.encoder_decoder.grid import compare_laws, law_rows, read_grid, swaps
+from studies.analysis.encoder_decoder.choices import (
+    differences,
+    draw_choices,
+    read_choices,
+    seed_noise,
+    summarise,
+)
+from studies.analysis.encoder_decoder.grid import compare_laws, draw_grid, law_rows, read_grid, swaps
 from studies.page import PAGES, write_page
 
 OUT = PAGES / "encoder-decoder"
@@ -62,7 +67,8 @@ def grid_results(table: Path, refits: int) -> tuple[dict[str, pd.DataFrame], dic
         fitted, lines = compare_laws(rows, testset, refits)
         laws += law_rows(fitted, testset)
         contest += lines
-        charts[f"grid-{testset}"] = draw_grid(rows[rows["testset"].eq(testset)], fitted)
+        if testset == TESTSETS[0]:
+            charts["grid-test"] = draw_grid(rows[rows["testset"].eq(testset)], fitted)
     tables = {"laws": pd.DataFrame(laws), "contest": pd.DataFrame(contest), "swaps": swaps(rows)}
     return tables, charts
 

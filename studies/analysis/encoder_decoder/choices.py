@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import altair as alt
 import numpy as np
 import pandas as pd
 from scipy.stats import t as student
 
 from benchmarks.measurement import Figures
+from mnmt_laws.figures import marks
+from mnmt_laws.figures.style import (
+    MUTED,
+    TASK_COLORS,
+    Chart,
+    color,
+    styled,
+)
 
 PLAIN = "plain"
 BOTH = "both"
@@ -57,3 +66,29 @@ def seed_noise(rows: pd.DataFrame) -> pd.DataFrame:
     plain = rows[rows["choice"].eq(PLAIN)]
     spread = plain.groupby(["testset", "task", "width"])["value"].agg(["mean", "std", "count"])
     return spread.reset_index()
+
+
+def draw_choices(summary: pd.DataFrame) -> Chart:
+    """Draw the mean difference of each choice with its interval, a panel for each task.
+
+    Args:
+        summary: As `summarise` returns it, of one test set.
+    """
+    panels = [_choices_panel(some, str(task)) for task, some in summary.groupby("task")]
+    return styled(*panels, columns=2)
+
+
+def _choices_panel(rows: pd.DataFrame, task: str) -> alt.LayerChart:
+    widths = [*dict.fromkeys(rows["width"])]
+    base = alt.Chart(marks.data(rows)).encode(yOffset=alt.YOffset("width:N", sort=widths))
+    bars = base.mark_rule(strokeWidth=2, opacity=0.5).encode(x="lower:Q", x2="upper:Q")
+    zero = alt.Chart(marks.data(pd.DataFrame({"difference": [0.0]}))).mark_rule(strokeDash=marks.DASHED)
+    zero = zero.encode(y=alt.value(0), y2=alt.value("height"), color=alt.value(MUTED))
+    titles = {"choice": "choice", "width": "width", "difference": "difference"}
+    points = marks.with_tooltips(base.mark_point(filled=True, size=55), rows, titles)
+    x = alt.X("difference:Q", title="loss less plain training's (nats per token)")
+    y = alt.Y("choice:N", title=None, sort=[*dict.fromkeys(rows["choice"])])
+    key = color("width", widths, TASK_COLORS[: len(widths)])
+    return marks.panel(
+        zero, bars, points, x=x, y=y, color=key, title=task, height=60 * rows["choice"].nunique()
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import altair as alt
 import numpy as np
 import pandas as pd
 
@@ -12,6 +13,15 @@ from benchmarks.measurement import Figures
 from mnmt_laws import LawFit, ResidualBootstrap, fit
 from mnmt_laws.answers.comparison.evidence import criteria_of
 from mnmt_laws.arrays import Array
+from mnmt_laws.figures import marks
+from mnmt_laws.figures.style import (
+    Chart,
+    color,
+    count_axis,
+    ramp,
+    styled,
+    value_axis,
+)
 from mnmt_laws.laws import LawName
 
 LAWS: tuple[LawName, ...] = ("bivariate", "power")
@@ -103,3 +113,33 @@ def swaps(rows: pd.DataFrame) -> pd.DataFrame:
     ).rename(columns={"encoder_layers": "deep", "decoder_layers": "shallow"})
     cells = pairs.groupby(["testset", "task", "deep", "shallow", "sizes"])["difference"]
     return cells.agg(difference="mean", spread="std", seeds="count").reset_index()
+
+
+_POINTS = 30  # of a line
+
+
+def draw_grid(rows: pd.DataFrame, fitted: LawFit) -> Chart:
+    """Draw losses over the decoder's size, a line of the bivariate law for each encoder, a panel a task."""
+    return styled(
+        *(_grid_panel(rows[rows["task"].eq(task)], fitted, task) for task in fitted.tasks), columns=2
+    )
+
+
+def _grid_panel(rows: pd.DataFrame, fitted: LawFit, task: str) -> alt.LayerChart:
+    order = rows.drop_duplicates("encoder_layers").sort_values("encoder_layers")
+    labels = {layers: f"encoder of {layers}" for layers in order["encoder_layers"]}
+    span = np.geomspace(rows["decoder_size"].min(), rows["decoder_size"].max(), _POINTS)
+    lines = pd.concat(
+        pd.DataFrame({
+            "decoder_size": span, "label": labels[layers], "line": labels[layers],
+            "value": fitted.predict(task=task, encoder_size=size, decoder_size=span),
+        })
+        for layers, size in zip(order["encoder_layers"], order["encoder_size"], strict=True)
+    )  # fmt: skip
+    points = marks.describe(rows, label=rows["encoder_layers"].map(labels), kind="trained")
+    points = points[["run", "decoder_size", "value", "label", "kind"]].assign(first=points["decoder_size"])
+    layers = [marks.lines(lines), marks.points(points, value="loss", decoder_size="decoder size")]
+    x = count_axis("decoder_size", span, "decoder size (parameters)")
+    y = value_axis("value", pd.concat([rows["value"], lines["value"]]), "loss (nats per token)", log=False)
+    key = color("label", [*labels.values()], ramp(len(labels)))
+    return marks.panel(*layers, x=x, y=y, color=key, title=task)

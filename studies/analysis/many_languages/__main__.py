@@ -14,9 +14,7 @@ import pandas as pd
 
 from benchmarks.measurement import Figures, run
 from mnmt_laws.figures.style import Chart
-from studies.analysis.many_languages.experts import write_experts
 from studies.analysis.many_languages.figures import draw_cost, draw_experts, draw_gains, draw_longer
-from studies.analysis.many_languages.longer import at_equal_cost, longer_training
 from studies.analysis.many_languages.models import (
     EXPERTS,
     FOLDER,
@@ -26,7 +24,14 @@ from studies.analysis.many_languages.models import (
     read_runs,
     values_by_language,
 )
-from studies.analysis.many_languages.questions import contrasts, gains_by_text, quality_and_cost
+from studies.analysis.many_languages.questions import (
+    at_equal_cost,
+    contrasts,
+    gains_by_text,
+    longer_training,
+    quality_and_cost,
+    write_experts,
+)
 from studies.page import write_page
 from studies.tables import print_rows
 

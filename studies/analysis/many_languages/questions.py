@@ -1,8 +1,10 @@
-"""What the tables answer: gains over bilingual models, experts at equal cost, depth, temperature."""
+"""Who gains from one model, after equal steps and at equal cost, and which experts serve which languages."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -105,3 +107,76 @@ def contrasts(
                 "by_seed": [float((of_seed[name] - of_seed[other]).mean()) for of_seed in by_seed
                             if {name, other} <= set(of_seed)],
             }  # fmt: skip
+
+
+UPDATED = "bilingual, a twelfth of the batch"
+
+
+AT_EQUAL_COST = (
+    *((name, UPDATED) for name in ("dense, T = 1", "moe16, T = 1", "dense, T = 5", "moe16, T = 5")),
+    ("moe16, T = 1", "dense, T = 1"),
+    ("moe16, T = 5", "dense, T = 5"),
+    ("dense, T = 5", "dense, T = 1"),
+    ("moe16, T = 5", "moe16, T = 1"),
+)
+"""Models of all languages after the longest training, and what they are compared with."""
+
+
+def at_equal_cost(longer: pd.DataFrame, batches: pd.DataFrame) -> Iterator[Figures]:
+    """Yield differences of the models that were trained longest; see `longer_training` for the arguments."""
+    longest = longer[longer["step"].eq(longer["step"].max())]
+    return contrasts(pd.concat([longest, batches.assign(name=UPDATED)]), "loss", AT_EQUAL_COST)
+
+
+def longer_training(rows: pd.DataFrame, longer: pd.DataFrame, batches: pd.DataFrame) -> Iterator[Figures]:
+    """Yield, for each model and length, how much worse than bilingual it is (`delta`, nats a token).
+
+    Twelve times the steps of a bilingual model cost what all twelve cost, and read a language as often.
+
+    Args:
+        rows: The study's runs, of `read_runs`.
+        longer: Those of some of its models, trained for several lengths.
+        batches: Bilingual models of as many tokens in twelve times as many steps.
+    """
+    alone = values_by_language(rows)[BILINGUAL]
+    brief = rows[rows["name"].isin(longer["name"])]
+    models = pd.concat([brief, longer, batches.assign(name=UPDATED)])
+    for (name, step), some in models.groupby(["name", "step"]):
+        losses = values_by_language(some)[name]
+        worse = (losses - alone).reindex(alone.index)
+        half = len(worse) // 2
+        yield {
+            "model": name, "steps": step, "flops": float(some["flops"].median()), "mean": losses.mean(),
+            "delta": worse.mean(), "delta_interval": interval_of_mean(worse),
+            "delta_by_seed": [float((values_by_language(of_seed)[name] - alone).mean())
+                              for _, of_seed in some.groupby("seed")],
+            "better_in": int((worse < 0).sum()), HALVES[0]: worse.iloc[:half].mean(),
+            HALVES[1]: worse.iloc[half:].mean(), "by language": worse.to_dict(),
+        }  # fmt: skip
+
+
+def write_experts(uses: Path, table: Path, names: dict[str, str]) -> None:
+    """Make experts.csv of what `mnmt-eval experts --json` printed.
+
+    Args:
+        uses: The output.
+        table: The table to write: a row for each model, layer, language and expert, and how much the expert
+            tells of the language, from 0 to 1, with its 95% interval, and the least and the greatest load
+            in fair shares.
+        names: {run: name of the model}.
+    """
+    runs = json.loads(uses.read_text(encoding="utf-8"))["runs"]
+    rows = [row for use in runs if use["run"] in names for row in _rows_of(use, names[use["run"]])]
+    pd.DataFrame(rows).to_csv(table, index=False, float_format="%.4g")
+
+
+def _rows_of(use: Figures, model: str) -> Iterator[Figures]:
+    for layer in use["layers"]:
+        known = next(iter(layer["specialisation"].values()))
+        of_layer = {
+            "model": model, "layer": layer["name"], "told": known["share"], "told_lower": known["lower"],
+            "told_upper": known["upper"], "least_load": min(layer["loads"]), "most_load": max(layer["loads"]),
+        }  # fmt: skip
+        for task, shares in zip(use["tasks"], layer["shares"], strict=True):
+            for expert, share in enumerate(shares):
+                yield {**of_layer, "task": task, "expert": expert, "share": share}

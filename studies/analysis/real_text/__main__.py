@@ -10,15 +10,26 @@ from pathlib import Path
 from tempfile import gettempdir
 
 from benchmarks.measurement import Figures, run
-from studies.analysis.real_text.advice import advise
 from studies.analysis.real_text.figures import draw_all
-from studies.analysis.real_text.laws import Fits, describe_laws, laws_of_length, shares_by_law, what_varies
-from studies.analysis.real_text.pairs import FOLDER, GRID, UNSEEN, read_pairs
-from studies.analysis.real_text.predictions import prediction_errors
-from studies.analysis.real_text.quality import describe_quality, scored
-from studies.analysis.real_text.related import costs_of_sharing
-from studies.analysis.real_text.seeds import differences_by_seed, fits_by_seed, shares_by_seed, spreads
-from studies.analysis.real_text.shares import all_shares, differences
+from studies.analysis.real_text.laws import (
+    Fits,
+    describe_laws,
+    describe_quality,
+    laws_of_length,
+    scored,
+    shares_by_law,
+    what_varies,
+)
+from studies.analysis.real_text.pairs import FOLDER, GRID, UNSEEN, costs_of_sharing, read_pairs
+from studies.analysis.real_text.predictions import advise, prediction_errors
+from studies.analysis.real_text.shares import (
+    all_shares,
+    differences,
+    differences_by_seed,
+    fits_by_seed,
+    shares_by_seed,
+    spreads,
+)
 from studies.page import write_page
 from studies.tables import print_rows
 

@@ -10,23 +10,23 @@ from mnmt_laws import EffectiveFractions, LawFit, effective_fractions
 from mnmt_laws.figures import (
     draw_fractions,
     draw_frontier,
-    draw_held_out,
     draw_losses,
     draw_quality,
     draw_relative_gain,
     panels_of,
 )
 from mnmt_laws.figures.style import Chart, styled
-from studies.analysis.real_text.laws import WITH_LENGTH, Fits
+from studies.analysis.real_text.laws import WITH_LENGTH, Fits, pairs_of_metrics, scored
 from studies.analysis.real_text.pairs import TESTSETS
-from studies.analysis.real_text.predictions import held_out_length
-from studies.analysis.real_text.quality import pairs_of_metrics, scored
+
+SHOWN = "en-de-zh"
+"""The pair of tasks that the page draws."""
 
 
 def draw_all(fits: Mapping[str, Fits]) -> Iterator[tuple[str, Chart]]:
     """Yield the name and the chart of each figure that the tables allow."""
-    for name, each in fits.items():
-        yield from ((f"{name}-{figure}", chart) for figure, chart in _of_pair(each))
+    if SHOWN in fits:
+        yield from ((f"{SHOWN}-{figure}", chart) for figure, chart in _of_pair(fits[SHOWN]))
     related = {name: fits[name] for name in ("en-de-fr", "en-de-zh") if name in fits}
     if len(related) == 2:
         sets = {f"{each.pair.title}, {words}": _fractions(each, testset)
@@ -45,10 +45,6 @@ def _of_pair(fits: Fits) -> Iterator[tuple[str, Chart]]:
     yield "losses", _side_by_side(losses)
     shares = [draw_fractions(task=task, laws=_laws_of_share(fits)) for task in pair.tasks]
     yield "shares", _side_by_side(shares)
-    sizes = sorted(joint.rows["size"].unique())
-    yield "frontier", draw_frontier(fits.of("capacity", "test", step), sizes=sizes)
-    held_out = held_out_length(fits.grid, testset="test", refits=fits.refits)
-    yield "longest", draw_held_out(held_out, fits.grid.all_but(step))
     if scored(pair):
         metrics = pairs_of_metrics(pair)
         yield "quality", draw_quality(metrics, "chrf")

@@ -13,8 +13,7 @@ import pandas as pd
 from benchmarks.measurement import Figures, print_table, run
 from mnmt_laws.figures.style import Chart
 from studies.analysis.splitting.constancy import claims, contest
-from studies.analysis.splitting.direction import direction, direction_by_size
-from studies.analysis.splitting.exposure import equal_exposure, longer, plateaus
+from studies.analysis.splitting.exposure import equal_exposure, gaps, long_rates, longer, plateaus, tuned
 from studies.analysis.splitting.figures import (
     draw_exposure,
     draw_fractions,
@@ -22,12 +21,24 @@ from studies.analysis.splitting.figures import (
     draw_sizes,
     draw_three,
 )
-from studies.analysis.splitting.fractions import fractions, sharing
-from studies.analysis.splitting.lengths import LENGTH_LAWS, USUAL, length_laws
-from studies.analysis.splitting.rates import gaps, long_rates, tuned
-from studies.analysis.splitting.seeds import fractions_by_seed, spreads
+from studies.analysis.splitting.fractions import (
+    LENGTH_LAWS,
+    USUAL,
+    fractions,
+    fractions_by_seed,
+    length_laws,
+    sharing,
+    spreads,
+)
 from studies.analysis.splitting.tables import FOLDER, SHARED, few, read
-from studies.analysis.splitting.three import LAWS, errors, predictions, two_against_three
+from studies.analysis.splitting.three import (
+    LAWS,
+    direction,
+    direction_by_size,
+    errors,
+    predictions,
+    two_against_three,
+)
 from studies.page import write_page
 
 

@@ -1,16 +1,27 @@
-"""The effective fraction f(p) by table, length, sizes, task and weight."""
+"""Effective fractions at one length, of laws that know the length, and of single seeds."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pandas as pd
 
-from mnmt_laws import LawFit, TableError
+from mnmt_laws import LawFit, TableError, fitted_fraction
 from mnmt_laws.arrays import Array
 from mnmt_laws.fitting.uncertainty import bounds_of
-from studies.analysis.splitting.tables import SHARED, fit_reducible, read, tables
+from mnmt_laws.laws import LawName
+from studies.analysis.splitting.tables import (
+    RESIDUALS,
+    SHARED,
+    fit_losses,
+    fit_reducible,
+    read,
+    relative_errors,
+    rms,
+    saturated,
+    tables,
+)
 
 COMMON_SIZES = (2_488, 9_456, 37_216)
 """The sizes that every table of shared features has, in parameters."""
@@ -104,3 +115,114 @@ def ratios(rows: pd.DataFrame, base: pd.DataFrame, *, task: str, refits: int) ->
                 "step": step, "task": task, "weight": weight, "f": value, "f of the other": other,
                 "ratio": value / other, "lower": float(low), "upper": float(high),
             }  # fmt: skip
+
+
+LENGTH_LAWS: tuple[LawName, ...] = ("share-tied", "share-coupled", "length", "length-full")
+USUAL: LawName = "share-tied"
+
+
+def length_laws(
+    rows: pd.DataFrame, *, laws: Sequence[LawName] = LENGTH_LAWS, refits: int
+) -> Iterator[dict[str, object]]:
+    """Yield each law's errors, f, α and L∞ on all rows and on the saturated, L∞ known and not."""
+    some = saturated(rows)
+    parts = {"saturated": some} if len(some) == len(rows) else {"all": rows, "saturated": some}
+    for label, part in parts.items():
+        for known in (True, False):
+            for law in laws:
+                yield {"rows": label, "L∞": "known" if known else "fitted", "law": law} | of_law(
+                    part, law, known=known, refits=refits if law == USUAL else 0
+                )
+
+
+def of_law(rows: pd.DataFrame, law: LawName, *, known: bool, refits: int) -> dict[str, object]:
+    """Return a law's error on the rows, on the longest training left out, and its parameters by task."""
+    method = fit_reducible if known else fit_losses
+    fitted = method(rows, law, refits=refits)
+    is_last = rows["step"].eq(rows["step"].max())
+    briefer = method(rows[~is_last], law) if rows["step"].nunique() > 2 else None
+    return {
+        "error": rms(errors_of(fitted, rows, known=known)),
+        "longest left out": rms(errors_of(briefer, rows[is_last], known=known)) if briefer else None,
+        "tasks": {task: parameters_of(fitted, rows, task) for task in fitted.tasks},
+    }
+
+
+def errors_of(fitted: LawFit, rows: pd.DataFrame, *, known: bool) -> np.ndarray:
+    """Return a fit's errors as shares of the reducible loss."""
+    some = rows.reset_index(drop=True)
+    floor = some["irreducible"].to_numpy() if known else 0.0
+    return relative_errors(fitted.predict(some) + floor, some)
+
+
+def parameters_of(fitted: LawFit, rows: pd.DataFrame, task: str) -> dict[str, object]:
+    """Return α, L∞ and f̂ at the fitted weights with their intervals; the true L∞ too."""
+    of_task = rows[rows["task"] == task]
+    weights = np.array(sorted(set(of_task["weight"]) - {1.0}))
+    shares = fitted_fraction(fitted, task=task, weight=weights)
+    low, high = bounds_of(fitted_fraction(fitted, task=task, weight=weights, draws=True))
+    columns = zip(weights.tolist(), shares.tolist(), low.tolist(), high.tolist(), strict=True)
+    return {
+        "alpha": with_interval(fitted, "alpha", task), "l_inf": with_interval(fitted, "l_inf", task),
+        "true l_inf": float(of_task["irreducible"].iloc[0]), "f": [list(column) for column in columns],
+    }  # fmt: skip
+
+
+def with_interval(fitted: LawFit, name: str, task: str) -> list[float]:
+    """Return a parameter and the ends of its 95% interval."""
+    ends = bounds_of(fitted.draws[name].sel(task=task).to_numpy())
+    return [float(fitted.parameters[name].sel(task=task)), *map(float, ends)]
+
+
+GROUPS = {"p ≤ .1": (0.0, 0.1), "p .3 to .7": (0.3, 0.7), "p ≥ .9": (0.9, 1.0)}
+CELL = ["task", "size", "weight", "step"]
+
+
+def spreads(rows: pd.DataFrame) -> Iterator[dict[str, object]]:
+    """Yield the standard deviation of log reducible loss over seeds, pooled over cells, in each part.
+
+    The test set is exact, so it is all of training: initial weights and the order of the data.
+    """
+    for step, some in rows.groupby("step"):
+        for label, (low, high) in GROUPS.items():
+            cells = np.log(some[some["weight"].between(low, high)]["reducible"]).groupby(
+                [some[name] for name in CELL]
+            )
+            each = cells.std()
+            yield {
+                "step": step, "weights": label, "cells": len(each), "spread": pooled_spread(some, low, high),
+                "lowest": float(each.min()), "highest": float(each.max()),
+            }  # fmt: skip
+
+
+def pooled_spread(rows: pd.DataFrame, low: float = 0.0, high: float = 1.0) -> float:
+    """Return the root mean square, over cells, of the standard deviation of log reducible loss."""
+    some = rows[rows["weight"].between(low, high)]
+    variances = np.log(some["reducible"]).groupby([some[name] for name in CELL]).var()
+    return float(np.sqrt(variances.mean()))
+
+
+def fractions_by_seed(rows: pd.DataFrame, *, refits: int, weight: float = 0.5) -> Iterator[dict[str, object]]:
+    """Yield f at a weight from each seed alone, beside the interval from all.
+
+    The interval of one seed is from its residuals (the bootstrap that `fit` takes by default), that of all
+    is over runs.
+    """
+    for step, some in rows.groupby("step"):
+        together = fit_reducible(some, "joint", refits=refits)
+        alone = [
+            fit_reducible(part, "joint", refits=refits, over=RESIDUALS) for _, part in some.groupby("seed")
+        ]
+        for task in together.tasks:
+            value, draws = fraction(together, task, weight)
+            seeds = [fraction(each, task, weight) for each in alone]
+            yield {
+                "step": step, "task": task, "weight": weight, "value": value,
+                "interval": ends(draws), "by seed": [one for one, _ in seeds],
+                "intervals by seed": [ends(each) for _, each in seeds],
+            }  # fmt: skip
+
+
+def ends(draws: np.ndarray) -> list[float]:
+    """Return the ends of the 95% interval."""
+    return [float(end) for end in bounds_of(draws)]
