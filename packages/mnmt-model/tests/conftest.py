@@ -12,8 +12,9 @@ from mnmt_data.prepare import prepare_study
 from mnmt_data.study import read_study
 from mnmt_model.cli import main
 
-settings.register_profile("mnmt", deadline=None, derandomize=True)
-settings.load_profile("mnmt")
+settings.register_profile("ci", deadline=None, max_examples=15, derandomize=True)
+settings.register_profile("nightly", deadline=None, max_examples=100)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 torch.set_num_threads(1)
 
 

@@ -60,7 +60,7 @@ FREE_SETTINGS = frozenset(
 
 
 class _Default(int):
-    """A default that is told from the same number in a study."""
+    """A default, which differs in type from the same number in a study."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +98,7 @@ class TrainConfig:
     clip_norm: float = 0.0
     """Norm to which larger gradients are scaled down; 0 does not clip."""
     skip_above: float = 0.0
-    """A step is skipped if its gradient norm is above so many times the median of the last 64; 0 skips none.
+    """Multiple of the median of the last 64 gradient norms above which a step is skipped; 0 for no limit.
 
     A step whose norm is not finite is always skipped."""
     max_skipped: int = 10
@@ -127,7 +127,7 @@ class TrainConfig:
     """Factor of the mean squared log-normaliser of the gates, summed over layers, in the objective of a
     token; ST-MoE has 0.001 (Zoph et al. 2022, eq. 5)."""
     balance_bias_rate: float = 0.0
-    """Step by which each expert's bias, which takes part in choices alone, goes up or down after a training
+    """Step by which each expert's bias, which takes part only in choices, goes up or down after a training
     step, as the expert had fewer or more tokens than the mean (Wang et al. 2024); 0 for no biases. It takes
     the place of the auxiliary loss, which can be 0 then."""
     uniform_routing_steps: int = 0
@@ -151,9 +151,9 @@ class TrainConfig:
     """Minutes between checkpoints at most; one that is made in between goes when the next comes. 0 sets no
     limit."""
     keep_checkpoints: int = 2
-    """How many of the newest checkpoints are kept; the last but one is used if the last is damaged."""
+    """Number of newest checkpoints to keep; the last but one is used if the last is damaged."""
     keep_best: int = 0
-    """How many checkpoints with the lowest dev loss are kept too; they are made at every evaluation."""
+    """Number of checkpoints with the lowest dev loss to keep too; they are made at every evaluation."""
     early_stopping: int = 0
     """Evaluations without a lower dev loss that end the run; 0 never ends it early."""
     tensorboard: bool = False

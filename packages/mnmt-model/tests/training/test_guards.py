@@ -2,7 +2,7 @@ import json
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mnmt_model.errors import RunError
@@ -22,14 +22,12 @@ def decisions(guard: StepGuard, norms: list[float], first: int = 1) -> list[bool
 
 
 @given(NORMS)
-@settings(max_examples=30)
 def test_without_a_factor_exactly_the_finite_norms_are_accepted(norms: list[float]) -> None:
     guard = StepGuard(max_skipped=10_000)
     assert decisions(guard, norms) == [math.isfinite(norm) for norm in norms]
 
 
 @given(NORMS, st.integers(0, 3 * WINDOW))
-@settings(max_examples=30)
 def test_a_resumed_guard_decides_alike(norms: list[float], cut: int) -> None:
     whole, first, second = (patient_guard() for _ in range(3))
     before = decisions(first, norms[:cut])
@@ -40,7 +38,6 @@ def test_a_resumed_guard_decides_alike(norms: list[float], cut: int) -> None:
 
 
 @given(st.lists(st.floats(0.01, 100), min_size=WINDOW, max_size=2 * WINDOW), st.floats(0.01, 1000))
-@settings(max_examples=30)
 def test_a_norm_is_held_against_the_median_of_the_window(norms: list[float], norm: float) -> None:
     guard = patient_guard()
     decisions(guard, norms)
@@ -50,7 +47,6 @@ def test_a_norm_is_held_against_the_median_of_the_window(norms: list[float], nor
 
 
 @given(st.floats(1.5, 1e6), st.integers(0, 20))
-@settings(max_examples=30)
 def test_scale_does_not_matter(norm: float, exponent: int) -> None:
     """Powers of two, so that nothing is rounded."""
     norms = [1.0, 2.0] * (WINDOW // 2) + [norm]

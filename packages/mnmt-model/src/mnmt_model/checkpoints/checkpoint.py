@@ -124,7 +124,7 @@ def _write_files(folder: Path, shares: Mapping[str, _Share]) -> dict[str, FileRe
 def remove_old(
     folder: Path, step: int, keep: int, keep_best: int = 0, keep_steps: Collection[int] = ()
 ) -> None:
-    """Remove all checkpoints but those that `save` at `step` keeps, as a killed process may not have.
+    """Remove the checkpoints that `save` at `step` removes; a killed process may have left them.
 
     Args:
         folder: The run's folder of checkpoints.

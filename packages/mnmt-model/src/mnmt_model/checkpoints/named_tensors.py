@@ -53,7 +53,7 @@ def load_tensors(files: TensorFiles, targets: Mapping[str, Tensor], *, source: P
 def load_weights(files: TensorFiles, model: nn.Module, *, source: Path) -> None:
     """Copy the tensors of `files` into the weights and buffers of `model`, in place.
 
-    A version that had no biases of gates wrote none, and they stay 0.
+    Biases of gates that an older version did not write stay 0.
 
     Raises:
         RunError: If they are of another model.
@@ -66,7 +66,7 @@ def load_weights(files: TensorFiles, model: nn.Module, *, source: Path) -> None:
 
 
 def is_bias_of_gate(name: str) -> bool:
-    """Return whether a tensor is 0 where a checkpoint lacks it, since older versions had none."""
+    """Return whether a tensor is 0 where a checkpoint of an older version lacks it."""
     return name.endswith(".gate.balance_bias")
 
 

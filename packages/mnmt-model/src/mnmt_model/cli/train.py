@@ -74,8 +74,7 @@ def sweep(
     Args:
         study: The study's TOML file.
         out: Folder of the study's results; `results/NAME` by default.
-        jobs: Runs to train at a time; by default as many as there are GPUs, or cores if there are none, and 8
-            on a cluster.
+        jobs: Runs to train at a time; by default one a GPU, or one a core without GPUs, and 8 on a cluster.
         cluster: `local` trains on this machine, `slurm` in jobs that Slurm schedules.
         config: What a job asks of the cluster.
         have: A run table (CSV) whose runs are not trained again; may be given several times.

@@ -27,16 +27,16 @@ def tune(
 ) -> None:
     """Find the peak learning rate of each size, and write it into the study.
 
-    Rates round the present one are tried in runs of a quarter of the steps, with a cool-down; the better half
-    of them go on to half the steps. Trials are recorded like runs, in `tune` beside `runs`, and are not
-    trained again. Optuna's journal is there too, as optuna.jsonl.
+    Rates round the present one are tried in runs of a quarter of the steps, with a cool-down, and the better
+    half of them in runs of half the steps. Trials are recorded like runs, in `tune` beside `runs`, and are
+    not trained again. Optuna's journal is there too, as optuna.jsonl.
 
     Args:
         study: The study's TOML file.
         sizes: Sizes to tune; all that the study trains by default.
         trials: Rates to try for each size.
         out: Folder of the study's results; `results/NAME` by default.
-        jobs: Trials to train at a time; by default as many as there are GPUs, or cores if there are none.
+        jobs: Trials to train at a time; by default one a GPU, or one a core without GPUs.
     """
     from mnmt_model.cli.sweep_progress import SweepProgress
     from mnmt_model.sweep import default_jobs, train_runs

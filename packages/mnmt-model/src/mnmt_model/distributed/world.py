@@ -104,7 +104,7 @@ def on_every_rank(action: Callable[[], T]) -> list[T]:
         Its results, by rank.
 
     Raises:
-        RunError: On every rank if one raises it, so that none waits for a rank that has given up.
+        RunError: On every rank if one raises it, so that no rank waits for one that has given up.
         OSError: On every rank, likewise.
     """
     _, size = rank_and_size()

@@ -1,4 +1,4 @@
-"""What a run is, its record on the disk, its data, and its model, loaded and measured.
+"""Runs: their configuration, their record on the disk, their data, and their models, loaded and measured.
 
 Exported here is what needs no torch; `mnmt_model.load_run` and `mnmt_model.write_log_probs` load a model.
 """

@@ -1,4 +1,4 @@
-"""How often a run has been tried: one that fails is tried once more, one whose process dies a few times."""
+"""Attempts of a run: two if it fails, five if its process is killed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def next_attempt(record: RunRecord, before: RunRecord | None, step: int) -> RunR
 
     Args:
         record: The record to begin with.
-        before: The record that the last attempt left; None if there was none.
+        before: The record of the last attempt; None before the first.
         step: Step of the newest checkpoint.
     """
     attempts = 1

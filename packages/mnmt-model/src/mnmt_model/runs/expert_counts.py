@@ -37,7 +37,7 @@ def write_expert_loads(
         testset: The test set.
         task: The task.
         model: Returns the run's model in evaluation mode, with the weights of the checkpoint.
-        batch_tokens: Source and target tokens of a batch, padding included; a longer pair is a batch alone.
+        batch_tokens: Source and target tokens of a batch, padding included, or one longer pair.
 
     Raises:
         DataError: If the data cannot be read.
@@ -66,7 +66,7 @@ def count_choices(
         model: The model, in evaluation mode.
         src: Token ids of the sources.
         tgt: Token ids of the targets.
-        batch_tokens: Source and target tokens of a batch, padding included; a longer pair is a batch alone.
+        batch_tokens: Source and target tokens of a batch, padding included, or one longer pair.
     """
     device, pairs = model.embedding.weight.device, len(src)
     loads = torch.zeros(len(model.mixtures), BLOCKS, model.config.num_experts, dtype=torch.int64)

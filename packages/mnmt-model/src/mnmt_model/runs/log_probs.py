@@ -56,7 +56,7 @@ def write_log_probs(
         split: Split of the task.
         task: Task of the pairs.
         out: Parquet file to write.
-        batch_tokens: Source and target tokens of a batch, padding included; a longer pair is a batch alone.
+        batch_tokens: Source and target tokens of a batch, padding included, or one longer pair.
             It does not change the scores.
         part_pairs: Pairs of a part.
         on_pairs: Called after each part with the number of finished pairs and of all.
@@ -106,7 +106,7 @@ def shard_nats(
         model: The model, in evaluation mode.
         src: Token ids of the sources.
         tgt: Token ids of the targets.
-        batch_tokens: Source and target tokens of a batch, padding included; a longer pair is a batch alone.
+        batch_tokens: Source and target tokens of a batch, padding included, or one longer pair.
     """
     nats = np.empty(len(src), dtype=np.float32)
     for rows in batch_by_tokens(src.lengths, tgt.lengths, batch_tokens=batch_tokens):

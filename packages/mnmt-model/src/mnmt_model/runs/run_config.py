@@ -1,4 +1,4 @@
-"""What one run is before it is trained, and the record that it starts with."""
+"""The configuration of a run, and the record that it starts with."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from mnmt_model.train_config import TrainConfig, free_settings
 from mnmt_model.transformer.model_config import ModelConfig
 
 RESERVED = {"CON", "PRN", "AUX", "NUL", *(port + number for port in ("COM", "LPT") for number in "123456789")}
-"""Names that Windows gives to devices, alone or before a dot."""
+"""Names that Windows gives to devices, with or without a suffix."""
 
 
 def check_folder_name(name: str) -> None:
@@ -72,7 +72,7 @@ class RunConfig:
 
     @property
     def steps(self) -> int:
-        """Steps that are trained: all, or those of a branch alone."""
+        """Steps to train: all, or of a branch those after its trunk's."""
         return self.train.steps - (self.branch.step if self.branch else 0)
 
 

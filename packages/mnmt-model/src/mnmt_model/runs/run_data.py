@@ -47,7 +47,7 @@ def check_vocabulary(run: Path, data: PreparedData) -> None:
     """Check that `data` have the vocabulary that the run in the folder `run` was trained with.
 
     Raises:
-        RunError: If they have another, or nobody knows with which it was trained.
+        RunError: If they have another, or the record does not name one.
     """
     record = read_run(run)
     if "vocabulary" in record.absent:

@@ -36,9 +36,9 @@ class RunRecord:
     study: str
     status: Status = "running"
     error: str | None = None
-    """What went wrong in a failed run, or what interrupted it, in one line."""
+    """The reason of a failure or an interruption, in one line."""
     attempts: int = 1
-    """How often it has been tried without getting on, the last time included."""
+    """Attempts without a new checkpoint, the last one included."""
     resumed_step: int = 0
     """Step from which the last attempt went on."""
     role: Role

@@ -1,4 +1,4 @@
-"""How much the experts of a mixture tell about the task: mutual information, from counts of choices."""
+"""The mutual information of expert and task in a mixture, from counts of choices."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class Specialisation:
     error: Floats
     """Standard error of `corrected`, in nats."""
     entropy: float
-    """Nats that tell the task, or its group; no mutual information is larger."""
+    """Entropy of the task, or its group, in nats; no mutual information is larger."""
 
     @property
     def share(self) -> Floats:
-        """The share of `entropy` that an expert tells: 0 for nothing, 1 if it tells the task."""
+        """The share of `entropy`: 0 if experts do not depend on the task, 1 if an expert determines it."""
         return self.corrected / self.entropy if self.entropy else np.zeros_like(self.corrected)
 
 
@@ -97,7 +97,7 @@ def mutual_information(counts: Counts, groups: Sequence[int] | None = None) -> F
 
 
 def chance_information(counts: Counts, groups: Sequence[int] | None = None) -> Floats:
-    """Return the mutual information that chance alone makes of independent choices, in nats, `(...)`.
+    """Return the mutual information of independent choices by chance, in nats, `(...)`.
 
     (E − 1) / 2 Σ_t w_t (w_t / w_g − w_t) / n_t, for E experts that are chosen at all, n_t choices of task t,
     its weight w_t = 1 / T, and w_g that of its group (Miller 1955). It is (E − 1)(T − 1) / 2n for tasks of

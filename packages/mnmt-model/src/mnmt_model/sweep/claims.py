@@ -81,7 +81,7 @@ def check_locks(
 
 
 def next_run(runs: Sequence[RunConfig], folder: Path) -> RunConfig | None:
-    """Return the first run that could be trained; None if there is none.
+    """Return the first run that could be trained, or None.
 
     Runs of a machine that may have died are waited for.
     """

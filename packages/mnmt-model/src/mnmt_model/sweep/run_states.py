@@ -27,7 +27,7 @@ class RunState:
     run: str
     state: State
     attempts: int
-    """How often it has been tried without getting on; 0 before it begins."""
+    """Attempts without a new checkpoint; 0 before it begins."""
     error: str | None
     """Why it failed, or was interrupted."""
     step: int
@@ -48,7 +48,7 @@ class RunState:
     pid: int | None
     """The process there that trains it."""
     phase: str | None
-    """What that does before the first step, such as compiling; None once it trains."""
+    """Its work before the first step, such as compiling; None once it trains."""
 
     @property
     def has_ended(self) -> bool:
@@ -94,7 +94,7 @@ def run_state(run: RunConfig, folder: Path) -> RunState:
 
 
 def count_states(states: Sequence[RunState]) -> dict[State, int]:
-    """Return how many runs are in each state, without those states that none is in."""
+    """Return the number of runs in each state that occurs."""
     counts = Counter(state.state for state in states)
     return {name: counts[name] for name in STATES if counts[name]}
 
@@ -134,7 +134,7 @@ def seconds_left(states: Sequence[RunState], *, jobs: int | None = None) -> floa
 
 
 def _kept_steps(run: RunConfig, record: RunRecord | None, folder: Path) -> int:
-    """Return the step from which a run that nobody trains goes on."""
+    """Return the step from which a run would be resumed."""
     if record is not None and record.status == "finished":
         return run.train.steps
     checkpoints = find_checkpoints(folder / CHECKPOINTS)

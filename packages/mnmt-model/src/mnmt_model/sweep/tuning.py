@@ -1,4 +1,4 @@
-"""The search for the learning rate of each size, by Optuna: short runs, of which the better half go on."""
+"""The search for the learning rate of each size, by Optuna, in short runs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FIRST_FACTORS = (1.0, 0.5, 2.0, 0.25, 4.0)
 """The first rates to try, times the present one; Optuna chooses the others."""
 LARGEST_FACTOR = 8.0
 LENGTHS = (0.25, 0.5)
-"""Lengths of runs, of that of the study's; the better half of those of one length go on to the next."""
+"""Lengths of trials as fractions of the study's runs; the better half of a length is tried at the next."""
 RATE = "learning_rate"
 STORAGE = "optuna.jsonl"
 """Optuna's journal, in the folder of the trials."""

@@ -1,4 +1,4 @@
-"""How evenly experts are used in training, and the metrics of it."""
+"""The balance of experts in training, as metrics."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class BalanceLog:
         self._sum = None
 
     def line(self, reduce: Reduce) -> dict[str, Any]:
-        """Return the metrics over all ranks, each of which calls this; none for a model without experts."""
+        """Return the metrics over all ranks, each of which calls this; {} for a model without experts."""
         if self._sum is None:
             return {}
         total = _sum_over_ranks(self._sum, reduce)

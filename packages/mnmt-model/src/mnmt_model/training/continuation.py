@@ -1,4 +1,4 @@
-"""What a run may go on from: its own record with the same settings, or a checkpoint of its trunk."""
+"""The start of a run: from its own record with the same settings, or from a checkpoint of its trunk."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mnmt_model.train_config import free_settings
 FIXED_KEYS = frozenset({"branch", "config", "mixture", "seed", "vocab_size", "data_fingerprint"})
 """Keys of run.json that must not change for training to continue."""
 LENGTH = frozenset({"branch", "cooldown_steps", "steps"})
-"""What a branch has of its own."""
+"""Settings in which a branch differs from its trunk."""
 
 
 def first_change(record: RunRecord, now: RunRecord, *, free: Set[str] = frozenset()) -> str | None:
@@ -68,7 +68,7 @@ def trunk_checkpoint(run: RunConfig, folder: Path) -> Path | None:
 
 
 def trunk_kernels(run: RunConfig, folder: Path) -> Mapping[str, Any] | None:
-    """Return how the trunk of a branch computes its products, which the branch goes on with."""
+    """Return the ways of products of a branch's trunk, which the branch keeps; None for any other run."""
     return read_run(folder.parent / run.branch.run).kernels if run.branch else None
 
 

@@ -1,4 +1,4 @@
-"""What keeps the experts of a model in balance in training: losses over a batch, and the state of gates."""
+"""Losses over a batch and state of gates that keep the experts of a model in balance."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ExpertBalance:
         self.start(src_tokens=1, tgt_tokens=1)
 
     def start(self, *, src_tokens: int, tgt_tokens: int) -> None:
-        """Start a step, whose whole batch has so many tokens."""
+        """Start a step, given the tokens of its whole batch."""
         tokens = _tokens_by_mixture(self.model.config, src_tokens=src_tokens, tgt_tokens=tgt_tokens)
         self._tokens = torch.tensor(tokens, dtype=torch.float64, device=self.world.device)[:, None]
         shape = (len(self.gates), self.model.config.num_experts)

@@ -1,4 +1,4 @@
-"""What to do about errors whose own messages do not say it."""
+"""Remedies for errors whose own messages name none."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ from mnmt_model.runs.run_config import RunConfig
 from mnmt_model.runs.run_data import mean_lengths
 
 LOST_SECONDS = 2.0
-"""How long a process that has lost another waits before it ends: torchrun reports the first that ends, which
-should be the one that knows the reason."""
+"""Seconds that a process waits before it ends, once it has lost another.
+
+torchrun reports the first process that ends, which should be the one that knows the reason."""
 
 _CPU_ERRORS = ("can't allocate memory", "not enough memory", "alloc_failed")
 """Words in a RuntimeError of torch, which has no exception of its own for a CPU's memory."""
 
 
 def explain(error: Exception, run: RunConfig, data: PreparedData, world: World) -> str | None:
-    """Return in one line what to do about an error; None if its own message says it."""
+    """Return an error's remedy in one line; None if its own message says enough."""
     if is_out_of_memory(error):
         return memory_advice(run, data, world)
     if not world.lost_another(error):

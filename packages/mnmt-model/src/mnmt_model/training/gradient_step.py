@@ -46,7 +46,7 @@ class StepLosses:
     cells: int
     """Cells of the whole batch's padded source and target tables, tokens and padding."""
     balance: TaskBalance | None = None
-    """How evenly this process's tokens used the experts, in a model with any."""
+    """The balance of experts over this process's tokens; None for a model without experts."""
 
 
 class GradientStep:

@@ -1,4 +1,4 @@
-"""What ends a run early or skips a step: the guard of gradient norms, and early stopping."""
+"""Reasons to skip a step or to end a run early: gradient norms and dev losses."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from mnmt_model.errors import RunError
 
 WINDOW = 64
-"""Steps whose median a gradient norm is compared with. Before there are so many, no norm is too large."""
+"""Steps whose median a gradient norm is compared with. Before step 64 no finite norm is too large."""
 
 
 class StepGuard:
@@ -77,7 +77,7 @@ class EarlyStopping:
     """Counts evaluations since the dev loss was lowest.
 
     Args:
-        patience: So many evaluations without a lower dev loss end the run; 0 never does.
+        patience: Evaluations without a lower dev loss that end the run; 0 for no end.
     """
 
     def __init__(self, patience: int) -> None:

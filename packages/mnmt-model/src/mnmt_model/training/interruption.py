@@ -22,7 +22,7 @@ class Interruption:
 
     def __init__(self) -> None:
         self.signum = 0
-        """The last signal that came; 0 if none did."""
+        """The last signal; 0 before the first."""
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Interruption:

@@ -28,7 +28,7 @@ from mnmt_model.training.watcher import HeartbeatWatcher, Watcher, announce
 _log = logging.getLogger(__name__)
 
 LOCK_SECONDS = 0.5
-"""How long to wait for a run's lock, which sweeps take for a moment to see whether it is free."""
+"""Seconds to wait for a run's lock, which sweeps take for a moment to see whether it is free."""
 
 
 def train(run: RunConfig, folder: Path, *, watchers: Sequence[Watcher] = ()) -> None:
@@ -39,7 +39,7 @@ def train(run: RunConfig, folder: Path, *, watchers: Sequence[Watcher] = ()) -> 
     Args:
         run: The run.
         folder: The run's folder, which is made if it is missing.
-        watchers: Are called while the run is trained, in the first process.
+        watchers: The first process calls them as the run is trained.
 
     Raises:
         RunInUseError: If another process trains the run.

@@ -32,9 +32,9 @@ class RunCheckpoints:
         self._saved_step, self._seconds_before = 0, 0.0
 
     def restore(self) -> Progress | None:
-        """Load the newest checkpoint; return where it stood, or None if there is none.
+        """Load the newest checkpoint and return its progress; None if the run has no checkpoint.
 
-        Lines of the record that are later go, since training is about to write them again.
+        Lines of the record after its step are dropped, since training is about to write them again.
         """
         folder = self.folder / CHECKPOINTS
         progress = restore_newest(folder, self.model, self.optimizer)
@@ -66,13 +66,13 @@ class RunCheckpoints:
         return self._saved_step == step
 
     def save(self, progress: Progress) -> None:
-        """Save a checkpoint, and remove those that are not to stay."""
+        """Save a checkpoint, and remove old ones."""
         save(self.folder / CHECKPOINTS, self.model, self.optimizer, progress, **self._retention)
         self._saved_step, self._saved_at = progress.step, time.monotonic()
 
     @property
     def _retention(self) -> dict[str, Any]:
-        """Which checkpoints stay."""
+        """Options of `save` that say which checkpoints stay."""
         return {
             "keep": self.config.keep_checkpoints,
             "keep_best": self.config.keep_best,

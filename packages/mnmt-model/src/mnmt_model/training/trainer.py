@@ -17,7 +17,7 @@ from mnmt_model.runs.run_config import RunConfig
 from mnmt_model.runs.run_record import METRICS
 from mnmt_model.training.evaluator import Evaluator
 from mnmt_model.training.expert_balance import ExpertBalance
-from mnmt_model.training.gradient_step import GradientStep
+from mnmt_model.training.gradient_step import GradientStep, StepLosses
 from mnmt_model.training.guards import EarlyStopping, StepGuard
 from mnmt_model.training.initial_model import initialise_from, random_model
 from mnmt_model.training.interruption import Interruption
@@ -36,7 +36,7 @@ class Trainer:
         folder: The run's folder.
         data: The prepared data.
         world: The processes that train the run together; each has a trainer.
-        watchers: Are called while the run is trained.
+        watchers: Are called after steps, lines of the log and evaluations.
         products: The ways of its matrix products.
 
     Raises:
@@ -87,7 +87,7 @@ class Trainer:
 
         Raises:
             Interrupted: If a signal has come; the run then has a checkpoint of its last step.
-            RunError: If the run cannot go on.
+            RunError: If the loss or too many gradients in a row are not finite.
         """
         self.model.train()
         while not self.is_over:
@@ -106,30 +106,24 @@ class Trainer:
                 group["lr"] = rate
             self.optimizer.step()
             self.experts.update(step)
-        for parameter in self.params:
-            parameter.grad = None
-        flops = training_flops(
-            self.run.model,
-            self.model.vocab_size,
-            src_tokens=losses.src_tokens,
-            tgt_tokens=losses.tgt_tokens,
-        )
-        self._advance(
-            StepResult(
-                step=step, losses=losses, flops=flops, grad_norm=norm, lr=rate, skipped=not is_accepted
-            )
-        )
+        self.optimizer.zero_grad(set_to_none=True)
+        self._advance(step, losses, norm=norm, rate=rate, skipped=not is_accepted)
 
-    def _advance(self, result: StepResult) -> None:
+    def _advance(self, step: int, losses: StepLosses, *, norm: float, rate: float, skipped: bool) -> None:
         """Count a step as done, and do what is due after it."""
-        step, losses = result.step, result.losses
+        src_tokens, tgt_tokens = losses.src_tokens, losses.tgt_tokens
+        flops = training_flops(
+            self.run.model, self.model.vocab_size, src_tokens=src_tokens, tgt_tokens=tgt_tokens
+        )
         self.progress = replace(
             self.progress,
             step=step,
-            tokens=self.progress.tokens + losses.src_tokens + losses.tgt_tokens,
-            flops=self.progress.flops + result.flops,
+            tokens=self.progress.tokens + src_tokens + tgt_tokens,
+            flops=self.progress.flops + flops,
         )
-        self.log.add(result)
+        self.log.add(
+            StepResult(step=step, losses=losses, flops=flops, grad_norm=norm, lr=rate, skipped=skipped)
+        )
         if _is_due(step, self.config.log_every) or step == self.config.steps:
             self._write_line()
         self._evaluate_and_save(step)
@@ -221,7 +215,7 @@ class Trainer:
         return f"no lower dev loss than {stopping.best:.4f} in {stopping.since} evaluations"
 
     def close(self) -> None:
-        """Stop reading ahead, and tell the watchers that training has ended."""
+        """Stop reading ahead, and close the watchers."""
         self.batches.close()
         for watcher in self.watchers:
             watcher.close()

@@ -15,7 +15,7 @@ TENSORBOARD = "tensorboard"
 
 
 class Watcher:
-    """Is called while a run is trained; a subclass overrides the events that it needs."""
+    """Handles events of training; a subclass overrides those that it needs."""
 
     def announce(self, phase: str) -> None:
         """Handle what is done before the first step, and may take a minute, such as compiling."""
@@ -34,16 +34,16 @@ class Watcher:
 
 
 def announce(watchers: Iterable[Watcher], phase: str) -> None:
-    """Tell watchers what is done before the first step."""
+    """Call `announce` of each watcher."""
     for watcher in watchers:
         watcher.announce(phase)
 
 
 class HeartbeatWatcher(Watcher):
-    """Tells a run's heartbeat how far the run has come.
+    """Keeps step and loss of a run's heartbeat up to date.
 
     Args:
-        heartbeat: The heartbeat; it goes on until run.json says how training ended.
+        heartbeat: The heartbeat, which outlives training until run.json says how it ended.
     """
 
     def __init__(self, heartbeat: HeartbeatWriter) -> None:
@@ -65,8 +65,8 @@ class HeartbeatWatcher(Watcher):
 class TensorBoard(Watcher):
     """Writes events for TensorBoard, beside the run record.
 
-    Tags are `train/KEY` for every line of metrics.jsonl, and `METRIC/TESTSET/TASK` for every measurement. The
-    counts of every expert and task have none, since they are too many.
+    Tags are `train/KEY` for every line of metrics.jsonl, and `METRIC/TESTSET/TASK` for every measurement.
+    Counts of every expert and task are too many, and left out.
 
     Args:
         folder: The run record; events go to `tensorboard/` in it.
