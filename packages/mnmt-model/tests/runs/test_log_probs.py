@@ -231,7 +231,7 @@ def test_the_command_writes_log_probabilities_and_says_where(command: Callable[.
     ("options", "message"),
     [
         (["--task", "xx-cc"], "`task` must be one of xx-aa, xx-bb, but is 'xx-cc'"),
-        (["--task", TASK, "--data", "nowhere"], "nowhere: no such folder"),
+        (["--task", TASK, "--data", "nowhere"], "nowhere/prepared.json: no prepared data here"),
     ],
 )
 def test_a_mistake_is_one_line_and_status_2(

@@ -81,7 +81,7 @@ def write_rates(path: Path, rates: Mapping[str, float]) -> None:
 
     document = tomlkit.parse(path.read_text(encoding="utf-8"))
     for size, rate in rates.items():
-        document["sweep"]["sizes"][size][RATE] = rate  # type: ignore[index]
+        document["sweep"]["sizes"][size][RATE] = rate
     with atomic_file(path) as file:
         file.write(tomlkit.dumps(document).encode("utf-8"))
 
