@@ -104,7 +104,7 @@ if wanted training; then
     run training_speed python -m benchmarks.model.training_speed_gpu --out "$RESULTS/model/training_speed_gpu.json"
 fi
 if wanted decoding; then
-    run decoding_speed python -m benchmarks.eval.decoding_speed --device cuda --sizes d256 d512 d512-v128k \
+    run decoding_speed python -m benchmarks.eval.decoding_speed --device cuda --sizes d256 d512 \
         --sentences 512 --batch 128 --out "$RESULTS/eval/decoding_speed_cuda.json"
 fi
 

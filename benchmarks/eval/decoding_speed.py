@@ -1,65 +1,69 @@
 r"""Greedy and beam search of the same exported T5, in batches and one sentence at a time.
 
-Claim: our search is at least 3 times as fast as transformers', and, at a beam of 8, 1.1 times as fast as
-CTranslate2's in float32; greedy search takes no more than 1.2 times as long as CTranslate2's.
-Peers: transformers' `generate` and CTranslate2 in float32 and int8. Cited in docs/eval/search.md.
+Compared are our search in torch, CTranslate2 in float32 and int8, and transformers' `generate`. Cited in
+docs/eval/search.md.
 
-Every batch is translated by every way, one after the other, so that other work of the machine falls on all of
-them. Printed is a row for each setting: our sentences a second (median and range over the rounds), and the
-time of each peer over ours in the same round (median and range). The JSON file has the times of processors,
-tokens, the share of sentences that have our translation, and the mean score of the translations
-(log-probability by our model over the length). All have the same limits of length. "filled" stops as soon as
-`beam` hypotheses have ended, "exact" when no better one can follow; CTranslate2 has only its own rule.
+Weights and sources are random; the weights are so unequal that rounding changes no translation, and targets
+end at different lengths. All ways have the same limits of length and stop by the same rule. They translate
+every batch in turn, so that other work of the machine falls on all of them. A row has our sentences a second,
+and the time of each other way over ours (median and range over the rounds).
 
-    pip install './packages/mnmt-model[export]'
-    python -m benchmarks.eval.decoding_speed --runs RUN RUN --task en-de \
-        --out benchmarks/results/eval/decoding_speed.json
-
-With `--runs`, the models are those of trained runs, and the sentences are those of their test sets. Otherwise
-weights and sources are random, and translations are forced to the length of the longest source of their
-batch, since an untrained model ends none. `--device cuda` adds the peak memory of torch without the weights.
+    python -m benchmarks.eval.decoding_speed --out benchmarks/results/eval/decoding_speed.json
 """
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from importlib import import_module
 from pathlib import Path
 from statistics import fmean, median
 from tempfile import TemporaryDirectory
-from typing import Annotated, Literal, NamedTuple
+from typing import Any, Literal
 
 import torch
-from cyclopts import Parameter
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from benchmarks.eval.decoding_cases import Case, random_case, trained_case
-from benchmarks.eval.decoding_ways import OURS, PAD, Output, Setting, Way, make_ways
-from benchmarks.measurement import Counts, Figures, Names, Out, print_table, provenance, ratios, write_report
-from benchmarks.measurement import run as run_benchmark
-from mnmt_model.export import token_log_probs
+from benchmarks.measurement import Figures, Names, Out, print_table, provenance, ratios, run, write_report
+from mnmt_data.store import EOS, PAD, Vocabulary, train_vocabulary
+from mnmt_eval.search import MaxLength, SearchConfig, search
+from mnmt_model import ModelConfig, build_model
+from mnmt_model.export import convert_to_ctranslate2, export_hugging_face
+from mnmt_model.transformer import IncrementalModel, TranslationModel, initialise
 
-WARM_UP_TOKENS = 4
+SEED = 1
+OURS = "ours"
+ALPHA = SearchConfig().length_penalty.alpha
+SIZES = {
+    "d64": (1_000, ModelConfig(encoder_layers=2, decoder_layers=2, d_model=64, num_heads=2, d_ff=256)),
+    "d256": (8_000, ModelConfig(encoder_layers=3, decoder_layers=3, d_model=256, num_heads=4, d_ff=1024)),
+    "d512": (32_000, ModelConfig(encoder_layers=6, decoder_layers=6, d_model=512, num_heads=8, d_ff=2048)),
+}
+"""{name: tokens of the vocabulary, and the model}."""
 
 
-class Seconds(NamedTuple):
-    """Time on the clock, and of all processors, which says more on a machine that others use too."""
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """A search, and the sentences that are translated at a time."""
 
-    wall: float
-    processor: float
+    beam: int
+    batch: int
+
+
+Way = Callable[[Tensor, int, int], list[list[int]]]
+"""Translates `src (batch, src_len)` with a beam into at most some tokens, `</s>` included."""
 
 
 def main(
     *,
-    runs: Annotated[tuple[Path, ...], Parameter(consume_multiple=True)] = (),
-    task: str = "en-de",
-    sizes: Names = ("d256", "d512"),
+    sizes: Names = ("d64", "d256"),
     sentences: int = 96,
     batch: int = 32,
-    beam: int = 8,
-    threads: Counts = (1, 2),
+    beam: int = 4,
+    threads: int = 1,
     rounds: int = 3,
     device: Literal["cpu", "cuda"] = "cpu",
     out: Out = None,
@@ -67,9 +71,7 @@ def main(
     """Print a table for every model.
 
     Args:
-        runs: Folders of trained runs; random weights by default.
-        task: Task of the runs whose test sources are translated.
-        sizes: Sizes of the models with random weights, among d64, d256, d512 and d512-v128k.
+        sizes: Sizes of the models: d64, d256, d512.
         sentences: Number of sentences in batches; one at a time, a sixth of them.
         batch: Sentences translated at a time.
         beam: Number of hypotheses.
@@ -78,131 +80,164 @@ def main(
         device: `cpu` or `cuda`.
         out: JSON file for the figures.
     """
+    torch.set_num_threads(threads)
     models: dict[str, Figures] = {}
-    settings = list(make_settings(batch, beam, threads))
-    with TemporaryDirectory() as scratch:
-        cases = (
-            (trained_case(run, task, sentences) for run in runs)
-            if runs
-            else (random_case(size, sentences, Path(scratch)) for size in sizes)
-        )
-        for case in cases:
-            ways = make_ways(case.model, case.vocabulary, Path(scratch) / f"model{len(models)}", device)
-            rows = [measure(case, ways, each, sentences, rounds, device) for each in settings]
-            models[case.name] = case.description() | {"rows": rows}
-            print(f"\n### {case.name}\n")
-            print_table(list(map(summary, rows)))
+    settings = [Setting(beam=width, batch=size) for width in (1, beam) for size in (batch, 1)]
+    for name in sizes:
+        with TemporaryDirectory() as scratch:
+            model, vocabulary = random_model(name, Path(scratch))
+            ways = make_ways(model, vocabulary, Path(scratch) / "model", device, threads)
+        sources = random_sources(sentences, model.vocab_size)
+        rows = [measure(ways, sources, setting, rounds) for setting in settings]
+        models[name] = {"model": asdict(model.config), "vocab_size": model.vocab_size, "rows": rows}
+        print(f"\n### {name}\n")
+        print_table(list(map(summary, rows)))
+    options = {"sentences": sentences, "threads": threads, "rounds": rounds, "device": device}
     packages = ("mnmt-model", "mnmt-eval", "torch", "transformers", "ctranslate2")
-    options = {"sentences": sentences, "rounds": rounds, "device": device}
     figures = {"options": options, "models": models}
     write_report(out, "search of one T5", figures, provenance(*packages, gpu=device == "cuda"))
 
 
-def make_settings(batch: int, beam: int, threads: Sequence[int]) -> Iterator[Setting]:
-    """Yield every combination of beam, stop, batch and threads."""
-    for width, exact in ((1, False), (beam, False), (beam, True)):
-        for size in (batch, 1):
-            for number in threads:
-                yield Setting(beam=width, batch=size, threads=number, exact=exact)
+def random_model(name: str, folder: Path) -> tuple[TranslationModel, Path]:
+    """Return a model and the file of its vocabulary."""
+    size, config = SIZES[name]
+    vocabulary = folder / "vocab.model"
+    words = (f"w{number}" for number in range(size))
+    train_vocabulary(words, vocabulary, kind="word", size=size, languages=["xx"])
+    model = build_model(config, Vocabulary.load(vocabulary).size)
+    initialise(model, SEED)
+    with torch.no_grad():
+        model.softmax.weight *= 4
+        model.softmax.weight[PAD] = 0.0
+        model.softmax.weight[EOS] *= 2  # so that targets end at different lengths
+    return model, vocabulary
 
 
-def measure(
-    case: Case, ways: Mapping[str, Way], setting: Setting, sentences: int, rounds: int, device: str
-) -> Figures:
-    """Return speed, agreement and scores of every way in a setting."""
-    torch.set_num_threads(setting.threads)
-    batches = case.batches(setting.batch, sentences if setting.batch > 1 else -(-sentences // 6))
+def random_sources(count: int, vocab_size: int) -> list[Tensor]:
+    """Return sources of 10 to 50 tokens."""
+    generator = torch.Generator().manual_seed(SEED)
+    lengths = torch.randint(9, 50, (count,), generator=generator).tolist()
+    rows = [torch.randint(4, vocab_size, (length,), generator=generator) for length in lengths]
+    return [torch.cat([row, torch.tensor([EOS])]) for row in rows]
+
+
+def make_ways(
+    model: TranslationModel, vocabulary: Path, folder: Path, device: str, threads: int
+) -> Mapping[str, Way]:
+    """Return all ways to translate with the model, which is exported to `folder`."""
+    export_hugging_face(model.config, model.state_dict(), vocabulary, folder)
+    convert_to_ctranslate2(folder, folder / "ctranslate2")
+    return {
+        OURS: _ours(model, device),
+        "ctranslate2 float32": _ctranslate2(folder / "ctranslate2", device, "float32", threads),
+        "ctranslate2 int8": _ctranslate2(folder / "ctranslate2", device, "int8", threads),
+        "transformers": _transformers(folder, device),
+    }
+
+
+def _ours(model: TranslationModel, device: str) -> Way:
+    searched = IncrementalModel(model.to(device))
+
+    def translate(src: Tensor, beam: int, most: int) -> list[list[int]]:
+        config = SearchConfig(beam=beam, max_length=MaxLength(ratio=0.0, extra=most))
+        return [list(n_best[0].tokens) for n_best in search(searched, src.to(device), config)]
+
+    return translate
+
+
+def _transformers(folder: Path, device: str) -> Way:
+    model = import_module("transformers").T5ForConditionalGeneration.from_pretrained(folder).eval().to(device)
+
+    @torch.inference_mode()
+    def translate(src: Tensor, beam: int, most: int) -> list[list[int]]:
+        options: dict[str, Any] = {"length_penalty": ALPHA, "early_stopping": True} if beam > 1 else {}
+        outputs = model.generate(
+            input_ids=src.to(device),
+            attention_mask=(src != PAD).long().to(device),
+            num_beams=beam,
+            max_new_tokens=most,
+            suppress_tokens=[PAD],
+            do_sample=False,
+            **options,
+        )
+        rows = [row[1:] for row in outputs.tolist()]
+        return [row[: row.index(EOS) + 1] if EOS in row else row for row in rows]
+
+    return translate
+
+
+def _ctranslate2(folder: Path, device: str, compute: str, threads: int) -> Way:
+    translator = import_module("ctranslate2").Translator(
+        str(folder), device=device, compute_type=compute, inter_threads=1, intra_threads=threads
+    )
+    pieces: list[str] = json.loads((folder / "shared_vocabulary.json").read_text(encoding="utf-8"))
+    ids = {piece: number for number, piece in enumerate(pieces)}
+
+    def translate(src: Tensor, beam: int, most: int) -> list[list[int]]:
+        results = translator.translate_batch(
+            [[pieces[token] for token in row if token != PAD] for row in src.tolist()],
+            beam_size=beam,
+            num_hypotheses=beam,
+            length_penalty=ALPHA,
+            max_decoding_length=most,
+            max_input_length=0,
+            return_end_token=True,
+        )
+        return [[ids[piece] for piece in result.hypotheses[0]] for result in results]
+
+    return translate
+
+
+def measure(ways: Mapping[str, Way], sources: Sequence[Tensor], setting: Setting, rounds: int) -> Figures:
+    """Return speed and translations of every way in a setting."""
+    count = len(sources) if setting.batch > 1 else -(-len(sources) // 6)
+    rows = sorted(sources[:count], key=len)
+    batches = [
+        pad_sequence(rows[start : start + setting.batch], batch_first=True, padding_value=PAD)
+        for start in range(0, count, setting.batch)
+    ]
     for way in ways.values():
-        way(batches[0], 0, WARM_UP_TOKENS, setting)
-    seconds: dict[str, list[Seconds]] = {name: [] for name in ways}
-    outputs: dict[str, Output] = {}
-    peaks = dict.fromkeys(ways, 0)
+        way(batches[0], setting.beam, 4)
+    seconds: dict[str, list[float]] = {name: [] for name in ways}
+    outputs: dict[str, list[list[int]]] = {}
     for _ in range(rounds):
-        turns: dict[str, list[Seconds]] = {name: [] for name in ways}
         outputs = {name: [] for name in ways}
+        turn = dict.fromkeys(ways, 0.0)
         for src in batches:
             for name, way in ways.items():
-                output, elapsed, peak = timed(way, src, case.lengths(src), setting, device)
-                turns[name].append(elapsed)
-                outputs[name] += output
-                peaks[name] = max(peaks[name], peak)
-        for name, each in turns.items():
-            seconds[name].append(Seconds(*map(sum, zip(*each, strict=True))))
-    return asdict(setting) | {
-        "sentences": sum(map(len, batches)),
-        "ways": {
-            name: way_figures(outputs[name], seconds[name], outputs[OURS], seconds[OURS])
-            | {"mean_score": round(mean_score(case, batches, outputs[name]), 5)}
-            | ({"peak_gib": round(peaks[name] / 2**30, 3)} if device == "cuda" else {})
-            for name in ways
-        },
+                start = time.perf_counter()
+                outputs[name] += way(src, setting.beam, src.size(1))
+                turn[name] += time.perf_counter() - start
+        for name, value in turn.items():
+            seconds[name].append(value)
+    figures = {
+        name: {
+            "sentences_per_second": round(count / median(seconds[name]), 2),
+            "time_over_ours": ratios(seconds[name], seconds[OURS]),
+            "same_as_ours": round(fmean(map(list.__eq__, outputs[name], outputs[OURS])), 4),
+            "mean_tokens": round(fmean(map(len, outputs[name])), 1),
+        }
+        for name in ways
     }
-
-
-def timed(
-    way: Way, src: Tensor, lengths: tuple[int, int], setting: Setting, device: str
-) -> tuple[Output, Seconds, int]:
-    """Return the translations of a way, its seconds, and the bytes that torch took on a GPU meanwhile."""
-    resident = 0
-    if device == "cuda":
-        torch.cuda.reset_peak_memory_stats()
-        resident = torch.cuda.memory_allocated()
-    wall, processor = time.perf_counter(), time.process_time()
-    output = way(src, *lengths, setting)
-    elapsed = Seconds(time.perf_counter() - wall, time.process_time() - processor)
-    return output, elapsed, torch.cuda.max_memory_allocated() - resident if device == "cuda" else 0
-
-
-def way_figures(
-    output: Output, seconds: Sequence[Seconds], ours: Output, our_seconds: Sequence[Seconds]
-) -> Figures:
-    """Return the figures of a way, and its time over that of ours."""
-    wall, our_wall = ([each.wall for each in many] for many in (seconds, our_seconds))
-    processor, our_processor = ([each.processor for each in many] for many in (seconds, our_seconds))
-    return {
-        "sentences_per_second": round(len(output) / median(wall), 2),
-        "lowest": round(len(output) / max(wall), 2),
-        "highest": round(len(output) / min(wall), 2),
-        "tokens": sum(map(len, output)),
-        "processor_seconds": round(median(processor), 3),
-        "time_over_ours": ratios(wall, our_wall),
-        "processor_time_over_ours": ratios(processor, our_processor),
-        "same_as_ours": round(fmean(a == b for a, b in zip(output, ours, strict=True)), 4),
-    }
-
-
-@torch.inference_mode()
-def mean_score(case: Case, batches: Sequence[Tensor], output: Output) -> float:
-    """Return the mean over the sentences of the log-probability by our model, divided by the length."""
-    scores, start = [], 0
-    device = next(case.model.parameters()).device
-    for src in batches:
-        rows = [torch.tensor(tokens) for tokens in output[start : start + len(src)]]
-        start += len(src)
-        tgt = pad_sequence(rows, batch_first=True, padding_value=PAD)
-        log_probs = token_log_probs(case.model.logits(src.to(device), tgt.to(device)).cpu(), tgt)
-        scores += (log_probs.sum(axis=1) / (tgt != PAD).sum(dim=1).numpy()).tolist()
-    return fmean(scores)
+    return asdict(setting) | {"sentences": count, "ways": figures}
 
 
 def summary(row: Figures) -> Figures:
     """Return the printed row of a setting."""
-    ways: Mapping[str, Figures] = row["ways"]
-    ours = ways[OURS]
-    setting = Setting(**{name: row[name] for name in ("beam", "batch", "threads", "exact")})
+    search_name = "greedy" if row["beam"] == 1 else f"beam {row['beam']}"
     printed = {
-        "search": str(setting),
-        "stop": "" if setting.beam == 1 else "exact" if setting.exact else "filled",
-        "threads": setting.threads,
-        "ours, sentences/s": f"{ours['sentences_per_second']} [{ours['lowest']}, {ours['highest']}]",
+        "search": f"{search_name}, {row['batch']} at a time",
+        "tokens": row["ways"][OURS]["mean_tokens"],
+        "ours, sentences/s": row["ways"][OURS]["sentences_per_second"],
     }
-    for name, way in ways.items():
+    for name, way in row["ways"].items():
         if name != OURS:
             ratio = way["time_over_ours"]
             printed[f"{name} / ours"] = f"{ratio['ratio']} [{ratio['lowest']}, {ratio['highest']}]"
+            printed[f"{name}, same"] = way["same_as_ours"]
     return printed
 
 
 if __name__ == "__main__":
-    smoke = {"threads": (1,), "sizes": ("d64",), "sentences": 6, "batch": 3, "beam": 2, "rounds": 1}
-    run_benchmark(main, smoke=smoke)
+    smoke = {"sizes": ("d64",), "sentences": 6, "batch": 3, "beam": 2, "rounds": 1}
+    run(main, smoke=smoke, needs=("transformers", "ctranslate2"))

@@ -39,8 +39,8 @@ from mnmt_eval import SearchConfig
 from mnmt_eval.metrics import metric
 from mnmt_eval.runs import TrainedRun, open_run
 from mnmt_eval.runs.training_lengths import TrainingRatios
-from mnmt_eval.translate import NativeEngine, translate
-from mnmt_eval.translate.segmentation import Part, encode_parts
+from mnmt_eval.translate import TorchEngine, translate
+from mnmt_eval.translate.segmentation import SourcePart, encode_parts
 from mnmt_model import run_configs, train
 
 STUDY = """
@@ -201,7 +201,7 @@ def quality(
     trained: TrainedRun, src: Sequence[str], references: Sequence[str], max_source: int | None
 ) -> str:
     """Return chrF, and the characters of the translations per character of the references."""
-    engine = NativeEngine(model=trained.loaded.model, config=SearchConfig())
+    engine = TorchEngine(model=trained.loaded.model, config=SearchConfig())
     results = translate(engine, trained.data.vocab, src, target="yy", max_source=max_source)
     translations = [each.text for each in results]
     chrf = metric("chrf", target="yy")
@@ -234,7 +234,7 @@ def cutting(data: PreparedData, characters: int) -> list[Figures]:
     for kind, pattern in LINES.items():
         text = (pattern * (characters // len(pattern) + 1))[:characters]
         num_tokens = len(data.vocab.encode_sources([text], target=target)[0])
-        parts: list[Part] = []
+        parts: list[SourcePart] = []
         seconds = seconds_of(
             lambda text=text, parts=parts: parts.extend(  # type: ignore[misc]
                 encode_parts(data.vocab, text, target=target, max_source=90)

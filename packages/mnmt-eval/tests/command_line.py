@@ -29,6 +29,8 @@ class CommandLine:
         self.capsys = capsys
 
     def run(self, *arguments: str | Path, stdin: bytes = b"") -> Done:
+        if arguments[:1] in (("score",), ("translate",)) and "--engine" not in arguments:
+            arguments = (*arguments, "--engine", "torch")  # whatever engine is installed
         self.monkeypatch.setattr("sys.argv", ["mnmt-eval", *map(str, arguments)])
         self.monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin)))
         with pytest.raises(SystemExit) as ended:

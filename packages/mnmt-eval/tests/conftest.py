@@ -1,3 +1,4 @@
+import os
 import shutil
 from pathlib import Path
 
@@ -10,10 +11,12 @@ from mnmt_data.prepare import prepare_study
 from mnmt_data.study import read_study
 from mnmt_eval.runs import ScoreConfig, open_run, read_testsets, score_run
 from mnmt_eval.search import SearchConfig
+from mnmt_eval.translate import EngineConfig
 from mnmt_model import run_configs, train
 
-settings.register_profile("mnmt", deadline=None, derandomize=True, max_examples=40)
-settings.load_profile("mnmt")
+settings.register_profile("ci", deadline=None, derandomize=True, max_examples=15)
+settings.register_profile("nightly", deadline=None, max_examples=100)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 torch.set_num_threads(1)
 
 STUDY = """
@@ -63,11 +66,13 @@ def trained_results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def trained_and_scored(trained_results: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same results after `mnmt-eval score` with its default options."""
+    """The same results after `mnmt-eval score` in torch."""
     folder = Path(shutil.copytree(trained_results, tmp_path_factory.mktemp("scored") / "results"))
     run = open_run(folder / "runs" / "tiny-run")
     texts = read_testsets(run.data, testsets=(), max_sentences=None)
-    for _ in score_run(run, texts, ScoreConfig(search=SearchConfig(beam=4))):
+    for _ in score_run(
+        run, texts, ScoreConfig(search=SearchConfig(beam=4), engine=EngineConfig(name="torch"))
+    ):
         pass
     return folder
 

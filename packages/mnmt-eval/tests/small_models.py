@@ -32,16 +32,19 @@ from mnmt_model.transformer import (
 T5 = ModelConfig(decoder_layers=2, d_model=16, num_heads=2, head_dim=6, d_ff=24)
 PARTS = {"t5": T5, "vanilla": replace(T5, **VASWANI), "mixture of experts": replace(T5, num_experts=4)}
 SRC = torch.tensor([[5, 6, 7, 9, 1], [8, 1, 0, 0, 0], [3, 3, 1, 0, 0]])
-PREFIX = torch.tensor([[4], [7], [5]])
 CONFIGS = {
-    "gnmt": SearchConfig(beam=4, n_best=4, max_length=MaxLength(ratio=1, extra=9)),
+    "gnmt": SearchConfig(
+        beam=4,
+        n_best=4,
+        length_penalty=LengthPenalty(kind="gnmt"),
+        max_length=MaxLength(ratio=1, extra=9),
+        early_stopping="exact",
+    ),
     "power": SearchConfig(
         beam=5,
         n_best=3,
         length_penalty=LengthPenalty(kind="power", alpha=1.0),
         max_length=MaxLength(ratio=2, extra=6),
-        min_length=5,
-        no_repeat_ngram=2,
     ),
 }
 MODELS: dict[tuple[str, str], IncrementalModel] = {}

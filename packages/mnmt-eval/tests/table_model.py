@@ -69,15 +69,9 @@ class TableModel:
         row: list[float] = self.table[int(source.sum()) % SOURCES, len(tokens), history].tolist()
         return row
 
-    def token_log_probs(
-        self, source: Tensor, tokens: tuple[int, ...], prefix: tuple[int, ...] = ()
-    ) -> list[float]:
+    def token_log_probs(self, source: Tensor, tokens: tuple[int, ...]) -> list[float]:
         """Log-probability of each token of a target."""
-        return [self.row(source, prefix + tokens[:i])[token] for i, token in enumerate(tokens)]
-
-    def score(self, source: Tensor, tokens: tuple[int, ...], prefix: tuple[int, ...] = ()) -> float:
-        """Log-probability of a target, token by token."""
-        return math.fsum(self.token_log_probs(source, tokens, prefix))
+        return [self.row(source, tokens[:i])[token] for i, token in enumerate(tokens)]
 
 
 class FlatTableModel(TableModel):
@@ -111,48 +105,27 @@ class FlatTableModel(TableModel):
 Scored = tuple[float, tuple[int, ...]]
 
 
-def continuations(
-    model: TableModel, source: Tensor, tokens: tuple[int, ...], config: SearchConfig, prefix: tuple[int, ...]
-) -> list[tuple[float, int]]:
+def continuations(model: TableModel, source: Tensor, tokens: tuple[int, ...]) -> list[tuple[float, int]]:
     """Log-probability of every token that may come next."""
-    n, context = config.no_repeat_ngram, (PAD, *prefix, *tokens)
-    visible = {context[i : i + n] for i in range(len(context) - n + 1)}
-    row = list(enumerate(model.row(source, prefix + tokens)))[1:]
-    allowed = [
-        (log_prob, token)
-        for token, log_prob in row
-        if not (token == EOS and len(tokens) + 1 < config.min_length)
-        and not (n and (*context, token)[-n:] in visible)
-    ]
-    return allowed or [(row[0][1], EOS)]
+    return [(log_prob, token) for token, log_prob in enumerate(model.row(source, tokens))][1:]
 
 
 def all_targets(
-    model: TableModel,
-    source: Tensor,
-    config: SearchConfig,
-    prefix: tuple[int, ...] = (),
-    tokens: tuple[int, ...] = (),
+    model: TableModel, source: Tensor, config: SearchConfig, tokens: tuple[int, ...] = ()
 ) -> list[Scored]:
-    """Every allowed target that ends with `</s>` or is cut off, with its log-probability."""
+    """Every target that ends with `</s>` or is cut off, with its log-probability."""
     if tokens[-1:] == (EOS,) or len(tokens) == limit(source, config):
-        return [(model.score(source, tokens, prefix), tokens)]
-    branches = [(*tokens, token) for _, token in continuations(model, source, tokens, config, prefix)]
-    return [target for branch in branches for target in all_targets(model, source, config, prefix, branch)]
+        return [(math.fsum(model.token_log_probs(source, tokens)), tokens)]
+    branches = [(*tokens, token) for _, token in continuations(model, source, tokens)]
+    return [target for branch in branches for target in all_targets(model, source, config, branch)]
 
 
-def plain_beam_search(
-    model: TableModel, source: Tensor, config: SearchConfig, prefix: tuple[int, ...] = ()
-) -> list[Scored]:
+def plain_beam_search(model: TableModel, source: Tensor, config: SearchConfig) -> list[Scored]:
     """Every target that ends within the beam, one sentence at a time and never stopping early."""
     live: list[Scored] = [(0.0, ())]
     ended: list[Scored] = []
     while live:
-        branches = [
-            (s + p, (*t, token))
-            for s, t in live
-            for p, token in continuations(model, source, t, config, prefix)
-        ]
+        branches = [(s + p, (*t, token)) for s, t in live for p, token in continuations(model, source, t)]
         branches.sort(reverse=True)
         over = [t[-1] == EOS or len(t) == limit(source, config) for _, t in branches]
         ended += [st for st, is_over in zip(branches[: config.beam], over, strict=False) if is_over]

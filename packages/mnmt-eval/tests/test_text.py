@@ -89,7 +89,7 @@ def test_a_column_of_any_table_is_what_was_written(
         ("a.tsv", "", "mt", "has no column 'mt' for --column; its first line has no columns"),
         ("a.jsonl", '{"mt": "a"}\nb\n', "mt", "a.jsonl:2: must be a JSON object, but is b"),
         ("a.jsonl", '{"mt": "a"}\n\n', "mt", "a.jsonl:2: must be a JSON object, but is blank"),
-        ("a.jsonl", '{"mt": "a"}\n', "src", "a.jsonl:1: has no key 'src' for --column; .* mt"),
+        ("a.jsonl", '{"mt": "a"}\n', "src", "a.jsonl:1: has no key 'src'; .* mt"),
         ("a.jsonl", '{"mt": null}\n', "mt", "a.jsonl:1: 'mt' must be text, but is null"),
     ],
 )

@@ -2,7 +2,7 @@
 
     python -m studies.analysis.many_languages
 
-`--uses experts.json` first writes the tables of the experts, from what `mnmt-eval experts --json` printed.
+`--uses experts.json` first writes the tables of the experts, from what `mnmt-eval analyse --json` printed.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def main(*, folder: Path = FOLDER, out: Path = FOLDER, uses: Path | None = None)
     Args:
         folder: Where the tables are.
         out: Folder for results.json and the figures.
-        uses: Output of `mnmt-eval experts --json`, of which experts.csv is made.
+        uses: Output of `mnmt-eval analyse --json`, of which experts.csv is made.
     """
     if not (folder / TABLE).exists():
         print(f"{folder / TABLE} is not there.")

@@ -156,7 +156,7 @@ def longer_training(rows: pd.DataFrame, longer: pd.DataFrame, batches: pd.DataFr
 
 
 def write_experts(uses: Path, table: Path, names: dict[str, str]) -> None:
-    """Make experts.csv of what `mnmt-eval experts --json` printed.
+    """Make experts.csv of what `mnmt-eval analyse --json` printed.
 
     Args:
         uses: The output.
@@ -165,7 +165,7 @@ def write_experts(uses: Path, table: Path, names: dict[str, str]) -> None:
             in fair shares.
         names: {run: name of the model}.
     """
-    runs = json.loads(uses.read_text(encoding="utf-8"))["runs"]
+    runs = json.loads(uses.read_text(encoding="utf-8"))["experts"]
     rows = [row for use in runs if use["run"] in names for row in _rows_of(use, names[use["run"]])]
     pd.DataFrame(rows).to_csv(table, index=False, float_format="%.4g")
 

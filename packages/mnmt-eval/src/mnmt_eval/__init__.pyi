@@ -12,10 +12,10 @@ from .metrics.resampling import bootstrap as bootstrap
 from .metrics.significance import PairedTest as PairedTest
 from .metrics.significance import paired_bootstrap as paired_bootstrap
 from .metrics.significance import paired_permutation as paired_permutation
-from .runs.trained_run import RunTranslator as RunTranslator
+from .runs.run_translator import RunTranslator as RunTranslator
+from .runs.run_translator import open_translator as open_translator
 from .runs.trained_run import TrainedRun as TrainedRun
 from .runs.trained_run import open_run as open_run
-from .runs.trained_run import open_translator as open_translator
 from .search.config import LengthPenalty as LengthPenalty
 from .search.config import MaxLength as MaxLength
 from .search.config import SamplingConfig as SamplingConfig
@@ -23,7 +23,7 @@ from .search.config import SearchConfig as SearchConfig
 from .search.hypotheses import Hypothesis as Hypothesis
 from .search.protocol import FlatSearchModel as FlatSearchModel
 from .search.protocol import SearchModel as SearchModel
-from .translate.lines import Line as Line
+from .translate.lines import SourceLine as SourceLine
 from .translate.translation import Translation as Translation
 from .translate.translator import Translator as Translator
 

@@ -13,7 +13,12 @@ from mnmt_model.runs import Eval, append_evals
 
 
 def add_evals(
-    run: Path, values: Mapping[str, Mapping[str, float]], *, step: int = 40, flops: int = 100
+    run: Path,
+    values: Mapping[str, Mapping[str, float]],
+    *,
+    step: int = 40,
+    flops: int = 100,
+    signature: str = "",
 ) -> None:
     """Give a run {metric: {task: value}}."""
     append_evals(
@@ -27,7 +32,7 @@ def add_evals(
                 testset="test",
                 metric=name,
                 value=value,
-                signature="",
+                signature=signature,
             )
             for name, by_task in values.items()
             for task, value in by_task.items()
@@ -48,7 +53,7 @@ def study(results: Path, tiny_run: Path) -> Path:
     """Three runs of two tasks, and of each task a bilingual one."""
     tasks = {"xx-aa": 0.5, "xx-bb": 0.5}
     for name, value, flops in (("small", 20.0, 100), ("middle", 30.0, 200), ("large", 40.0, 400)):
-        run = copied(tiny_run, name, mixture=tasks, wall_seconds=flops / 10)
+        run = copied(tiny_run, name, mixture=tasks)
         bleu = {"xx-aa": value, "xx-bb": value - 9}
         add_evals(run, {"bleu": {"xx-aa": -1.0, "xx-bb": -1.0}}, flops=flops)  # replaced by what follows
         add_evals(run, {"bleu": bleu}, flops=flops)
@@ -120,17 +125,23 @@ def test_what_was_not_measured_in_one_way_is_told(command_line: CommandLine, stu
     assert last.splitlines() == ["small on xx-aa: ", "other on xx-aa: beam:1", "xx-bb: "]
 
 
+@pytest.mark.parametrize(("compute", "differing"), [("float32", []), ("int8", ["xx-aa"])])
+def test_an_engine_that_finds_the_same_is_no_other_way_of_measuring(
+    command_line: CommandLine, study: Path, compute: str, differing: list[str]
+) -> None:
+    for engine in ("", f"|engine:ctranslate2-4.8.5-{compute}"):
+        run = copied(study / "small", f"by{len(engine)}", mixture={"xx-aa": 1.0})
+        add_evals(run, {"bleu": {"xx-aa": 30.0}}, signature=f"beam:4{engine}|maxsrc:8")
+    runs = [study / "by0", *study.glob("by[1-9]*")]
+    assert analysed(command_line, *runs)["differing"] == differing
+
+
 def test_the_search_and_the_sentences_are_below_the_tables(
     command_line: CommandLine, scored_run: Path
 ) -> None:
     *_, last = command_line.run("analyse", scored_run).stdout.decode().split("\n\n")
     assert all(f"|{part}" in last for part in ("beam:4|", "sentences:all"))
     assert last.startswith("xx-aa, xx-bb: nrefs:1|")
-
-
-def test_cost_may_be_seconds_of_training(command_line: CommandLine, study: Path) -> None:
-    result = analysed(command_line, study / "small", "--baseline", study / "only-xx-bb", "--cost", "seconds")
-    assert [(row["difference"], row["cost"]) for row in result["cost"]] == [(-19.0, 10.0)]
 
 
 def test_tasks_a_run_was_not_trained_on_are_zero_shot(command_line: CommandLine, study: Path) -> None:
@@ -164,10 +175,6 @@ def test_the_tables_show_what_there_is(command_line: CommandLine, study: Path) -
         (["{runs}/small", "--metric", "comet"], "small: has no comet on test; it has bleu on test; run"),
         (["{runs}/small", "--testset", "news"], "small: has no bleu on news; it has bleu on test; run"),
         (["{runs}/small", "--high", "5", "--low", "6"], "`--high` must be at least `--low` (6), but is 5."),
-        (
-            ["{runs}/small", "--baseline", "{runs}/only-xx-aa", "--cost", "euros"],
-            "`--cost` must be flops or seconds, but is 'euros'.",
-        ),
         (
             ["{runs}/small", "--baseline", "{runs}/middle", "--baseline", "{runs}/large"],
             "xx-aa has two baselines, middle and large; name one.",

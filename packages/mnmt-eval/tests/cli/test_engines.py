@@ -13,9 +13,7 @@ import pytest
 from command_line import CommandLine
 
 CTRANSLATE2 = ("--engine", "ctranslate2")
-FILLED = ("--early-stopping", "filled")
-POWER = ("--length-penalty.kind", "power", *FILLED)
-ALL_FORMS = [(), ("--scores",), ("--n-best", "3"), ("--n-best", "3", "--json")]
+ALL_FORMS = [(), ("--n-best", "3"), ("--n-best", "3", "--json")]
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 
@@ -68,8 +66,8 @@ def test_outputs_and_remarks_are_those_of_our_search(
 ) -> None:
     word = source_of(run).split()[0]
     stdin = b"\n" + source_of(run) + b" \n" + (word + b" ") * 300 + b"\n"
-    arguments = ("translate", "--run", run, "--task", "xx-aa", *POWER, *form, "--max-length.ratio", "0")
-    arguments = (*arguments, "--max-length.extra", "3", "--window-lines", "7")
+    arguments = ("translate", "--run", run, "--task", "xx-aa", *form)
+    arguments = (*arguments, "--max-length", "0x+3", "--window-lines", "7")
     ours = command_line.run(*arguments, stdin=stdin)
     theirs = command_line.run(*arguments, *CTRANSLATE2, stdin=stdin)
     assert theirs.status == 0, theirs.stderr
@@ -80,21 +78,11 @@ def test_outputs_and_remarks_are_those_of_our_search(
     assert "cut off at its maximal length" in theirs.stderr
 
 
-@pytest.mark.parametrize(
-    "options", [("--jobs", "2", *FILLED), ("--batch-tokens", "9", *FILLED), ("--early-stopping", "exact")]
-)
-def test_jobs_batches_and_exact_search(command_line: CommandLine, run: Path, options: Sequence[str]) -> None:
+def test_jobs_change_nothing(command_line: CommandLine, run: Path) -> None:
     tagged = b"".join(b"xx-aa\t" + line for line in source_of(run).splitlines(keepends=True))
-    arguments = ("translate", "--run", run, "--tagged", "--length-penalty.kind", "power", *options)
+    arguments = ("translate", "--run", run, "--jobs", "2")
     ours = command_line.run(*arguments, stdin=tagged)
     theirs = command_line.run(*arguments, *CTRANSLATE2, stdin=tagged)
-    assert (theirs.status, theirs.stdout) == (0, ours.stdout)
-
-
-def test_minimum_bayes_risk(command_line: CommandLine, run: Path) -> None:
-    arguments = ("translate", "--run", run, "--task", "xx-aa", *POWER, "--n-best", "3", "--mbr", "chrf")
-    ours = command_line.run(*arguments, stdin=source_of(run))
-    theirs = command_line.run(*arguments, *CTRANSLATE2, stdin=source_of(run))
     assert (theirs.status, theirs.stdout) == (0, ours.stdout)
 
 
@@ -115,7 +103,7 @@ def test_a_file_is_gone_on_with_by_the_same_engine_and_compute_type_only(
     command_line: CommandLine, run: Path, tmp_path: Path
 ) -> None:
     out, source = tmp_path / "out.aa", source_of(run)
-    arguments = ("translate", "--run", run, "--task", "xx-aa", *POWER, "--window-lines", "3")
+    arguments = ("translate", "--run", run, "--task", "xx-aa", "--window-lines", "3")
     expected = command_line.run(*arguments, *CTRANSLATE2, stdin=source).stdout
     half = b"".join(source.splitlines(keepends=True)[:10])
     assert command_line.run(*arguments, *CTRANSLATE2, "--out", out, stdin=half).status == 0
@@ -130,19 +118,6 @@ def test_a_file_is_gone_on_with_by_the_same_engine_and_compute_type_only(
     assert out.read_bytes() == expected
 
 
-def test_a_file_that_was_begun_before_there_were_engines_is_gone_on_with(
-    command_line: CommandLine, run: Path, tmp_path: Path
-) -> None:
-    out, record = tmp_path / "out.aa", tmp_path / "out.aa.record.json"
-    arguments = ("translate", "--run", run, "--task", "xx-aa", "--out", out)
-    assert command_line.run(*arguments, stdin=source_of(run)).status == 0
-    content = json.loads(record.read_text(encoding="utf-8"))
-    assert content["made_with"].pop("engine") == "native"
-    record.write_text(json.dumps(content), encoding="utf-8")
-    assert command_line.run(*arguments, stdin=source_of(run)).status == 0
-    assert command_line.run(*arguments, *CTRANSLATE2, *POWER, stdin=source_of(run)).status == 2
-
-
 def test_two_commands_at_once_make_one_export(results: Path, tiny_run: Path) -> None:
     processes = [start(tiny_run, "--task", "xx-aa", *CTRANSLATE2) for _ in range(2)]
     outputs = [process.communicate(source_of(tiny_run)) for process in processes]
@@ -154,7 +129,7 @@ def test_two_commands_at_once_make_one_export(results: Path, tiny_run: Path) -> 
 
 
 def test_score_names_the_engine(command_line: CommandLine, run: Path) -> None:
-    arguments = (run, "--metric", "chrf", "--testset", "test", *POWER)
+    arguments = (run, "--metric", "chrf", "--testset", "test")
     native = command_line.scored(*arguments)
     exported = command_line.scored(*arguments, *CTRANSLATE2)
     assert [each["value"] for each in exported] == [each["value"] for each in native]
@@ -166,16 +141,32 @@ def test_score_names_the_engine(command_line: CommandLine, run: Path) -> None:
     assert "|engine:ctranslate2-" in description["search"]
 
 
+def test_by_default_ctranslate2_translates_what_our_search_finds(
+    command_line: CommandLine, run: Path
+) -> None:
+    arguments = ("translate", "--run", run, "--task", "xx-aa")
+    ours = command_line.run(*arguments, stdin=source_of(run))
+    with start(run, *arguments[3:]) as process:
+        stdout, _ = process.communicate(source_of(run))
+    assert stdout == ours.stdout
+    done = subprocess.run(
+        [sys.executable, "-m", "mnmt_eval", "score", str(run), "--metric", "chrf", "--json"],
+        capture_output=True,
+        check=True,
+    )
+    evals = json.loads(done.stdout)["evals"]
+    values = [each["value"] for each in command_line.scored(run, "--metric", "chrf")]
+    assert [each["value"] for each in evals] == values
+    assert all("|stop:filled|maxlen:2x+20|engine:ctranslate2-4." in each["signature"] for each in evals)
+
+
 @pytest.mark.parametrize("command", ["translate", "score"])
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["--engine", "marian"], "--engine"),
-        ([*CTRANSLATE2, "--compute", "int3"], "--compute"),
-        ([*CTRANSLATE2, "--compute", "float16"], "`--compute` must be one of "),
-        (["--compute", "int8"], "`--compute int8` needs `--engine ctranslate2`"),
-        ([*CTRANSLATE2, "--length-penalty.kind", "gnmt"], "take `--length-penalty.kind power`"),
-        ([*CTRANSLATE2, "--early-stopping", "never"], "--early-stopping"),
+        ([*CTRANSLATE2, "--length-penalty", "gnmt-1"], "has no length penalty but `power`; take"),
+        ([*CTRANSLATE2, "--early-stopping", "exact"], "no rule but `filled`; take `--engine torch`."),
         ([*CTRANSLATE2, "--beam", "0"], "`--beam` must be at least 1"),
     ],
 )
@@ -192,10 +183,18 @@ def test_a_mistake_is_one_line_and_status_2(
     assert not (tiny_run / "exports").exists()
 
 
-def test_samples_are_refused(command_line: CommandLine, tiny_run: Path) -> None:
-    arguments = ("translate", "--run", tiny_run, "--task", "xx-aa", *CTRANSLATE2, "--sampling.seed", "1")
-    done = command_line.run(*arguments, stdin=b"a\n")
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([*CTRANSLATE2, "--compute", "int3"], "--compute"),
+        ([*CTRANSLATE2, "--compute", "float16"], "`--compute` must be one of "),
+        (["--compute", "int8"], "`--compute int8` needs `--engine ctranslate2`"),
+        ([*CTRANSLATE2, "--sampling.seed", "1"], "cannot draw a sample again; take `--engine torch`."),
+    ],
+)
+def test_what_translate_refuses(
+    command_line: CommandLine, tiny_run: Path, arguments: Sequence[str], message: str
+) -> None:
+    done = command_line.run("translate", "--run", tiny_run, "--task", "xx-aa", *arguments, stdin=b"a\n")
     assert (done.status, done.stdout) == (2, b"")
-    assert done.stderr == (
-        "mnmt-eval: `--engine ctranslate2` cannot draw a sample again; take `--engine native`.\n"
-    )
+    assert message in done.stderr

@@ -1,4 +1,4 @@
-"""`mnmt-eval experts`, and what `score` and `report` do of mixtures of experts."""
+"""Mixtures of experts: `score` counts their choices, `analyse` and `compare --page` show them."""
 
 from __future__ import annotations
 
@@ -37,25 +37,30 @@ def mixture(trained_mixture: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(trained_mixture, tmp_path / "results")) / "runs" / "mixture"
 
 
-def test_a_run_is_measured_once_and_printed(command_line: CommandLine, mixture: Path) -> None:
-    done = command_line.run("experts", mixture)
+def test_scores_count_and_analyses_and_pages_show_them(
+    command_line: CommandLine, mixture: Path, tmp_path: Path
+) -> None:
+    done = command_line.run("score", mixture, "--beam", "1", "--metric", "chrf")
     assert done.status == 0, done.stderr
-    lines = done.stdout.decode().splitlines()
-    assert lines[0] == "mixture, test, step 40: 2 tasks, 4 experts"
+    printed = command_line.run("analyse", mixture, "--metric", "chrf").stdout.decode()
+    lines = printed[printed.index("mixture, test, step 40: 2 tasks, 4 experts") :].splitlines()
     assert lines[2].split() == ["task", "load"]
     assert [line.split()[:2] for line in lines[3:5]] == [["encoder", "2"], ["decoder", "2"]]
     shares = {line.split()[0] + " 2": float(line.split()[2]) for line in lines[3:5]}
     assert lines[6].startswith(f"{max(shares, key=lambda name: shares[name])}, which tells most: the experts")
-    files = sorted((mixture / "experts").iterdir())
-    assert [file.name for file in files] == ["test.xx-aa.npz", "test.xx-bb.npz"]
-    times = [file.stat().st_mtime_ns for file in files]
-    assert command_line.run("experts", mixture).stdout == done.stdout
-    assert [file.stat().st_mtime_ns for file in files] == times
+    arguments = (mixture, "--metric", "chrf", "--task", "xx-aa", "--page", tmp_path / "page")
+    done = command_line.run("compare", *arguments)
+    assert done.status == 0, done.stderr
+    page = (tmp_path / "page" / "index.html").read_text(encoding="utf-8")
+    assert "mixture on test, step 40: 2 tasks, 4 experts" in page
+    for share in re.findall(r"^(?:en|de)coder 2 +(-?[\d.]+)", printed, re.MULTILINE):
+        assert f"<b>{share}</b>" in page
 
 
 def test_json_has_the_shares_of_the_files(command_line: CommandLine, mixture: Path) -> None:
-    done = command_line.run("experts", mixture.parent, "--json")  # runs without mixtures are passed over
-    (use,) = json.loads(done.stdout)["runs"]
+    command_line.scored(mixture, "--beam", "1", "--metric", "chrf")
+    done = command_line.run("analyse", mixture, "--metric", "chrf", "--json")
+    (use,) = json.loads(done.stdout)["experts"]
     assert (use["run"], use["testset"], sorted(use["tasks"])) == ("mixture", "test", ["xx-aa", "xx-bb"])
     for place, task in enumerate(use["tasks"]):
         with np.load(mixture / "experts" / f"test.{task}.npz") as file:
@@ -66,51 +71,18 @@ def test_json_has_the_shares_of_the_files(command_line: CommandLine, mixture: Pa
     assert estimate["lower"] <= estimate["share"] <= estimate["upper"] <= 1
 
 
-def test_scores_count_and_reports_show_them(command_line: CommandLine, mixture: Path, tmp_path: Path) -> None:
-    done = command_line.run("score", mixture, "--beam", "1", "--metric", "chrf")
-    assert done.status == 0, done.stderr
-    printed = command_line.run("experts", mixture).stdout.decode()
-    done = command_line.run(
-        "report", mixture, "--metric", "chrf", "--task", "xx-aa", "--out", tmp_path / "page"
-    )
-    assert done.status == 0, done.stderr
-    page = (tmp_path / "page" / "index.html").read_text(encoding="utf-8")
-    assert "mixture on test, step 40: 2 tasks, 4 experts" in page
-    for share in re.findall(r"^(?:en|de)coder 2 +(-?[\d.]+)", printed, re.MULTILINE):
-        assert f"<b>{share}</b>" in page
-
-
 def test_nothing_is_counted_where_no_layer_has_experts(mixture: Path) -> None:
     flat = mixture.parent / "flat"
     count_experts(open_run(flat), "test", "xx-aa")
     assert not (flat / "experts").exists()
 
 
-def test_what_another_model_chose_is_measured_again(command_line: CommandLine, mixture: Path) -> None:
-    assert command_line.run("experts", mixture).status == 0
+def test_what_another_model_chose_is_measured_again(mixture: Path) -> None:
+    count_experts(open_run(mixture), "test", "xx-aa")
     path = mixture / "experts" / "test.xx-aa.npz"
     with np.load(path) as file:
         content = dict(file)
     np.savez_compressed(path, **{**content, "weights": np.array("others"), "loads": content["loads"] + 1})
-    assert command_line.run("experts", mixture).status == 0
+    count_experts(open_run(mixture), "test", "xx-aa")
     with np.load(path) as file:
         assert file["loads"].tolist() == content["loads"].tolist()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["tiny-run"], r"tiny-run: has no mixture of experts in any layer of its models\."),
-        (["flat"], r"flat: has no mixture of experts in any layer of its models\."),
-        (
-            ["mixture", "--testset", "news"],
-            r"mixture: no task has the test set news, but at least 2 must have it\.",
-        ),
-    ],
-)
-def test_what_cannot_be_shown_is_one_line(
-    command_line: CommandLine, mixture: Path, arguments: list[str], message: str
-) -> None:
-    done = command_line.run("experts", mixture.parent / arguments[0], *arguments[1:])
-    assert done.status == 2
-    assert re.search(message, done.stderr), done.stderr

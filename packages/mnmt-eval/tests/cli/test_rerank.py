@@ -26,15 +26,12 @@ def lines_of(command_line: CommandLine, *arguments: str | Path) -> list[str]:
     return done.stdout.decode().removesuffix("\n").split("\n")
 
 
-def test_a_line_for_each_source_in_three_forms(command_line: CommandLine, table: Path) -> None:
+def test_a_line_for_each_source_in_two_forms(command_line: CommandLine, table: Path) -> None:
     texts = lines_of(command_line, table)
     assert texts == ["das rote Haus dort", "", "nein"]
-    rows = [row.split("\t") for row in lines_of(command_line, table, "--scores")]
-    assert [(row[0], row[2]) for row in rows] == [(str(i), text) for i, text in enumerate(texts, start=1)]
     records = [json.loads(line) for line in lines_of(command_line, table, "--json")]
     assert [record["text"] for record in records] == texts
     assert [record["choice"] for record in records] == [3, 1, 1]
-    assert [f"{record['value']:.6f}" for record in records] == [row[1] for row in rows]
     assert all(record["value"] == max(record["values"]) for record in records)
     assert records[0]["judge"].startswith("nrefs:1|case:mixed|eff:yes|nc:6|nw:0")
 
@@ -74,9 +71,8 @@ def test_scores_of_a_column_or_a_file_choose(command_line: CommandLine, table: P
         (("--metric", "bleu"), "bleu: needs the target language"),
         (("--metric", "rouge"), "`--metric` must be one of bleu, chrf, chrf++, ter, bleurt, comet, but"),
         (("--metric", "language"), "bleurt, comet, but is 'language'."),
-        (("--scores", "--json"), "rerank takes either `--scores` or `--json`"),
         (("--metric", "comet", "--comet.scores", "x"), "comet: compares all pairs of candidates"),
-        (("--score-column", "9"), "must have one column 9 for --score-column"),
+        (("--score-column", "9"), "must have one column 9, but its columns are 1, 2, 3"),
         (("--source", __file__), "must have a line for each of 3 sources"),
         (("--samples", "{tmp}/few"), "few: must have samples for each of 3 sources, but has 1."),
         (("--samples", "{tmp}"), ": must be a file, but is a folder."),

@@ -52,7 +52,7 @@ def test_score_appends_the_metrics_of_every_task_and_keeps_the_translations(
         assert each.value == score.value
         assert (
             each.signature
-            == f"{score.signature}|beam:4|lp:gnmt-0.6|stop:exact|maxlen:2x+20|maxsrc:8|sentences:all"
+            == f"{score.signature}|beam:4|lp:power-0.6|stop:filled|maxlen:2x+20|maxsrc:8|sentences:all"
         )
         assert (each.step, each.tokens, each.flops) == (40, before[-1].tokens, before[-1].flops)
 
@@ -119,10 +119,10 @@ def test_an_interrupted_score_goes_on_where_it_was(command_line: CommandLine, sc
 @pytest.mark.parametrize(
     ("options", "part"),
     [
-        (["--max-sentences", "5"], "|stop:exact|maxlen:2x+20|maxsrc:8|sentences:5"),
-        (["--beam", "3"], "|beam:3|lp:gnmt-0.6|stop:exact|maxlen:2x+20|maxsrc:8|sentences:all"),
-        (["--beam", "1", "--max-length.extra", "1"], "|beam:1|maxlen:2x+1|maxsrc:8|sentences:all"),
-        (["--max-source", "9"], "|maxlen:2x+20|maxsrc:9|sentences:all"),
+        (["--max-sentences", "5"], "|stop:filled|maxlen:2x+20|maxsrc:8|sentences:5"),
+        (["--beam", "3"], "|beam:3|lp:power-0.6|stop:filled|maxlen:2x+20|maxsrc:8|sentences:all"),
+        (["--beam", "1", "--max-length", "2x+1"], "|beam:1|maxlen:2x+1|maxsrc:8|sentences:all"),
+        (["--early-stopping", "exact"], "|stop:exact|maxlen:2x+20|maxsrc:8|sentences:all"),
     ],
 )
 def test_other_options_measure_anew(
@@ -140,12 +140,6 @@ def test_the_measurement_last_asked_for_counts(command_line: CommandLine, tiny_r
     assert command_line.scored(tiny_run, "--metric", "chrf") == all_sentences
     counting = {each.task: each for each in read_evals(tiny_run) if each.metric == "chrf"}
     assert [vars(each) | {"run": "tiny-run"} for each in counting.values()] == all_sentences
-
-
-def test_batches_do_not_change_the_metrics(command_line: CommandLine, tiny_run: Path) -> None:
-    together = command_line.scored(tiny_run, "--beam", "2")
-    (tiny_run / "evals.jsonl").unlink()
-    assert command_line.scored(tiny_run, "--beam", "2", "--batch-tokens", "1") == together
 
 
 def test_runs_that_have_not_finished_are_skipped(
@@ -243,23 +237,17 @@ def unchanged(results: Path) -> None:
             "`--max-sentences` must be at least 1, but is 0.",
         ),
         (unchanged, ["score", "{runs}", "--jobs", "0"], "`--jobs` must be at least 1, but is 0."),
-        (unchanged, ["score", "{runs}", "--batch-tokens", "0"], "`--batch-tokens` must be at least 1"),
         (
             unchanged,
-            ["score", "{runs}", "--length-penalty.alpha", "-1"],
-            "`--length-penalty.alpha` must be from 0 to 10",
+            ["score", "{runs}", "--length-penalty", "log-1"],
+            "`--length-penalty` must be power-ALPHA or gnmt-ALPHA, but is 'log-1'.",
         ),
+        (unchanged, ["score", "{runs}", "--max-length", "9"], "`--max-length` must be RATIOx+EXTRA"),
         (
             unchanged,
             ["score", "{runs}", "--comet.scores", "a", "--comet.python", "b"],
             "comet: must have `--comet.scores` or `--comet.python`, but has both.",
         ),
-        (
-            unchanged,
-            ["score", "{runs}", "--bleurt.batch-sentences", "0"],
-            "bleurt: `--bleurt.batch-sentences` must be at least 1, but is 0.",
-        ),
-        (unchanged, ["score", "{runs}", "--max-source", "7"], "`--max-source` must be at least 8, but is 7."),
         (unchanged, ["score", "{runs}", "--beams", "2"], "--beams"),
         (without_references, ["score", "{runs}"], "test.xx-aa.aa: no such file"),
         (unequal, ["score", "{runs}"], "test.xx-aa.aa has 1"),

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from command_line import CommandLine
 
-from mnmt_eval.translate.workers import Workers
+from mnmt_eval.translate.workers import ForkedWorkers
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 
@@ -47,20 +47,18 @@ def test_each_device_has_a_process(
     alone = command_line.run(*arguments, stdin=b"a\nb\nc\n")
     counts = []
 
-    class CountedWorkers(Workers[Any, Any]):
+    class CountedWorkers(ForkedWorkers[Any, Any]):
         def __init__(self, count: int, start: Any) -> None:
             counts.append(count)
             super().__init__(count, start)
 
-    monkeypatch.setattr("mnmt_eval.runs.trained_run.Workers", CountedWorkers)
-    monkeypatch.setattr("mnmt_eval.runs.trained_run.find_devices", lambda name: ("cpu", "cpu", "cpu"))
+    monkeypatch.setattr("mnmt_eval.runs.run_translator.ForkedWorkers", CountedWorkers)
+    monkeypatch.setattr("mnmt_eval.runs.run_translator.find_devices", lambda name: ("cpu", "cpu", "cpu"))
     assert command_line.run(*arguments, stdin=b"a\nb\nc\n").stdout == alone.stdout
     assert counts == [3]
 
 
-@pytest.mark.parametrize(
-    "options", [["--jobs", "2"], ["--jobs", "3", "--batch-tokens", "1", "--window-lines", "2"]]
-)
+@pytest.mark.parametrize("options", [["--jobs", "2"], ["--jobs", "3", "--window-lines", "2"]])
 def test_jobs_and_batches_change_nothing(
     command_line: CommandLine, results: Path, tiny_run: Path, options: list[str]
 ) -> None:
@@ -75,9 +73,6 @@ def test_jobs_and_batches_change_nothing(
 def test_the_forms_of_what_is_written_agree(command_line: CommandLine, results: Path, tiny_run: Path) -> None:
     stdin = b"\n" + source_of(results)
     text = translated(command_line, tiny_run, "--task", "xx-aa", stdin=stdin)
-    scores = translated(command_line, tiny_run, "--task", "xx-aa", "--scores", stdin=stdin)
-    assert [row.split("\t")[0] for row in scores] == [str(number + 1) for number in range(len(text))]
-    assert [row.split("\t")[2] for row in scores] == text
     n_best = translated(command_line, tiny_run, "--task", "xx-aa", "--n-best", 3, stdin=stdin)
     objects = translated(command_line, tiny_run, "--task", "xx-aa", "--n-best", 3, "--json", stdin=stdin)
     assert [row.split("\t") for row in n_best] == [
@@ -86,45 +81,6 @@ def test_the_forms_of_what_is_written_agree(command_line: CommandLine, results: 
         for result in line["n_best"]
     ]
     assert [json.loads(line)["text"] for line in objects] == text
-
-
-@pytest.mark.parametrize(
-    "search", [("--beam", "4"), ("--sampling.seed", "3", "--sampling.temperature", "0.7")]
-)
-@pytest.mark.parametrize("metric", ["chrf", "ter"])
-def test_minimum_bayes_risk_chooses_as_rerank_does(
-    command_line: CommandLine,
-    results: Path,
-    tiny_run: Path,
-    tmp_path: Path,
-    search: tuple[str, ...],
-    metric: str,
-) -> None:
-    arguments = ("--task", "xx-aa", *search, "--n-best", "4")
-    stdin = b"\n" + source_of(results)
-    n_best = translated(command_line, tiny_run, *arguments, "--json", stdin=stdin)
-    (tmp_path / "n-best.jsonl").write_text("\n".join(n_best), encoding="utf-8")
-    done = command_line.run("rerank", tmp_path / "n-best.jsonl", "--metric", metric)
-    chosen = translated(command_line, tiny_run, *arguments, "--mbr", metric, stdin=stdin)
-    assert chosen == done.stdout.decode().removesuffix("\n").split("\n")
-    assert chosen != [json.loads(line)["text"] for line in n_best]
-    tables = translated(command_line, tiny_run, *arguments, "--mbr", metric, "--scores", stdin=stdin)
-    assert len(tables) == sum(len(json.loads(line)["n_best"]) for line in n_best)
-
-
-def test_minimum_bayes_risk_needs_several_translations(
-    command_line: CommandLine, tiny_run: Path, tmp_path: Path
-) -> None:
-    out = tmp_path / "out"
-    arguments = ("translate", "--run", tiny_run, "--task", "xx-aa", "--out", out)
-    done = command_line.run(*arguments, "--mbr", "chrf", stdin=b"a\n")
-    assert done.status == 2
-    assert "`--mbr` chooses among several translations; ask for them with `--n-best`" in done.stderr
-    several = (*arguments, "--n-best", "2", "--mbr")
-    assert command_line.run(*several, "chrf", stdin=b"a\n").status == 0
-    other = command_line.run(*several, "ter", stdin=b"a\n")
-    assert other.status == 2
-    assert "was made with mbr chrf, and is now asked for with ter" in other.stderr
 
 
 def test_a_checkpoint_can_be_named_and_drawn_from(
@@ -146,7 +102,7 @@ def test_lines_that_name_their_pair(command_line: CommandLine, results: Path, ti
         pair: translated(command_line, tiny_run, "--task", pair, stdin=source_of(results))
         for pair in ("xx-aa", "xx-bb")
     }
-    lines = translated(command_line, tiny_run, "--tagged", stdin=tagged.encode())
+    lines = translated(command_line, tiny_run, stdin=tagged.encode())
     assert lines == [expected[f"xx-{'ab'[i % 2] * 2}"][i] for i in range(len(src))]
     assert expected["xx-aa"] != expected["xx-bb"]
 
@@ -187,7 +143,7 @@ def test_a_translation_that_is_much_too_short_is_named(
 ) -> None:
     words = source_of(results).split()
     stdin = words[0] + b"\n" + b" ".join(words[:6]) + b"\n" + b" ".join(words[:12]) + b"\n"
-    arguments = ("--run", tiny_run, "--tagged", "--max-length.ratio", "0", "--max-length.extra", "1")
+    arguments = ("--run", tiny_run, "--max-length", "0x+1")
     tagged = b"".join(b"xx-aa\t" + line + b"\n" for line in stdin.splitlines())
     out = tmp_path / "out"
     for _ in range(2):  # the second time, the lines are written already
@@ -199,11 +155,6 @@ def test_a_translation_that_is_much_too_short_is_named(
     record = json.loads((tmp_path / "out.record.json").read_text(encoding="utf-8"))
     assert record["remarks"]["short"] == {"first": [2, 3], "count": 2}
     assert record["made_with"]["max_source"] == 8
-    done = command_line.run(
-        "translate", *arguments, "--json", "--out", out, "--max-source", "9", stdin=tagged
-    )
-    assert done.status == 2
-    assert "was made with max_source 8, and is now asked for with 9" in done.stderr
 
 
 def test_an_output_that_is_complete_is_left_as_it_is(
@@ -218,7 +169,7 @@ def test_an_output_that_is_complete_is_left_as_it_is(
     assert done.stderr.splitlines() == ["20 lines were translated before", "nothing is left to translate"]
     assert out.read_bytes() == written
     record = json.loads((tmp_path / "out.bb.record.json").read_text(encoding="utf-8"))
-    assert record["made_with"]["search"] == "beam:4|lp:gnmt-0.6|stop:exact|maxlen:2x+20"
+    assert record["made_with"]["search"] == "beam:4|lp:power-0.6|stop:filled|maxlen:2x+20"
     assert (record["made_with"]["pair"], record["lines"]) == ("xx-bb", 20)
 
 
@@ -226,7 +177,7 @@ def test_an_output_is_not_gone_on_with_another_n_best(
     command_line: CommandLine, tiny_run: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    arguments = ("translate", "--run", tiny_run, "--task", "xx-aa", "--out", out, "--scores", "--n-best")
+    arguments = ("translate", "--run", tiny_run, "--task", "xx-aa", "--out", out, "--n-best")
     assert command_line.run(*arguments, "2", stdin=b"a\nb\n").status == 0
     before = out.read_bytes()
     done = command_line.run(*arguments, "3", stdin=b"a\nb\nc\n")
@@ -242,8 +193,7 @@ def test_an_output_is_not_gone_on_with_another_n_best(
         (["--task", "xx-cc"], "has no task of cc; its languages are aa, bb, xx."),
         (["--task", "aa-xx"], "the vocabulary has no tag <2xx>; prepare a task into xx."),
         (["--task", "qq-aa"], "has no task of qq; its languages are aa, bb, xx."),
-        ([], "takes either `--task SRC-TGT`, or `--tagged`"),
-        (["--task", "xx-aa", "--tagged"], "takes either `--task SRC-TGT`, or `--tagged`"),
+        ([], "stdin:1: must begin with its task and a tab, such as `en-de<TAB>text`; or name the task of"),
         (["--task", "xx-aa,xx-bb"], "one text cannot be of several tasks (xx-aa, xx-bb)"),
         (
             ["--task", "xx-aa", "--input", "{tmp}"],
@@ -266,7 +216,6 @@ def test_an_output_is_not_gone_on_with_another_n_best(
             "`--n-best` must be at most `--beam` (2), but is 3.",
         ),
         (["--task", "xx-aa", "--jobs", "0"], "`--jobs` must be at least 1, but is 0."),
-        (["--task", "xx-aa", "--max-source", "3"], "`--max-source` must be at least 8, but is 3."),
         (["--task", "xx-aa", "--device", "cuda:99"], "`--device` must be one of cpu"),
         (["--task", "xx-aa", "--run", "{tmp}"], "holds no checkpoint"),
         (
@@ -296,7 +245,7 @@ def test_a_mistake_is_one_line_and_status_2(
     ("arguments", "last", "message"),
     [
         (["--task", "xx-aa"], b"\xff", " not valid UTF-8; convert the text to UTF-8."),
-        (["--tagged"], b"xx-cc\ta", "results/data: has no task of cc; its languages are aa, bb, xx."),
+        ([], b"xx-cc\ta", "results/data: has no task of cc; its languages are aa, bb, xx."),
     ],
 )
 def test_what_comes_before_a_bad_line_is_translated(
@@ -309,7 +258,7 @@ def test_what_comes_before_a_bad_line_is_translated(
     jobs: str,
 ) -> None:
     source = source_of(results).splitlines(keepends=True)
-    tag = b"xx-aa\t" if arguments == ["--tagged"] else b""
+    tag = b"xx-aa\t" if not arguments else b""
     good = b"".join(tag + line for line in source)
     expected = translated(command_line, tiny_run, *arguments, stdin=good)
     done = command_line.run(
@@ -323,7 +272,8 @@ def test_what_comes_before_a_bad_line_is_translated(
 
 
 def start(run: Path, *arguments: str | Path, **options: object) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "mnmt_eval", "translate", "--run", str(run), *map(str, arguments)]
+    command = [sys.executable, "-m", "mnmt_eval", "translate", "--run", str(run), "--engine", "torch"]
+    command += map(str, arguments)
     pipe = subprocess.PIPE
     return subprocess.Popen(command, stdin=pipe, stderr=pipe, **{"stdout": pipe, **options})  # type: ignore[call-overload,no-any-return]
 

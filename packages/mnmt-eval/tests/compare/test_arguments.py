@@ -127,10 +127,10 @@ def test_every_pair_of_a_folder_is_compared_with_its_systems(command_line: Comma
     assert {"wmt24 en-de, 6 sentences", "wmt24 en-fr, 6 sentences"} <= set(lines)
 
 
-def test_a_report_takes_the_same(command_line: CommandLine, folder: Path) -> None:
-    done = command_line.run("report", "wmt24", "--out", "page")
+def test_a_page_takes_the_same(command_line: CommandLine, folder: Path) -> None:
+    done = command_line.run("compare", "wmt24", "--page", "page")
     assert done.status == 0, done.stderr
-    command = "report table.tsv --column one --reference-column ref --metric chrf --out page"
+    command = "compare table.tsv --column one --reference-column ref --metric chrf --page page"
     assert command_line.run(*command.split()).status == 0
     assert GERMAN.hypotheses[0].split()[0] in (folder / "page" / "index.html").read_text(encoding="utf-8")
 

@@ -13,7 +13,7 @@ from text_files import write
 
 from mnmt_eval.compare import (
     CompareConfig,
-    Comparison,
+    TextComparison,
     TranslatedText,
     compare_systems,
     name_systems,
@@ -109,7 +109,7 @@ def test_a_mean_is_tested_by_the_mean_of_each_draw(tmp_path: Path, test: str) ->
 def test_texts_that_are_no_different_tasks_have_no_mean(tmp_path: Path) -> None:
     config = CompareConfig(metrics=MetricSet(names=("chrf",)), samples=20, permutations=20)
 
-    def compared(task: str, *names: str) -> Comparison:
+    def compared(task: str, *names: str) -> TextComparison:
         outputs = {name: ["a", "b"] for name in names}
         return compare_systems(translated(tmp_path, task, ["a", "b"], outputs), config)
 
@@ -126,7 +126,7 @@ def test_the_interval_of_a_mean_narrows_with_the_tasks(tmp_path: Path) -> None:
     config = CompareConfig(metrics=MetricSet(names=("chrf",)), permutations=20)
     reference = ["der Hund schläft"] * 200
 
-    def compared(task: str, is_right: np.ndarray) -> Comparison:
+    def compared(task: str, is_right: np.ndarray) -> TextComparison:
         outputs = {"one": ["x"] * 200, "two": [reference[0] if right else "x" for right in is_right]}
         return compare_systems(translated(tmp_path, task, reference, outputs), config)
 

@@ -86,7 +86,7 @@ def expected(*columns: list[str]) -> list[float]:
 
 
 def test_scores_are_computed_by_the_other_environment(python: Path) -> None:
-    scorer = comet(python=python, model="Unbabel/wmt20-comet-da", batch_sentences=3)
+    scorer = comet(python=python, model="Unbabel/wmt20-comet-da")
     statistics = scorer.sentence_statistics(GERMAN.hypotheses, GERMAN.references[:1], GERMAN.sources)
     scores = expected(GERMAN.sources, GERMAN.hypotheses, GERMAN.references[0])
     assert scorer.sentence_scores(statistics).tolist() == scores
@@ -212,8 +212,6 @@ def test_files_that_hold_no_such_scores_are_told(tmp_path: Path, text: str, mess
         ),
         (1, {"scores": Path("a"), "python": Path("b")}, r"must have `scores` or `python`, but has both\."),
         (2, {"scores": Path("a")}, r"comet: must have at most 1 reference a sentence, but has 2\."),
-        (1, {"gpus": -1}, r"`gpus` must be at least 0, but is -1\."),
-        (1, {"batch_sentences": 0}, r"`batch_sentences` must be at least 1, but is 0\."),
     ],
 )
 def test_wrong_options_are_told(num_references: int, options: dict[str, object], message: str) -> None:

@@ -49,15 +49,15 @@ def page(command_line: CommandLine, tmp_path: Path) -> str:
     """Two systems' translations of German, one line of which would like to run."""
     one, two = [*GERMAN.hypotheses, HOSTILE], [*GERMAN.others, "Gut."]
     done = command_line.run(
-        "report",
+        "compare",
         *(f"<one>={write(tmp_path / 'one', one)}", write(tmp_path / "two", two)),
         *("--reference", write(tmp_path / "ref", [*GERMAN.references[0], "Gut."])),
         *("--source", write(tmp_path / "src", [*GERMAN.sources, "Good."]), "--task", "en-de"),
-        *("--out", tmp_path / "new" / "report", "--sentences", "4"),
+        *("--page", tmp_path / "new" / "report", "--sentences", "4"),
     )
     assert done.status == 0, done.stderr
-    index = Path(done.stdout.decode().strip())
-    assert index == tmp_path / "new" / "report" / "index.html"
+    index = tmp_path / "new" / "report" / "index.html"
+    assert done.stderr == f"wrote {index}\n"
     return index.read_text(encoding="utf-8")
 
 
@@ -123,7 +123,7 @@ def test_groups_are_tables_and_filters(page: str, command_line: CommandLine, tmp
     done = command_line.run("compare", *files, *options, "--by", "thirds", "--json")
     (metric_of_all,) = json.loads(done.stdout)["comparisons"][0]["metrics"]
     for by, name in (("thirds", "group"), ("length", "length")):
-        done = command_line.run("report", *files, *options, "--by", by, "--out", tmp_path / by)
+        done = command_line.run("compare", *files, *options, "--by", by, "--page", tmp_path / by)
         assert done.status == 0, done.stderr
         written = (tmp_path / by / "index.html").read_text(encoding="utf-8")
         buckets = data_of(written)["texts"][0]["buckets"]
@@ -150,8 +150,8 @@ def test_losses_of_runs_are_a_metric_of_the_page(
     options = ("--losses", "--metric", "chrf", "--task", "xx-aa")
     done = command_line.run("compare", scored_run, *options, "--json")
     (_, loss) = json.loads(done.stdout)["comparisons"][0]["metrics"]
-    arguments = ("report", scored_run, scored_run.with_name("other"), *options, "--by", "eighths")
-    done = command_line.run(*arguments, "--worst-by", "loss", "--out", tmp_path / "r")
+    arguments = ("compare", scored_run, scored_run.with_name("other"), *options, "--by", "eighths")
+    done = command_line.run(*arguments, "--worst-by", "loss", "--page", tmp_path / "r")
     assert done.status == 0, done.stderr
     written = (tmp_path / "r" / "index.html").read_text(encoding="utf-8")
     assert f"<b>{loss['systems'][0]['value']:.4f}</b>" in written
@@ -165,9 +165,7 @@ def test_runs_are_reported_with_all_their_tasks(
     command_line: CommandLine, scored_run: Path, tmp_path: Path
 ) -> None:
     shutil.copytree(scored_run, scored_run.with_name("other"))
-    done = command_line.run(
-        "report", scored_run.parent, "--out", tmp_path / "r", "--metric", "ter", "--worst-by", "ter"
-    )
+    done = command_line.run("compare", scored_run.parent, "--page", tmp_path / "r", "--metric", "ter")
     assert done.status == 0, done.stderr
     written = (tmp_path / "r" / "index.html").read_text(encoding="utf-8")
     means = written[written.index('class="scores means"') :].partition("</table>")[0]
@@ -218,7 +216,7 @@ def test_a_mistake_is_one_line(
 ) -> None:
     one = write(tmp_path / "one", ["a"])
     done = command_line.run(
-        "report", one, "--reference", one, "--task", "en-de", "--out", tmp_path / "r", *options
+        "compare", one, "--reference", one, "--task", "en-de", "--page", tmp_path / "r", *options
     )
     assert (done.status, done.stderr) == (2, f"mnmt-eval: {message}\n")
     assert not (tmp_path / "r").exists()
@@ -227,7 +225,7 @@ def test_a_mistake_is_one_line(
 def test_a_file_in_the_place_of_the_folder_is_told(command_line: CommandLine, tmp_path: Path) -> None:
     one = write(tmp_path / "one", ["a"])
     for out in (one, one / "page"):
-        done = command_line.run("report", one, "--reference", one, "--task", "en-de", "--out", out)
+        done = command_line.run("compare", one, "--reference", one, "--task", "en-de", "--page", out)
         message = f"{out}: must be a folder, or a place for one, but there is a file."
         assert (done.status, done.stderr) == (2, f"mnmt-eval: {message}\n")
 
@@ -267,8 +265,8 @@ def test_translations_into_another_language_are_marked_where_languages_are_measu
     out = ["Der Hund schläft heute im Garten.", "The dog is sleeping in the garden today.", "", "Gut."]
     ref = ["Der Hund schläft heute im Garten.", "Der Hund schläft heute im Garten.", "", "Gut."]
     arguments = (
-        *("report", write(tmp_path / "out", out), "--reference", write(tmp_path / "ref", ref)),
-        *("--task", "en-de", "--out", tmp_path / "report"),
+        *("compare", write(tmp_path / "out", out), "--reference", write(tmp_path / "ref", ref)),
+        *("--task", "en-de", "--page", tmp_path / "report"),
     )
     for metrics, expected in (("chrf", []), ("chrf,language", [1])):
         flags = ("--metric", metrics, "--language.candidates", "de,en")

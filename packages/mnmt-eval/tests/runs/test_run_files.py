@@ -16,7 +16,7 @@ from mnmt_eval.runs.run_files import (
 )
 from mnmt_eval.runs.texts import ReferenceText
 from mnmt_eval.text import read_lines
-from mnmt_eval.translate import Candidate, Translation
+from mnmt_eval.translate import ScoredTranslation, Translation
 
 SRC = [f"s{number}" for number in range(10)]
 EXPECTED = [f"T {line}" for line in SRC]
@@ -37,7 +37,7 @@ class Translator:
         if self.chunks is not None and len(self.lines) >= 4 * self.chunks:
             raise Killed
         self.lines += lines
-        candidates = (Candidate(text=f"T {line}", score=0.0, log_prob=0.0) for line in lines)
+        candidates = (ScoredTranslation(text=f"T {line}", score=0.0, log_prob=0.0) for line in lines)
         return [Translation(n_best=(candidate,)) for candidate in candidates]
 
 

@@ -69,20 +69,6 @@ def test_other_references_are_measured_without_translating_again(
     ]
 
 
-def test_long_sources_are_translated_as_by_translate(
-    command_line: CommandLine, results: Path, tiny_run: Path
-) -> None:
-    whole, parts = (
-        command_line.scored(tiny_run, "--metric", "chrf", "--max-source", size) for size in ("128", "8")
-    )
-    assert whole != parts
-    out = tiny_run / "out"
-    text = results / "data" / "text" / "test.xx-aa.xx"
-    arguments = ("--task", "xx-aa", "--input", text, "--out", out, "--max-source", "8")
-    assert command_line.run("translate", "--run", tiny_run, *arguments).status == 0
-    assert out.read_bytes() == (tiny_run / "translations" / "test.xx-aa.txt").read_bytes()
-
-
 @pytest.mark.parametrize(
     ("moment", "after"),
     [*(("write_scores", after) for after in range(4)), ("append_evals", 0), ("append_evals", 1)],
@@ -130,7 +116,7 @@ def test_rows_of_an_older_version_get_their_sentence_scores_and_no_row_twice(
 def test_what_is_measured_is_what_is_there_to_be_read(command_line: CommandLine, tiny_run: Path) -> None:
     first = command_line.scored(tiny_run, "--metric", "chrf")
     translations = files(tiny_run / "translations")
-    command_line.scored(tiny_run, "--metric", "bleu", "--beam", "1", "--max-length.extra", "0")
+    command_line.scored(tiny_run, "--metric", "bleu", "--beam", "1", "--max-length", "2x+0")
     assert files(tiny_run / "translations") != translations
     assert command_line.scored(tiny_run, "--metric", "chrf") == first
     assert files(tiny_run / "translations") == translations

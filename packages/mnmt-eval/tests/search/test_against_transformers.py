@@ -1,10 +1,9 @@
 """What is found against Hugging Face's `generate`, on an exported model.
 
-Where definitions coincide: theirs divides by len^alpha, without the forced tokens, as `power` does, and takes
-those that end from among the `num_beams` best candidates. Its `early_stopping="never"` is our `exact`, its
+Where definitions coincide: theirs divides by len^alpha, as `power` does, and takes the hypotheses that end
+from among the `num_beams` best candidates. Its `early_stopping="never"` is our `exact`, its
 `True` our `filled`; its default, `False`, bounds what is attainable by the present length, which is only
-right without a penalty. `min_new_tokens` does not count `</s>`. Padding, which we never produce, must be
-suppressed there. Their start of a mixture's targets is `</s>`, which counts as a repeated token.
+right without a penalty. Padding, which we never produce, must be suppressed there.
 """
 
 from __future__ import annotations
@@ -59,12 +58,8 @@ def configure(beam: int, alpha: float) -> SearchConfig:
         n_best=beam,
         length_penalty=LengthPenalty(kind="power", alpha=alpha),
         max_length=MaxLength(ratio=0, extra=LONGEST),
+        early_stopping="exact",
     )
-
-
-def skip_if_the_end_repeats_the_start(theirs: Any, constraints: dict[str, int]) -> None:
-    if constraints.get("no_repeat_ngram") == 1 and theirs.config.decoder_start_token_id == EOS:
-        pytest.skip("a target that begins with </s> cannot end there without a repetition")
 
 
 def generate(theirs: Any, config: SearchConfig, **options: Any) -> Any:
@@ -76,8 +71,6 @@ def generate(theirs: Any, config: SearchConfig, **options: Any) -> Any:
         num_return_sequences=config.n_best,
         length_penalty=config.length_penalty.alpha,
         max_new_tokens=LONGEST,
-        min_new_tokens=max(0, config.min_length - 1),
-        no_repeat_ngram_size=config.no_repeat_ngram,
         suppress_tokens=[PAD],
         do_sample=False,
         return_dict_in_generate=True,
@@ -87,9 +80,9 @@ def generate(theirs: Any, config: SearchConfig, **options: Any) -> Any:
     )
 
 
-def tokens_of(sequences: Tensor, context: int = 1) -> list[tuple[int, ...]]:
-    """Generated tokens of each sequence, without what it was begun with, and up to its end."""
-    rows = [row[context:] for row in sequences.tolist()]
+def tokens_of(sequences: Tensor) -> list[tuple[int, ...]]:
+    """Generated tokens of each sequence, without its start, and up to its end."""
+    rows = [row[1:] for row in sequences.tolist()]
     return [tuple(row[: row.index(EOS) + 1] if EOS in row else row) for row in rows]
 
 
@@ -103,13 +96,13 @@ def same_hypotheses(ours: IncrementalModel, theirs: Any, config: SearchConfig, *
         assert scores == pytest.approx(expected.sequences_scores.tolist(), rel=1e-4)
 
 
-@pytest.mark.parametrize("alpha", [0.0, 0.6, 2.0])
+@pytest.mark.parametrize("alpha", [0.6, 2.0])
 @pytest.mark.parametrize("beam", [4, 8])
 def test_exact_stopping_is_their_never(models: tuple[Any, Any], beam: int, alpha: float) -> None:
     same_hypotheses(*models, configure(beam, alpha), early_stopping="never")
 
 
-@pytest.mark.parametrize("alpha", [0.0, 0.6, 2.0])
+@pytest.mark.parametrize("alpha", [0.6, 2.0])
 @pytest.mark.parametrize("beam", [4, 8])
 def test_stopping_when_filled_is_their_true(models: tuple[Any, Any], beam: int, alpha: float) -> None:
     same_hypotheses(*models, replace(configure(beam, alpha), early_stopping="filled"), early_stopping=True)
@@ -120,32 +113,9 @@ def test_exact_stopping_is_their_default_without_a_penalty(models: tuple[Any, An
     same_hypotheses(*models, configure(beam, 0.0), early_stopping=False)
 
 
-@pytest.mark.parametrize("constraints", [{"min_length": 6}, {"no_repeat_ngram": 1}, {"no_repeat_ngram": 2}])
-@pytest.mark.parametrize("beam", [4, 8])
-def test_constraints_are_theirs(models: tuple[Any, Any], beam: int, constraints: dict[str, int]) -> None:
-    skip_if_the_end_repeats_the_start(models[1], constraints)
-    same_hypotheses(*models, replace(configure(beam, 1.0), **constraints), early_stopping="never")
-
-
-@pytest.mark.parametrize("beam", [4, 8])
-def test_a_forced_prefix_is_their_decoder_input(models: tuple[Any, Any], beam: int) -> None:
+def test_a_beam_of_one_is_their_greedy_search(models: tuple[Any, Any]) -> None:
     ours, theirs = models
-    prefix = torch.tensor([[5, 6], [7, 8], [9, 9], [4, 3]])
-    config = replace(configure(beam, 1.0), no_repeat_ngram=2)
-    start = theirs.config.decoder_start_token_id
-    decoder_input_ids = torch.nn.functional.pad(prefix, (1, 0), value=start)
-    expected = generate(theirs, config, early_stopping="never", decoder_input_ids=decoder_input_ids)
-    result = search(ours, SRC, config, prefix=prefix)
-    assert [h.tokens for n_best in result for h in n_best] == tokens_of(expected.sequences, context=3)
-    scores = [h.score for n_best in result for h in n_best]
-    assert scores == pytest.approx(expected.sequences_scores.tolist(), rel=1e-4)
-
-
-@pytest.mark.parametrize("constraints", [{}, {"min_length": 6}, {"no_repeat_ngram": 1}])
-def test_a_beam_of_one_is_their_greedy_search(models: tuple[Any, Any], constraints: dict[str, int]) -> None:
-    ours, theirs = models
-    skip_if_the_end_repeats_the_start(theirs, constraints)
-    config = replace(configure(1, 0.0), **constraints)
+    config = configure(1, 0.0)
     expected = generate(theirs, config)
     log_probs = torch.stack(expected.logits, dim=1).log_softmax(-1)
     for (best,), tokens, row in zip(

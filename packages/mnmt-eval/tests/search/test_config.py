@@ -44,8 +44,12 @@ def test_max_length_counts_all_but_padding(limit: MaxLength, lengths: list[int])
         (lambda: SearchConfig(beam=0), "`beam` must be at least 1, but is 0."),
         (lambda: SearchConfig(n_best=0), "`n_best` must be at least 1, but is 0."),
         (lambda: SearchConfig(beam=2, n_best=3), "`n_best` must be at most `beam` (2), but is 3."),
-        (lambda: SearchConfig(min_length=-1), "`min_length` must be at least 0, but is -1."),
-        (lambda: SearchConfig(no_repeat_ngram=-1), "`no_repeat_ngram` must be at least 0, but is -1."),
+        (
+            lambda: LengthPenalty.parse("gnmt"),
+            "`length_penalty` must be power-ALPHA or gnmt-ALPHA, but is 'gnmt'.",
+        ),
+        (lambda: LengthPenalty.parse("power-11"), "`alpha` must be from 0 to 10, but is 11.0."),
+        (lambda: MaxLength.parse("2x"), "`max_length` must be RATIOx+EXTRA, such as 2x+20, but is '2x'."),
         (
             lambda: SearchConfig(early_stopping="never"),  # type: ignore[arg-type]
             "`early_stopping` must be exact or filled, but is 'never'.",
@@ -83,24 +87,30 @@ def test_what_is_out_of_range_is_told(make: Callable[[], object], message: str) 
     [
         (SearchConfig(), "beam:1|maxlen:2x+20"),
         (SearchConfig(length_penalty=LengthPenalty(alpha=1.0)), "beam:1|maxlen:2x+20"),
-        (SearchConfig(beam=4), "beam:4|lp:gnmt-0.6|stop:exact|maxlen:2x+20"),
-        (SearchConfig(beam=4, n_best=2), "beam:4|lp:gnmt-0.6|stop:exact|maxlen:2x+20"),
-        (SearchConfig(min_length=3, no_repeat_ngram=2), "beam:1|maxlen:2x+20|minlen:3|norepeat:2"),
+        (SearchConfig(beam=4), "beam:4|lp:power-0.6|stop:filled|maxlen:2x+20"),
+        (SearchConfig(beam=4, n_best=2), "beam:4|lp:power-0.6|stop:filled|maxlen:2x+20"),
         (SearchConfig(sampling=SamplingConfig()), "sample:t1-seed0|maxlen:2x+20"),
         (
             SearchConfig(n_best=3, sampling=SamplingConfig(temperature=0.7, top_k=9, top_p=0.9, seed=4)),
-            "sample:t0.7-k9-p0.9-seed4|of:3|lp:gnmt-0.6|maxlen:2x+20",
+            "sample:t0.7-k9-p0.9-seed4|of:3|lp:power-0.6|maxlen:2x+20",
         ),
         (
             SearchConfig(
                 beam=8,
                 length_penalty=LengthPenalty(kind="power", alpha=1.0),
                 max_length=MaxLength(ratio=1.5, extra=3),
-                early_stopping="filled",
+                early_stopping="exact",
             ),
-            "beam:8|lp:power-1|stop:filled|maxlen:1.5x+3",
+            "beam:8|lp:power-1|stop:exact|maxlen:1.5x+3",
         ),
     ],
 )
 def test_the_signature_holds_all_that_changes_what_is_found(config: SearchConfig, signature: str) -> None:
     assert config.signature == signature
+
+
+@pytest.mark.parametrize("penalty", [LengthPenalty(), LengthPenalty(kind="gnmt", alpha=1.0)], ids=str)
+@pytest.mark.parametrize("limit", [MaxLength(), MaxLength(ratio=0.5, extra=0)], ids=str)
+def test_options_are_read_as_signatures_write_them(penalty: LengthPenalty, limit: MaxLength) -> None:
+    assert LengthPenalty.parse(str(penalty)) == penalty
+    assert MaxLength.parse(str(limit)) == limit

@@ -6,7 +6,7 @@ from copy import deepcopy
 
 import pytest
 import torch
-from small_models import PREFIX, SRC, Find, all_models, all_searches, close, model
+from small_models import SRC, Find, all_models, all_searches, close, model
 
 from mnmt_model.transformer import Architecture, IncrementalModel
 
@@ -21,4 +21,4 @@ pytestmark = [
 def test_what_is_found_is_what_a_cpu_finds(architecture: Architecture, parts: str, find: Find) -> None:
     on_cpu = model(architecture, parts)
     on_gpu = IncrementalModel(deepcopy(on_cpu.translation_model).to("cuda"))
-    close(find(on_gpu, SRC.to("cuda"), prefix=PREFIX.to("cuda")), find(on_cpu, SRC, prefix=PREFIX))
+    close(find(on_gpu, SRC.to("cuda")), find(on_cpu, SRC))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from small_models import CONFIGS, PREFIX, SRC, Find, all_configs, all_models, all_searches, close, model
+from small_models import CONFIGS, SRC, Find, all_configs, all_models, all_searches, close, model
 
 from mnmt_eval.search import SearchConfig, beam_search, search
 from mnmt_eval.search.protocol import EOS, PAD, FlatSearchModel
@@ -18,13 +18,13 @@ def test_both_caches_find_the_same_with_log_probabilities_of_all_tokens_at_once(
 ) -> None:
     incremental = model(architecture, parts)
     assert isinstance(incremental, FlatSearchModel)
-    flat = search(incremental, SRC, config, prefix=PREFIX)
-    close(flat, beam_search(incremental, SRC, config, prefix=PREFIX))
-    for src, prefix, hypotheses in zip(SRC, PREFIX, flat, strict=True):
+    flat = search(incremental, SRC, config)
+    close(flat, beam_search(incremental, SRC, config))
+    for src, hypotheses in zip(SRC, flat, strict=True):
         for h in hypotheses:
-            tgt = torch.tensor([[*prefix.tolist(), *h.tokens]])
+            tgt = torch.tensor([h.tokens])
             log_probs = incremental.translation_model.logits(src[None], tgt).log_softmax(-1)
-            expected = log_probs.gather(2, tgt[..., None])[0, len(prefix) :, 0].tolist()
+            expected = log_probs.gather(2, tgt[..., None])[0, :, 0].tolist()
             assert h.token_log_probs == pytest.approx(expected, rel=1e-3, abs=1e-4)
             assert h.log_prob == pytest.approx(sum(expected), rel=1e-3)
 

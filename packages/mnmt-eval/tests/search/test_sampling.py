@@ -109,8 +109,8 @@ def test_log_probabilities_are_the_models_whatever_the_temperature() -> None:
     config = SearchConfig(
         sampling=SamplingConfig(temperature=2.0, top_k=3), n_best=5, max_length=MaxLength(ratio=0, extra=6)
     )
-    for h in search(model, SRC, config, prefix=torch.tensor([[4]]))[0]:
-        assert list(h.token_log_probs) == model.token_log_probs(SRC[0], h.tokens, (4,))
+    for h in search(model, SRC, config)[0]:
+        assert list(h.token_log_probs) == model.token_log_probs(SRC[0], h.tokens)
 
 
 def test_without_options_nothing_is_drawn() -> None:

@@ -9,11 +9,16 @@ from hypothesis import strategies as st
 
 from mnmt_data import DataError
 from mnmt_eval.errors import EvalError
-from mnmt_eval.translate import Line
+from mnmt_eval.translate import SourceLine
 from mnmt_eval.translate.lines import is_blank, source_lines, tagged_source_lines
 
+UNTAGGED = (
+    "in:2: must begin with its task and a tab, such as `en-de<TAB>text`; or name the task of all lines with "
+    "--task."
+)
 
-def lines_of(content: bytes) -> list[Line]:
+
+def lines_of(content: bytes) -> list[SourceLine]:
     return list(source_lines(io.BytesIO(content), name="stdin", target="de"))
 
 
@@ -63,8 +68,14 @@ def test_tagged_lines_go_each_into_its_language() -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"en-de\ta\nb\n", "in:2: must begin with its task and a tab, such as `en-de<TAB>text`."),
-        (b"en-de\ta\n\n", "in:2: must begin with its task and a tab, such as `en-de<TAB>text`."),
+        (
+            b"en-de\ta\nb\n",
+            UNTAGGED,
+        ),
+        (
+            b"en-de\ta\n\n",
+            UNTAGGED,
+        ),
         (b"en-de\ta\nen-xx\tb\n", "in:2: no tag <2xx>"),
         (b"en-de\ta\nende\tb\n", "in:2: not a pair"),
         (b"en-de\ta\n\xff\n", "in:2: not valid UTF-8; convert the text to UTF-8."),

@@ -12,26 +12,26 @@ from pathlib import Path
 import pytest
 
 from mnmt_eval.errors import EvalError
-from mnmt_eval.translate import Candidate, Line, Translation
+from mnmt_eval.translate import ScoredTranslation, SourceLine, Translation
 from mnmt_eval.translate.lines import source_lines
 from mnmt_eval.translate.outputs import FileOutput, Remarks, StreamOutput, open_file_output
 from mnmt_eval.translate.translation import Format
 
 
-def lines_of(content: bytes) -> list[Line]:
+def lines_of(content: bytes) -> list[SourceLine]:
     return list(source_lines(io.BytesIO(content), name="stdin", target="de"))
 
 
 def translation(text: str, *, parts: int = 1, complete: bool = True, short: bool = False) -> Translation:
-    candidate = Candidate(text=text, score=-0.5, log_prob=-1.5, complete=complete, short=short)
+    candidate = ScoredTranslation(text=text, score=-0.5, log_prob=-1.5, complete=complete, short=short)
     return Translation(n_best=(candidate,), parts=parts)
 
 
-LINE = Line(text="x", target="de", number=7)
+LINE = SourceLine(text="x", target="de", number=7)
 
 
 def test_remarks_name_the_lines() -> None:
-    lines = [Line(text="x", target="de", number=number) for number in range(1, 31)]
+    lines = [SourceLine(text="x", target="de", number=number) for number in range(1, 31)]
     remarks = Remarks().extend((line, translation("y", parts=2)) for line in lines[:25])
     assert remarks == Remarks.from_dict(json.loads(json.dumps(asdict(remarks))))
     remarks = remarks.extend([(lines[25], translation("y")), (lines[26], translation("y", complete=False))])

@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from mnmt_eval.translate import Candidate, Line, Translation
+from mnmt_eval.translate import ScoredTranslation, SourceLine, Translation
 from mnmt_eval.translate.boundaries import Joint
 from mnmt_eval.translate.translation import FORMATS, join_parts
 
-LINE = Line(text="x", target="de", number=7)
+LINE = SourceLine(text="x", target="de", number=7)
 
 
 @pytest.mark.parametrize(
@@ -47,8 +47,10 @@ def test_parts_of_a_word_or_run_are_joined_as_the_target_writes_them(
     assert join_parts(parts, joints=["spaced", "spaced", joint], target=target).text == text
 
 
-def candidate(text: str, score: float = -1.0, *, complete: bool = True, short: bool = False) -> Candidate:
-    return Candidate(text=text, score=score, log_prob=2 * score, complete=complete, short=short)
+def candidate(
+    text: str, score: float = -1.0, *, complete: bool = True, short: bool = False
+) -> ScoredTranslation:
+    return ScoredTranslation(text=text, score=score, log_prob=2 * score, complete=complete, short=short)
 
 
 def test_the_n_best_of_parts_are_joined_place_by_place() -> None:

@@ -17,11 +17,11 @@ from mnmt_data.store import TargetTag, Vocabulary, train_vocabulary
 from mnmt_eval.errors import EvalError
 from mnmt_eval.search import LengthPenalty, MaxLength, SearchConfig, search
 from mnmt_eval.search.protocol import EOS, PAD
-from mnmt_eval.translate import Line, NativeEngine, Translation, Translator, translate
+from mnmt_eval.translate import SourceLine, TorchEngine, Translation, Translator, translate
 
 CONFIG = SearchConfig(beam=2, max_length=MaxLength(ratio=1, extra=2))
 MODEL = TableModel(seed=3, vocab_size=10)
-ENGINE = NativeEngine(model=MODEL, config=CONFIG)
+ENGINE = TorchEngine(model=MODEL, config=CONFIG)
 VOCAB = LetterVocabulary()
 
 texts = st.lists(st.text("abc ", max_size=6), max_size=9)
@@ -35,7 +35,7 @@ def translator(**options: int) -> Translator:
     return Translator(engine=ENGINE, vocab=VOCAB, **options)
 
 
-def streamed(lines: Iterable[Line], **options: int) -> list[tuple[Line, Translation]]:
+def streamed(lines: Iterable[SourceLine], **options: int) -> list[tuple[SourceLine, Translation]]:
     return list(chain.from_iterable(translator(**options).translate(lines)))
 
 
@@ -54,7 +54,7 @@ def test_lines_keep_their_order_whatever_the_batches(lines: list[str], batch_tok
 def test_a_stream_of_several_languages_has_the_translations_of_each_line_alone(
     lines: list[tuple[str, str]], window_lines: int
 ) -> None:
-    sources = [Line(text=text, target=target) for text, target in lines]
+    sources = [SourceLine(text=text, target=target) for text, target in lines]
     stream = streamed(sources, batch_tokens=20, window_lines=window_lines)
     assert stream == [(line, *translated([line.text], target=line.target)) for line in sources]
 
@@ -78,7 +78,7 @@ def test_scores_and_n_best_are_those_of_the_search() -> None:
         beam=3, n_best=2, length_penalty=LengthPenalty(kind="power", alpha=1.0), max_length=CONFIG.max_length
     )
     (result,) = search(MODEL, torch.tensor([[2, 4, 5, EOS]]), config)
-    (translation,) = translate(NativeEngine(model=MODEL, config=config), VOCAB, ["ab"], target="xx")
+    (translation,) = translate(TorchEngine(model=MODEL, config=config), VOCAB, ["ab"], target="xx")
     assert [c.score for c in translation.n_best] == [h.score for h in result]
     assert [c.log_prob for c in translation.n_best] == [h.log_prob for h in result]
     assert [c.text for c in translation.n_best] == [VOCAB.decode(h.tokens).replace("\n", " ") for h in result]
@@ -89,13 +89,13 @@ def test_a_translation_that_the_maximal_length_cuts_off_is_truncated() -> None:
     lines = ["a", "ab", "abc", "b", "c", "ca"]
     short = SearchConfig(max_length=MaxLength(ratio=0, extra=2))
     for line, translation in zip(
-        lines, translate(NativeEngine(model=MODEL, config=short), VOCAB, lines, target="xx"), strict=True
+        lines, translate(TorchEngine(model=MODEL, config=short), VOCAB, lines, target="xx"), strict=True
     ):
         sources = torch.tensor(VOCAB.encode_sources([line], target="xx")[0])[None]
         ((best,),) = search(MODEL, sources, short)
         assert translation.truncated == (best.tokens[-1] != EOS)
     assert {
-        t.truncated for t in translate(NativeEngine(model=MODEL, config=short), VOCAB, lines, target="xx")
+        t.truncated for t in translate(TorchEngine(model=MODEL, config=short), VOCAB, lines, target="xx")
     } == {False, True}
 
 
@@ -114,7 +114,7 @@ def test_a_line_that_is_too_long_is_the_translations_of_its_parts() -> None:
 def test_parts_find_back_to_their_lines(lines: list[str], max_source: int, window_lines: int) -> None:
     longer = [line * 5 for line in lines]
     alone = [translate(ENGINE, VOCAB, [line], target="xx", max_source=max_source)[0] for line in longer]
-    sources = [Line(text=line, target="xx") for line in longer]
+    sources = [SourceLine(text=line, target="xx") for line in longer]
     stream = streamed(sources, batch_tokens=20, window_lines=window_lines, max_source=max_source)
     assert [translation for _, translation in stream] == alone
 
@@ -122,10 +122,10 @@ def test_parts_find_back_to_their_lines(lines: list[str], max_source: int, windo
 def test_a_stream_reads_no_further_than_its_window() -> None:
     read = []
 
-    def lines() -> Iterator[Line]:
+    def lines() -> Iterator[SourceLine]:
         for text in ("a", " ", "b", "c", "a"):
             read.append(text)
-            yield Line(text=text, target="xx")
+            yield SourceLine(text=text, target="xx")
 
     stream = (pair for group in translator(window_lines=2).translate(lines()) for pair in group)
     next(stream)
@@ -133,8 +133,8 @@ def test_a_stream_reads_no_further_than_its_window() -> None:
 
 
 def test_a_window_of_blank_lines_is_answered_before_more_is_read() -> None:
-    def lines() -> Iterator[Line]:
-        yield Line(text=" ", target="xx")
+    def lines() -> Iterator[SourceLine]:
+        yield SourceLine(text=" ", target="xx")
         raise AssertionError("read too far")
 
     group = next(translator(window_lines=1).translate(lines()))
@@ -142,9 +142,9 @@ def test_a_window_of_blank_lines_is_answered_before_more_is_read() -> None:
 
 
 def test_what_comes_before_a_line_that_cannot_be_read_is_translated() -> None:
-    def lines() -> Iterator[Line]:
-        yield Line(text="a", target="xx")
-        yield Line(text="b", target="xx")
+    def lines() -> Iterator[SourceLine]:
+        yield SourceLine(text="a", target="xx")
+        yield SourceLine(text="b", target="xx")
         raise EvalError("line 3")
 
     ready = translator().translate(lines())
@@ -185,7 +185,7 @@ def test_the_vocabulary_puts_the_tag_where_the_model_has_read_it(
     assert [ids.tolist() for ids in vocab.encode(["a", "a b"])] == [[5], [5, 6]]
     model = Listening()
     model.table = model.table[..., :7]
-    translate(NativeEngine(model=model, config=CONFIG), vocab, ["a", "", "a b"], target="xx")
+    translate(TorchEngine(model=model, config=CONFIG), vocab, ["a", "", "a b"], target="xx")
     (heard,) = model.heard
     assert heard.dtype == torch.int64
     assert heard.tolist() == sources
@@ -194,7 +194,7 @@ def test_the_vocabulary_puts_the_tag_where_the_model_has_read_it(
 def test_a_batch_has_at_most_so_many_tokens_with_its_padding() -> None:
     model = Listening()
     translate(
-        NativeEngine(model=model, config=CONFIG),
+        TorchEngine(model=model, config=CONFIG),
         VOCAB,
         ["a", "abcabc", "b", "abc", "c"],
         target="xx",
@@ -206,11 +206,11 @@ def test_a_batch_has_at_most_so_many_tokens_with_its_padding() -> None:
 def test_a_batch_that_does_not_fit_into_memory_is_halved() -> None:
     lines = ["a", "b", "c", "ab", "bc"]
     config = SearchConfig(beam=1, max_length=CONFIG.max_length)
-    expected = translate(NativeEngine(model=MODEL, config=config), VOCAB, lines, target="xx")
+    expected = translate(TorchEngine(model=MODEL, config=config), VOCAB, lines, target="xx")
     model = Listening(room=8)
-    assert translate(NativeEngine(model=model, config=config), VOCAB, lines, target="xx") == expected
+    assert translate(TorchEngine(model=model, config=config), VOCAB, lines, target="xx") == expected
     with pytest.raises(EvalError, match=r"a source of 9 tokens does not fit into memory; .*`max_source`"):
-        translate(NativeEngine(model=model, config=config), VOCAB, ["abcabca"], target="xx")
+        translate(TorchEngine(model=model, config=config), VOCAB, ["abcabca"], target="xx")
 
 
 def test_the_target_language_chooses_the_tag() -> None:

@@ -9,7 +9,7 @@ from multiprocessing import active_children, get_context
 import pytest
 
 from mnmt_eval.errors import EvalError
-from mnmt_eval.translate.workers import Workers
+from mnmt_eval.translate.workers import ForkedWorkers
 
 # Newer Pythons warn of any fork where there are threads, as there are in tests.
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
@@ -29,7 +29,7 @@ def squares(number: int) -> Callable[[int], tuple[int, int]]:
 
 @pytest.mark.parametrize("count", [1, 3])
 def test_results_have_the_order_of_the_jobs(count: int) -> None:
-    with Workers(count, squares) as workers:
+    with ForkedWorkers(count, squares) as workers:
         assert list(workers.map([])) == []
         assert [result for _, result in workers.map(range(30))] == [job**2 for job in range(30)]
         assert [result for _, result in workers.map([5])] == [25]
@@ -46,12 +46,12 @@ def test_every_process_works() -> None:
 
         return do
 
-    with Workers(3, start) as workers:
+    with ForkedWorkers(3, start) as workers:
         assert set(workers.map(range(3))) == {0, 1, 2}
 
 
 def test_jobs_and_results_may_be_larger_than_a_pipe() -> None:
-    with Workers(2, lambda number: lambda job: job * 2) as workers:
+    with ForkedWorkers(2, lambda number: lambda job: job * 2) as workers:
         assert [len(actual) for actual in workers.map(b"x" * 2**20 for _ in range(6))] == [2**21] * 6
 
 
@@ -63,7 +63,7 @@ def test_no_more_jobs_are_taken_than_are_soon_done() -> None:
             taken.append(job)
             yield job
 
-    with Workers(2, squares) as workers:
+    with ForkedWorkers(2, squares) as workers:
         results = workers.map(jobs())
         for _ in range(10):
             next(results)
@@ -71,7 +71,7 @@ def test_no_more_jobs_are_taken_than_are_soon_done() -> None:
 
 
 def test_what_a_job_raises_is_raised() -> None:
-    with Workers(2, squares) as workers, pytest.raises(EvalError, match="job -1"):
+    with ForkedWorkers(2, squares) as workers, pytest.raises(EvalError, match="job -1"):
         list(workers.map([1, 2, -1]))
     assert active_children() == []
 
@@ -81,7 +81,7 @@ def test_what_the_jobs_raise_comes_after_the_results_before() -> None:
         yield from range(5)
         raise EvalError("no more")
 
-    with Workers(2, squares) as workers:
+    with ForkedWorkers(2, squares) as workers:
         actual = workers.map(jobs())
         assert [next(actual)[1] for _ in range(5)] == [0, 1, 4, 9, 16]
         with pytest.raises(EvalError, match="no more"):
@@ -89,6 +89,6 @@ def test_what_the_jobs_raise_comes_after_the_results_before() -> None:
 
 
 def test_a_process_that_was_killed_is_told() -> None:
-    with Workers(2, squares) as workers, pytest.raises(EvalError, match="`--jobs` was killed"):
+    with ForkedWorkers(2, squares) as workers, pytest.raises(EvalError, match="`--jobs` was killed"):
         list(workers.map([1, 2, 666, 3]))
     assert active_children() == []

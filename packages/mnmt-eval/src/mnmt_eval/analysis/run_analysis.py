@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -20,27 +21,14 @@ from mnmt_eval.language import group_directions
 from mnmt_eval.metrics.protocol import higher_is_better
 from mnmt_eval.runs.run_scores import LANGUAGE, RunScores
 
-COSTS = ("flops", "seconds")
-"""The units of cost."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class AnalysisConfig:
-    """The options of the analyses.
-
-    Raises:
-        EvalError: If a field is out of its range.
-    """
+    """The options of the analyses."""
 
     testset: str = "test"
     metric: str = "bleu"
-    cost: str = "flops"
-    """The cost that quality is compared with: training `flops` or `seconds`."""
     resources: Resources = field(default_factory=Resources)
-
-    def __post_init__(self) -> None:
-        if self.cost not in COSTS:
-            raise EvalError(f"`cost` must be {' or '.join(COSTS)}, but is {self.cost!r}.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,10 +57,9 @@ class Analyses:
     testset: str
     metric: str
     runs: tuple[RunAnalysis, ...]
-    cost_unit: str
-    """The unit of cost, `flops` or `seconds`."""
     cost: tuple[QualityAtCost, ...]
-    """Quality against cost over the tasks that all runs and the baselines have; empty without baselines."""
+    """Quality against training FLOPs over the tasks that all runs and the baselines have; empty without
+    baselines."""
     signatures: Mapping[str, Mapping[str, Sequence[str]]]
     """{task: {signature: the runs and baselines that were measured so}}."""
     differing: Sequence[str]
@@ -99,10 +86,9 @@ def analyse_runs(
         testset=config.testset,
         metric=config.metric,
         runs=tuple(_analyse(run, values[run.name], baseline, config) for run in runs),
-        cost_unit=config.cost,
         cost=_cost(runs, values, baseline, config) if baselines else (),
         signatures=signatures,
-        differing=[task for task, ways in signatures.items() if len(ways) > 1],
+        differing=[task for task, ways in signatures.items() if len(set(map(_without_engine, ways))) > 1],
     )
 
 
@@ -114,6 +100,11 @@ def _signatures(runs: Sequence[RunScores], config: AnalysisConfig) -> dict[str, 
             names = signatures.setdefault(task, {}).setdefault(signature, [])
             names.extend([run.name] * (run.name not in names))
     return signatures
+
+
+def _without_engine(signature: str) -> str:
+    """Return a signature without an engine that finds the translations that torch finds."""
+    return re.sub(r"\|engine:ctranslate2-[^|]*-float32(?=\|)", "", signature)
 
 
 def _values(run: RunScores, config: AnalysisConfig) -> dict[str, float]:
@@ -173,5 +164,5 @@ def _cost(
     }
     if not common:
         raise EvalError("runs and baselines have no task in common that all of them have measured.")
-    systems = [SystemCost(name=run.name, values=values[run.name], cost=run.cost(config.cost)) for run in runs]
+    systems = [SystemCost(name=run.name, values=values[run.name], cost=run.flops) for run in runs]
     return quality_at_cost(systems, common, higher_is_better=higher_is_better(config.metric))

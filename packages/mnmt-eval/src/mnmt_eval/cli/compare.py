@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mnmt_eval.cli.options import (
@@ -16,11 +18,16 @@ from mnmt_eval.cli.options import (
     TextFlags,
 )
 from mnmt_eval.compare.config import CompareConfig
-from mnmt_eval.metrics.config import BOOTSTRAP_SAMPLES, PERMUTATION_SAMPLES, SEED
+from mnmt_eval.errors import EvalError
+from mnmt_eval.metrics.config import BOOTSTRAP_SAMPLES, PERMUTATION_SAMPLES
 
 if TYPE_CHECKING:
-    from mnmt_eval.compare.comparison import Comparison, GroupScore, MetricComparison, SystemScore
+    from collections.abc import Sequence
+
+    from mnmt_eval.compare import TranslatedText
+    from mnmt_eval.compare.comparison import GroupScore, MetricComparison, SystemScore, TextComparison
     from mnmt_eval.compare.pairs import CorrectedTest, SystemPair
+    from mnmt_eval.report import ReportConfig
 
 
 def compare(
@@ -32,13 +39,15 @@ def compare(
     metrics: MetricFlags = DEFAULT_METRIC_FLAGS,
     by: str | None = None,
     losses: Flag = False,
+    page: Path | None = None,
+    worst_by: str | None = None,
+    sentences: int = 1000,
     test: str = CompareConfig.test,
     samples: int = BOOTSTRAP_SAMPLES,
     permutations: int = PERMUTATION_SAMPLES,
-    seed: int = SEED,
     as_json: Json = False,
 ) -> None:
-    """Compare systems: every metric with its interval, tests of all pairs, and ranks.
+    """Compare systems: every metric with its interval, tests of all pairs, and ranks; as a page too.
 
     Args:
         systems: Files with a translation a line, whatever made them; runs that `mnmt-eval score` has scored;
@@ -49,10 +58,14 @@ def compare(
         by: Score and test groups of sentences apart: `origin` (which side was written first), `length`, or
             `eighths` or `thirds` of the sentences by length.
         losses: Compare the losses of runs too, on the references of their data; each loads its model.
+        page: Folder for a page to send around, index.html, with the comparison and translations to read.
+        worst_by: The metric that the page sorts sentences by: by default chrf, or the first if that is not
+            among them; `loss` with --losses.
+        sentences: Sentences of each text on the page: those on which systems disagree most, or that one
+            translated worst.
         test: The paired test of significance: `permutation` or `bootstrap`.
         samples: Resamples of the bootstrap.
         permutations: Random exchanges of the permutation test.
-        seed: Seed of the bootstrap and of the permutation test.
         as_json: Print the comparisons as JSON.
     """
     # Imported here, since `--help` needs no numbers.
@@ -65,12 +78,20 @@ def compare(
         test=test,
         samples=samples,
         permutations=permutations,
-        seed=seed,
         grouping=by,
         losses=losses,
     )
     translated = text.open(systems)
-    comparisons = [compare_systems(each, config, baseline=baseline) for each in translated]
+    if page is None:
+        comparisons = [compare_systems(each, config, baseline=baseline) for each in translated]
+    else:
+        from mnmt_eval.report import ReportConfig
+
+        comparisons = _write_page(
+            translated,
+            ReportConfig(comparison=config, worst_by=worst_by, sentences=sentences, baseline=baseline),
+            page,
+        )
     if as_json:
         documents = [_comparison_json(each) for each in comparisons]
         averages = [asdict(each) for each in average_directions(comparisons)]
@@ -79,7 +100,21 @@ def compare(
         print("\n\n".join([*map(comparison_table, comparisons), *averages_table(comparisons)]))
 
 
-def _comparison_json(comparison: Comparison) -> dict[str, Any]:
+def _write_page(
+    translated: Sequence[TranslatedText], config: ReportConfig, page: Path
+) -> list[TextComparison]:
+    """Write the page, and return the comparisons on it."""
+    from mnmt_eval.report import make_report, write_report
+
+    if other := next((each for each in translated if each.names != translated[0].names), None):
+        first = translated[0].text.name
+        raise EvalError(f"{other.text.name}: has other systems than {first}; name a pair with --task.")
+    report = make_report(translated, config)
+    print(f"wrote {write_report(report, page)}", file=sys.stderr)
+    return list(report.comparisons)
+
+
+def _comparison_json(comparison: TextComparison) -> dict[str, Any]:
     config = comparison.config
     return {
         "testset": comparison.testset,

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from mnmt_eval.cli.tables import align
 from mnmt_eval.compare.averages import DirectionAverage, Mean, average_directions
 from mnmt_eval.compare.comparison import (
-    Comparison,
     GroupScore,
     MetricComparison,
     SystemScore,
+    TextComparison,
     group_by_value,
 )
 from mnmt_eval.compare.config import SIGNIFICANT, CompareConfig
@@ -20,7 +20,7 @@ from mnmt_eval.metrics.protocol import column_title, format_value
 _INTERVAL = "[95% interval]"
 
 
-def comparison_table(comparison: Comparison) -> str:
+def comparison_table(comparison: TextComparison) -> str:
     """Format a comparison with a table for each metric, and explain the numbers below."""
     count = comparison.sentences
     lines = [f"{comparison.name}, {count:,} sentence{'s' * (count != 1)}", ""]
@@ -33,7 +33,7 @@ def comparison_table(comparison: Comparison) -> str:
     return "\n".join([*lines, *_legend(comparison)])
 
 
-def averages_table(comparisons: Sequence[Comparison]) -> Iterator[str]:
+def averages_table(comparisons: Sequence[TextComparison]) -> Iterator[str]:
     """Yield a table of means over tasks, out of English and into it apart, if there are several tasks."""
     if averages := average_directions(comparisons):
         yield "\n".join([*align(_average_columns(averages)), *_average_note(averages, comparisons[0].config)])
@@ -158,7 +158,7 @@ def _groups(metric: MetricComparison) -> Iterator[str]:
     yield from align(columns)
 
 
-def _legend(comparison: Comparison) -> Iterator[str]:
+def _legend(comparison: TextComparison) -> Iterator[str]:
     config = comparison.config
     yield f"[95% interval] of {config.samples:,} bootstrap samples, seed {config.seed}"
     if comparison.baseline is not None:
@@ -168,7 +168,7 @@ def _legend(comparison: Comparison) -> Iterator[str]:
     yield from _signature_lines("search", group_by_value(comparison.searches))
 
 
-def _explanations(comparison: Comparison) -> Iterator[str]:
+def _explanations(comparison: TextComparison) -> Iterator[str]:
     config, scores = comparison.config, comparison.metrics[0].scores
     pairs, groups = len(comparison.metrics[0].pairs), len(scores[0].groups)
     yield (

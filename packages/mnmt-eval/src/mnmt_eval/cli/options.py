@@ -85,8 +85,6 @@ class LanguageFlags:
 
     candidates: Names = ()
     """The languages that outputs may be in; by default those of all tasks."""
-    identifier: str = LanguageConfig.identifier
-    """The program that identifies languages: `py3langid`, or `lingua` as a cross-check."""
 
 
 @Parameter(name="*")
@@ -109,7 +107,7 @@ class MetricFlags:
         Raises:
             EvalError: If one is unknown.
         """
-        language = LanguageConfig(candidates=self.language.candidates, identifier=self.language.identifier)
+        language = LanguageConfig(candidates=self.language.candidates)
         config = MetricConfig(
             tokenizer=self.tokenizer, bleurt=self.bleurt, comet=self.comet, language=language
         )

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from mnmt_eval.cli.options import Flag, Json
+from mnmt_eval.cli.options import Json
 from mnmt_eval.errors import EvalError
 from mnmt_eval.metrics.config import BleurtConfig, CometConfig, MetricConfig
 from mnmt_eval.metrics.registry import METRICS
 
 if TYPE_CHECKING:
     from mnmt_eval.metrics import Metric
-    from mnmt_eval.rerank import CandidateColumns, Candidates, Choice
+    from mnmt_eval.rerank import Candidates, Choice
 
 _METRICS = tuple(name for name in METRICS if name != "language")
 """The metrics that compare with references."""
@@ -34,8 +34,6 @@ class RiskFlags:
     """The metric: chrf, chrf++, bleu, ter, bleurt, comet."""
     task: str | None = None
     """The language pair, such as `en-de`, which bleu needs."""
-    tokenizer: str | None = None
-    """BLEU's tokenizer, one of sacreBLEU's; by default the target language decides."""
     source: Path | None = None
     """A file with a source sentence a line, for comet."""
     bleurt: BleurtConfig = field(default_factory=BleurtConfig)
@@ -59,25 +57,14 @@ class RiskFlags:
         from mnmt_eval.language import languages_of
         from mnmt_eval.metrics import metric
 
-        config = MetricConfig(tokenizer=self.tokenizer, bleurt=self.bleurt, comet=self.comet)
+        config = MetricConfig(bleurt=self.bleurt, comet=self.comet)
         target = languages_of(self.task)[1] if self.task else ""
         if self.comet.scores:
             raise EvalError("comet: compares all pairs of candidates; name its Python with --comet.python.")
         return metric(self.metric, target=target, config=config)
 
 
-@dataclass(frozen=True, kw_only=True)
-class ColumnFlags:
-    """Columns of tables, or keys of JSON lines."""
-
-    line_column: str | None = None
-    """The number of the source line; by default `line`, or the first column where there are no names."""
-    column: str | None = None
-    """The candidate; by default `text`, or the third column where there are no names."""
-
-
 _DEFAULT_RISK = RiskFlags()
-_DEFAULT_COLUMNS = ColumnFlags()
 
 
 def rerank(
@@ -87,40 +74,34 @@ def rerank(
     score_column: str | None = None,
     score_file: Path | None = None,
     risk: Annotated[RiskFlags, Parameter("*")] = _DEFAULT_RISK,
-    columns: Annotated[ColumnFlags, Parameter("*")] = _DEFAULT_COLUMNS,
-    scores: Flag = False,
     as_json: Json = False,
 ) -> None:
     """Choose among candidate translations of each line, by minimum Bayes risk or by a score.
 
     Args:
         candidates: The table or JSON lines that `mnmt-eval translate --n-best` writes, or any that has a
-            candidate a line; `/dev/stdin` reads a pipe.
-        score_column: Choose the highest score in this column, such as 2 or `score`.
+            candidate a line in the column or key `text`, and its source line in `line`; `/dev/stdin` reads a
+            pipe.
+        score_column: Choose the highest score in this column, such as 2, or key, such as `score`.
         score_file: Choose the highest score in this file: a score for each candidate, one a line, or what
             `comet-score --to_json` wrote.
         risk: Options of minimum Bayes risk, by which is chosen without a column or file of scores.
-        columns: Columns of tables, or keys of JSON lines.
-        scores: Write a table of line number, value and translation.
         as_json: Write a JSON object a line, with the values of all candidates.
     """
-    from mnmt_eval.rerank import CandidateColumns, read_candidates
+    from mnmt_eval.rerank import read_candidates
     from mnmt_eval.text import join_lines
 
     if score_column and score_file:
         raise EvalError("rerank takes either `--score-column` or `--score-file`.")
     if (score_column or score_file) and risk != _DEFAULT_RISK:
         raise EvalError("rerank takes either scores or options of minimum Bayes risk.")
-    if scores and as_json:
-        raise EvalError("rerank takes either `--scores` or `--json`, which has the scores too.")
     risk.check_metric()
-    places = CandidateColumns(line=columns.line_column, text=columns.column, score=score_column)
-    sources = read_candidates(candidates, places)
+    sources = read_candidates(candidates, score_column=score_column)
     if score_column or score_file:
         judge, choices = f"{score_column or score_file}", _by_score(sources, score_file)
     else:
         metric = risk.open_metric()
-        judge, choices = metric.signature, _by_risk(metric, sources, risk, places)
+        judge, choices = metric.signature, _by_risk(metric, sources, risk)
     for number, choice in enumerate(choices, start=1):
         text = join_lines(choice.text)
         if as_json:
@@ -128,7 +109,7 @@ def rerank(
             content |= {"values": choice.values, "judge": judge}
             line = json.dumps(content, ensure_ascii=False)
         else:
-            line = f"{number}\t{choice.value:.6f}\t{text}" if scores else text
+            line = text
         sys.stdout.buffer.write(f"{line}\n".encode())
 
 
@@ -144,13 +125,11 @@ def _by_score(sources: Sequence[Candidates], score_file: Path | None) -> Iterato
         yield from choose_by_score(texts, [[next(flat) for _ in each] for each in texts])
 
 
-def _by_risk(
-    metric: Metric, sources: Sequence[Candidates], risk: RiskFlags, columns: CandidateColumns
-) -> Iterator[Choice]:
+def _by_risk(metric: Metric, sources: Sequence[Candidates], risk: RiskFlags) -> Iterator[Choice]:
     from mnmt_eval.rerank import choose_by_risk, read_candidates
     from mnmt_eval.text import read_lines
 
-    samples = read_candidates(risk.samples, columns) if risk.samples else sources
+    samples = read_candidates(risk.samples) if risk.samples else sources
     originals = read_lines(risk.source) if risk.source else []
     for path, what, count in (
         (risk.samples, "samples", len(samples)),

@@ -12,7 +12,6 @@ from cyclopts import Parameter
 from mnmt_eval.cli.options import DEFAULT_METRIC_FLAGS, Json, MetricFlags, Names
 from mnmt_eval.cli.search_options import SearchFlags
 from mnmt_eval.errors import EvalError, require_runs
-from mnmt_eval.translate.window import BATCH_TOKENS
 
 _DEFAULT_SEARCH = SearchFlags()
 
@@ -25,7 +24,6 @@ def score(
     metrics: MetricFlags = DEFAULT_METRIC_FLAGS,
     search: Annotated[SearchFlags, Parameter("*")] = _DEFAULT_SEARCH,
     max_sentences: int | None = None,
-    batch_tokens: int = BATCH_TOKENS,
     device: str | None = None,
     jobs: Annotated[int | None, Parameter(alias="-j")] = None,
     as_json: Json = False,
@@ -40,16 +38,15 @@ def score(
         metrics: Metrics and their options.
         search: Options of the search.
         max_sentences: Sentences of each test set, from its start; all by default.
-        batch_tokens: Source tokens translated at a time, padding included.
         device: `cpu`, `cuda` or `cuda:0`, …; by default the first GPU, or the CPU if there is none.
         jobs: Runs that are scored at a time, each in a process with one core; by default one a GPU, or one a
-            core if there are as many runs, and memory for them. One alone has all cores.
+            core if there are as many runs, and memory for them. A single process has all cores.
         as_json: Print the metrics as JSON.
     """
     require_runs("score")
     from mnmt_eval.cli.score_jobs import default_jobs, score_all
     from mnmt_eval.runs import ScoreConfig
-    from mnmt_eval.runs.trained_run import find_devices
+    from mnmt_eval.runs.run_translator import find_devices
     from mnmt_model.runs import find_runs
 
     if jobs is not None and jobs < 1:
@@ -60,9 +57,7 @@ def score(
         metrics=metrics.metric_set,
         search=search.config,
         engine=search.engine_config,
-        max_source=search.max_source,
         max_sentences=max_sentences,
-        batch_tokens=batch_tokens,
         device=devices[0],
     )
     folders = find_runs(runs)

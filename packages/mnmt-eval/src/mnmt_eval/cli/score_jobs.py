@@ -20,7 +20,7 @@ from mnmt_eval.runs import (
     read_testsets,
     score_run,
 )
-from mnmt_eval.translate.workers import Workers
+from mnmt_eval.translate.workers import ForkedWorkers
 from mnmt_model.checkpoints import CHECKPOINTS, find_checkpoints
 from mnmt_model.runs import read_run
 from mnmt_model.runs.run_record import Status
@@ -36,7 +36,7 @@ Result = tuple[Status, list[TextScores]] | Exception
 def score_all(
     folders: Sequence[Path], config: ScoreConfig, jobs: int, devices: Sequence[str]
 ) -> Iterator[tuple[Path, TextScores]]:
-    """Score finished runs, so many at a time, and yield the metrics of each test set."""
+    """Score finished runs, `jobs` at a time, and yield the metrics of each test set."""
     progress = ScoreProgress(len(folders))
     try:
         yield from (
@@ -68,7 +68,7 @@ def _score_apart(
     folders: Sequence[Path], config: ScoreConfig, progress: ScoreProgress, jobs: int, devices: Sequence[str]
 ) -> Iterator[tuple[Path, TextScores]]:
     """Score several runs at a time, each in a process."""
-    with Workers(jobs, partial(_start, config, devices)) as workers:
+    with ForkedWorkers(jobs, partial(_start, config, devices)) as workers:
         progress.count_runs()
         for folder, result in zip(folders, workers.map(folders), strict=True):
             progress.start_run(folder.name)
@@ -84,7 +84,7 @@ def _score_apart(
 
 
 def _start(config: ScoreConfig, devices: Sequence[str], number: int) -> Callable[[Path], Result]:
-    """Return what scores a run in the process of this number, which has one core."""
+    """Return a function that scores a run in the process of this number, which has one core."""
     torch.set_num_threads(1)  # also since OpenMP's threads do not survive a fork
     return partial(_score_run, replace(config, device=devices[number % len(devices)]))
 

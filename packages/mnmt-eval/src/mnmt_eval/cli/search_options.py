@@ -2,27 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from mnmt_eval.search.config import LengthPenalty, MaxLength, SamplingConfig, SearchConfig
 from mnmt_eval.translate.engine_config import Compute, EngineConfig, EngineName
 
 DEFAULT_BEAM = 4
-
-Kind = Literal["power", "gnmt"]
-EarlyStopping = Literal["exact", "filled"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class LengthPenaltyFlags:
-    """The divisor that makes hypotheses of different lengths comparable."""
-
-    kind: Literal["auto", "power", "gnmt"] = "auto"
-    """The formula: `power`, len^alpha, or `gnmt`, ((len + 5) / 6)^alpha. auto is gnmt; with `--engine
-    ctranslate2`, which has no gnmt, power."""
-    alpha: float = LengthPenalty.alpha
-    """The exponent, from 0, which turns the penalty off, to 10."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,25 +17,17 @@ class SearchFlags:
 
     beam: int | None = None
     """Hypotheses kept at every step; 1 is greedy search. 4 by default."""
-    length_penalty: LengthPenaltyFlags = field(default_factory=LengthPenaltyFlags)
-    """The divisor that makes hypotheses of different lengths comparable."""
-    max_length: MaxLength = field(default_factory=MaxLength)
-    """The length at which translations are cut off."""
-    min_length: int = 0
-    """Fewest tokens of a translation, `</s>` included."""
-    no_repeat_ngram: int = 0
-    """The length of n-grams that no translation may contain twice; 0 allows all."""
-    early_stopping: Literal["auto", "exact", "filled"] = "auto"
-    """When a sentence is done: `exact`, when no better translation can follow; or `filled`, as soon as
-    `--beam` hypotheses have ended. auto is exact; with `--engine ctranslate2` filled."""
-    engine: EngineName = "native"
-    """What searches: `native`, our own search, or `ctranslate2`, in an export of the run, which the first
-    command makes and certifies."""
-    compute: Compute | None = None
-    """CTranslate2's compute type, such as float32 or int8; by default float32."""
-    max_source: int | None = None
-    """Most tokens of a source; longer lines are translated in parts. By default as many as 99% of the
-    training sources have."""
+    length_penalty: str = str(LengthPenalty())
+    """The divisor of log-probabilities: power-α, len^α, or gnmt-α, ((len + 5) / 6)^α, with α from 0, which
+    turns it off, to 10."""
+    max_length: str = str(MaxLength())
+    """The length at which translations are cut off: RATIOx+EXTRA, RATIO · source tokens + EXTRA."""
+    early_stopping: Literal["exact", "filled"] = SearchConfig.early_stopping
+    """When a sentence is done: `filled`, as soon as `--beam` hypotheses have ended; or `exact`, when no
+    better translation can follow."""
+    engine: EngineName = EngineConfig.name
+    """What searches: `torch`, our own search; `ctranslate2`, in an export of the run, which the first command
+    makes and certifies; or `auto`, ctranslate2 where it can do the search with the model, else torch."""
 
     @property
     def config(self) -> SearchConfig:
@@ -58,18 +36,11 @@ class SearchFlags:
         Raises:
             EvalError: If an option is out of its range.
         """
-        native, kind, stop = self.engine == "native", self.length_penalty.kind, self.early_stopping
-        default_kind: Kind = "gnmt" if native else "power"
-        default_stop: EarlyStopping = "exact" if native else "filled"
         return SearchConfig(
             beam=DEFAULT_BEAM if self.beam is None else self.beam,
-            length_penalty=LengthPenalty(
-                kind=default_kind if kind == "auto" else kind, alpha=self.length_penalty.alpha
-            ),
-            max_length=self.max_length,
-            min_length=self.min_length,
-            no_repeat_ngram=self.no_repeat_ngram,
-            early_stopping=default_stop if stop == "auto" else stop,
+            length_penalty=LengthPenalty.parse(self.length_penalty),
+            max_length=MaxLength.parse(self.max_length),
+            early_stopping=self.early_stopping,
         )
 
     @property
@@ -77,15 +48,17 @@ class SearchFlags:
         """The engine.
 
         Raises:
-            EvalError: If it has no compute types, or its package is missing.
+            EvalError: If its package is missing.
         """
-        return EngineConfig(name=self.engine, compute=self.compute)
+        return EngineConfig(name=self.engine)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TranslationFlags(SearchFlags):
     """Options of the search for one or several translations, or of samples."""
 
+    compute: Compute | None = None
+    """CTranslate2's compute type, such as int8, with `--engine ctranslate2`; by default float32."""
     n_best: int = 1
     """Translations of each line."""
     sampling: SamplingConfig | None = None
@@ -101,3 +74,12 @@ class TranslationFlags(SearchFlags):
         config = super().config
         beam = 1 if self.sampling and self.beam is None else config.beam
         return replace(config, beam=beam, n_best=self.n_best, sampling=self.sampling)
+
+    @property
+    def engine_config(self) -> EngineConfig:
+        """The engine.
+
+        Raises:
+            EvalError: If it has no compute types, or its package is missing.
+        """
+        return EngineConfig(name=self.engine, compute=self.compute)

@@ -6,38 +6,31 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 from cyclopts import Parameter
 
-from mnmt_eval.cli.options import Flag, Json, Names
+from mnmt_eval.cli.options import Json, Names
 from mnmt_eval.cli.progress import TranslateProgress, print_message
 from mnmt_eval.cli.search_options import TranslationFlags
 from mnmt_eval.errors import EvalError, require_runs
 from mnmt_eval.translate.inputs import TranslationJob, plan_jobs
-from mnmt_eval.translate.lines import Line, source_lines, tagged_source_lines
-from mnmt_eval.translate.outputs import Output, StreamOutput, TranslatedLines, open_file_output
+from mnmt_eval.translate.lines import SourceLine, source_lines, tagged_source_lines
+from mnmt_eval.translate.outputs import Output, StreamOutput, open_file_output
 from mnmt_eval.translate.translation import Format
-from mnmt_eval.translate.window import BATCH_TOKENS, WINDOW_LINES
+from mnmt_eval.translate.window import WINDOW_LINES
 
 if TYPE_CHECKING:
-    from mnmt_eval.metrics import Metric
     from mnmt_eval.runs import RunTranslator
     from mnmt_eval.translate.translator import SearchBatches
-
-RiskMetric: TypeAlias = Literal["chrf", "chrf++", "bleu", "ter"]
-"""The metrics of minimum Bayes risk; `mnmt-eval rerank` has more, which need a model of their own."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class WorkFlags:
     """Options that change the speed, but no translation."""
 
-    batch_tokens: int = BATCH_TOKENS
-    """Source tokens searched at a time, padding included."""
     window_lines: int = WINDOW_LINES
     """Lines read, and sorted by length, before the first is translated; 1 answers each at once."""
     jobs: Annotated[int | None, Parameter(alias="-j")] = None
@@ -54,12 +47,9 @@ def translate(
     *,
     run: Annotated[Path, Parameter(("--run", "--checkpoint"))],
     task: Annotated[Names, Parameter(show_default=False)] = (),
-    tagged: Flag = False,
     source: Annotated[Path | None, Parameter("--input")] = None,
     out: Annotated[Path | None, Parameter(alias="-o")] = None,
-    scores: Flag = False,
     as_json: Json = False,
-    mbr: RiskMetric | None = None,
     search: Annotated[TranslationFlags, Parameter("*")] = TranslationFlags(),  # noqa: B008 - it is frozen
     work: Annotated[WorkFlags, Parameter("*")] = WorkFlags(),
 ) -> None:
@@ -67,27 +57,22 @@ def translate(
 
     Args:
         run: The run's folder, for its newest checkpoint; or a checkpoint, or an average of checkpoints.
-        task: The language pair, such as `en-de`; several with folders.
-        tagged: Every line names its task: `en-de<TAB>text`.
+        task: The language pair, such as `en-de`; several with folders. By default every line names its own:
+            `en-de<TAB>text`.
         source: A file; or a folder, of which every NAME.en and NAME.en-de.en is translated.
         out: A file, which an interrupted command resumes; or a folder of files, if the input is one.
-        scores: Write a table of line number, score and translation, as `--n-best` does too.
         as_json: Write a JSON object a line, with every candidate and its scores.
-        mbr: Choose among the translations of `--n-best` by minimum Bayes risk under this metric: chrf,
-            chrf++, bleu, ter.
         search: Options of the search.
         work: Options that change the speed, but no translation.
     """
     require_runs("translate")
     import torch
 
-    from mnmt_eval.runs.trained_run import find_devices, open_translator, search_in_parallel
+    from mnmt_eval.runs.run_translator import find_devices, open_translator, search_in_parallel
 
-    if mbr and search.n_best < 2:
-        raise EvalError("`--mbr` chooses among several translations; ask for them with `--n-best`.")
     config, engine, devices = search.config, search.engine_config, find_devices(work.device)
     engine.check(config)
-    jobs = plan_jobs(task, tagged=tagged, source=source, out=out)
+    jobs = plan_jobs(task, source=source, out=out)
     num_processes = len(devices) if work.jobs is None else work.jobs
     if num_processes > 1:
         torch.set_num_threads(1)  # OpenMP's threads would not survive the fork
@@ -95,73 +80,42 @@ def translate(
         run,
         config=config,
         engine=engine,
-        max_source=search.max_source,
-        batch_tokens=work.batch_tokens,
         window_lines=work.window_lines,
         device=devices[0],
         will_fork=num_processes > 1,
         on_export=print_message,
     )
     for name in task:
-        target = translator.target_of(name)
-        if mbr:
-            _risk_metric(mbr, target)  # refuses what it lacks before anything is searched
-    form = _form(as_json=as_json, as_table=scores or (config.n_best > 1 and not mbr))
+        translator.target_of(name)
+    form: Format = "json" if as_json else "table" if config.n_best > 1 else "text"
     with (
         search_in_parallel(translator.translator, jobs=num_processes, devices=devices) as search_batches,
         TranslateProgress() as progress,
     ):
         for job in jobs:
-            _translate(translator, job, form, mbr, search_batches, progress)
-
-
-def _form(*, as_json: bool, as_table: bool) -> Format:
-    return "json" if as_json else "table" if as_table else "text"
+            _translate(translator, job, form, search_batches, progress)
 
 
 def _translate(
     translator: RunTranslator,
     job: TranslationJob,
     form: Format,
-    mbr: RiskMetric | None,
     search_batches: SearchBatches,
     progress: TranslateProgress,
 ) -> None:
-    made_with = {"pair": job.task or "tagged", **translator.made_with, "mbr": mbr}
+    made_with = {"pair": job.task or "tagged", **translator.made_with}
     with _open_input(job) as stream, _open_output(job, form, made_with, progress) as output:
         progress.start_input(stream, job.name)
         lines = output.skip_written(_read(translator, job, stream))
         for group in translator.translator.translate(
             lines, search_batches=search_batches, on_lines=progress.advance
         ):
-            output.write(group if mbr is None else _sort_by_risk(group, mbr))
+            output.write(group)
         for message in output.remarks.messages(max_source=translator.translator.max_source):
             progress.print(f"{job.name}: {message}")
 
 
-def _sort_by_risk(lines: TranslatedLines, metric: RiskMetric) -> TranslatedLines:
-    """Return the translations, each with its candidates by their Bayes risk, the least first."""
-    from mnmt_eval.rerank import expected_scores
-
-    result = []
-    for line, translation in lines:
-        risk = _risk_metric(metric, line.target)
-        (values,) = expected_scores(risk, [[each.text for each in translation.n_best]])
-        sign = -1 if risk.higher_is_better else 1
-        ranks = sorted(range(len(values)), key=lambda index: sign * values[index])
-        n_best = tuple(translation.n_best[index] for index in ranks)
-        result.append((line, replace(translation, n_best=n_best)))
-    return result
-
-
-@cache
-def _risk_metric(name: RiskMetric, target: str) -> Metric:
-    from mnmt_eval.metrics import metric
-
-    return metric(name, target=target)
-
-
-def _read(translator: RunTranslator, job: TranslationJob, stream: BinaryIO) -> Iterator[Line]:
+def _read(translator: RunTranslator, job: TranslationJob, stream: BinaryIO) -> Iterator[SourceLine]:
     if job.task is None:
         return tagged_source_lines(stream, name=job.name, target_of=translator.target_of)
     target = translator.target_of(job.task)

@@ -1,5 +1,5 @@
-from .comparison import Comparison as Comparison
 from .comparison import GroupScore as GroupScore
+from .comparison import TextComparison as TextComparison
 from .comparison import compare_systems as compare_systems
 from .config import CompareConfig as CompareConfig
 from .groups import group_rows as group_rows

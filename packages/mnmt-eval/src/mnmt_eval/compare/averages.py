@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mnmt_eval.compare.comparison import Comparison, MetricComparison
+from mnmt_eval.compare.comparison import MetricComparison, TextComparison
 from mnmt_eval.language import group_directions
 from mnmt_eval.metrics.protocol import Floats
 from mnmt_eval.metrics.resampling import interval_of
@@ -55,7 +55,7 @@ class DirectionAverage:
     systems: tuple[SystemAverage, ...]
 
 
-def average_directions(comparisons: Sequence[Comparison]) -> tuple[DirectionAverage, ...]:
+def average_directions(comparisons: Sequence[TextComparison]) -> tuple[DirectionAverage, ...]:
     """Average each metric over the tasks of each direction, and over all, as Zhang et al. 2022, table 3.
 
     An interval is of the mean of the tasks' resamples, and a difference is tested by its mean over the tasks'
@@ -87,12 +87,12 @@ def average_directions(comparisons: Sequence[Comparison]) -> tuple[DirectionAver
     )
 
 
-def _systems(comparison: Comparison) -> list[str]:
+def _systems(comparison: TextComparison) -> list[str]:
     return [score.system for score in comparison.metrics[0].scores]
 
 
 def _average(
-    direction: str, comparisons: Sequence[Comparison], place: int, names: Sequence[str]
+    direction: str, comparisons: Sequence[TextComparison], place: int, names: Sequence[str]
 ) -> DirectionAverage:
     """Average the metric in a place over the tasks of a direction."""
     metrics = [comparison.metrics[place] for comparison in comparisons]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from mnmt_eval.compare.config import SIGNIFICANT, CompareConfig
 from mnmt_eval.compare.groups import group_rows, group_sentences
-from mnmt_eval.compare.measurements import Measurement, measure
+from mnmt_eval.compare.measurements import SystemStatistics, measure
 from mnmt_eval.compare.pairs import (
     CorrectedTest,
     PairTests,
@@ -87,7 +87,7 @@ class MetricComparison:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Comparison:
+class TextComparison:
     """Systems side by side on one text."""
 
     testset: str
@@ -108,7 +108,7 @@ class Comparison:
 
 def compare_systems(
     translated: TranslatedText, config: CompareConfig, *, baseline: str | None = None
-) -> Comparison:
+) -> TextComparison:
     """Compare systems on one text.
 
     Statistics that a run has stored for exactly these translations and references are used again.
@@ -139,11 +139,11 @@ def check_baseline(translated: TranslatedText, baseline: str | None) -> None:
 
 def compare_measurements(
     translated: TranslatedText,
-    measurements: Sequence[Mapping[str, Measurement]],
+    measurements: Sequence[Mapping[str, SystemStatistics]],
     config: CompareConfig,
     *,
     baseline: str | None = None,
-) -> Comparison:
+) -> TextComparison:
     """Compare systems whose statistics are there; for the arguments see `compare_systems`.
 
     Raises:
@@ -152,7 +152,7 @@ def compare_measurements(
     text, names = translated.text, translated.names
     baseline = (baseline or names[0]) if len(names) > 1 else None
     groups = None if config.grouping is None else group_sentences(text, config.grouping)
-    return Comparison(
+    return TextComparison(
         testset=text.testset,
         task=text.task,
         sentences=len(text),
@@ -172,7 +172,7 @@ def group_by_value(values: Mapping[str, str]) -> dict[str, list[str]]:
 
 
 def _compare(
-    systems: Mapping[str, Measurement],
+    systems: Mapping[str, SystemStatistics],
     config: CompareConfig,
     baseline: str | None,
     groups: Sequence[str] | None,
@@ -218,7 +218,7 @@ def _rank(
 
 
 def _compare_groups(
-    systems: Mapping[str, Measurement],
+    systems: Mapping[str, SystemStatistics],
     config: CompareConfig,
     baseline: str | None,
     groups: Sequence[str],

@@ -17,7 +17,7 @@ from mnmt_eval.text import checksum
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Measurement:
+class SystemStatistics:
     """A metric's statistics of one system's translations."""
 
     metric: Metric
@@ -27,7 +27,7 @@ class Measurement:
 
 def measure(
     translated: TranslatedText, metrics: MetricSet, *, losses: bool = False
-) -> list[dict[str, Measurement]]:
+) -> list[dict[str, SystemStatistics]]:
     """Return {system: measurement} for each metric and, if requested, for the losses.
 
     Raises:
@@ -39,7 +39,7 @@ def measure(
     return [*of_outputs, measure_losses(translated)] if losses else of_outputs
 
 
-def measure_systems(translated: TranslatedText, metrics: MetricSet) -> list[dict[str, Measurement]]:
+def measure_systems(translated: TranslatedText, metrics: MetricSet) -> list[dict[str, SystemStatistics]]:
     """Return {system: measurement} for each metric; runs may have stored the statistics.
 
     Raises:
@@ -50,14 +50,14 @@ def measure_systems(translated: TranslatedText, metrics: MetricSet) -> list[dict
     metrics.check_systems(translated.names, testset=text.testset, task=text.task)
     return [
         {
-            output.system.name: Measurement(metric=m, statistics=_statistics(m, output, text))
+            output.system.name: SystemStatistics(metric=m, statistics=_statistics(m, output, text))
             for m, output in zip(same_metric, outputs, strict=True)
         }
         for same_metric in zip(*by_system, strict=True)
     ]
 
 
-def measure_losses(translated: TranslatedText) -> dict[str, Measurement]:
+def measure_losses(translated: TranslatedText) -> dict[str, SystemStatistics]:
     """Return {run: its losses on the references}.
 
     Raises:
@@ -73,7 +73,7 @@ def measure_losses(translated: TranslatedText) -> dict[str, Measurement]:
     for name in others:
         if not np.array_equal(losses[first][:, 1], losses[name][:, 1]):
             raise EvalError(f"{first} and {name}: have other vocabularies, so their losses do not compare.")
-    return {name: Measurement(metric=Loss(), statistics=each) for name, each in losses.items()}
+    return {name: SystemStatistics(metric=Loss(), statistics=each) for name, each in losses.items()}
 
 
 def _metrics_of(output: SystemOutput, text: ReferenceText, metrics: MetricSet) -> list[Metric]:

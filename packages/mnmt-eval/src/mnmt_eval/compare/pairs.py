@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnmt_eval.compare.config import CompareConfig
-from mnmt_eval.compare.measurements import Measurement
+from mnmt_eval.compare.measurements import SystemStatistics
 from mnmt_eval.metrics.protocol import Floats
 from mnmt_eval.metrics.resampling import ConfidenceInterval, resampled_signature
 from mnmt_eval.metrics.significance import BootstrapTests, PairedTest, PermutationTests, holm
@@ -54,7 +54,7 @@ class PairTests:
 
     def __init__(
         self,
-        systems: Mapping[str, Measurement],
+        systems: Mapping[str, SystemStatistics],
         config: CompareConfig,
         rows: NDArray[np.bool_] | slice = slice(None),
     ) -> None:
@@ -109,7 +109,7 @@ def correct(tests: Sequence[PairedTest]) -> list[CorrectedTest]:
     return [CorrectedTest(test=test, p_value=p) for test, p in zip(tests, corrected, strict=True)]
 
 
-def count_sentences(baseline: Measurement, system: Measurement) -> SentenceCounts:
+def count_sentences(baseline: SystemStatistics, system: SystemStatistics) -> SentenceCounts:
     """Count the sentences on which a system is better than the baseline, as good, and worse."""
     metric = system.metric
     gains = metric.sentence_scores(system.statistics) - metric.sentence_scores(baseline.statistics)

@@ -33,7 +33,6 @@ class Bleurt(MeanMetric):
             EvalError: If no checkpoint is named, the named one is missing, or the extra is not installed.
         """
         super().__init__(num_references=1)
-        self._config = config
         self._version = _installed_version()
         self._checkpoint, self._weights = _find_weights(config.checkpoint)
 
@@ -53,16 +52,16 @@ class Bleurt(MeanMetric):
     def _scores(
         self, hypotheses: Sequence[str], references: Sequence[Sequence[str]], sources: Sequence[str]
     ) -> Sequence[float]:
-        model = _load(self._checkpoint, self._config.batch_sentences, self._config.device)
+        model = _load(self._checkpoint)
         return model.score(hypotheses, references[0])
 
 
 # A model serves all systems and texts of a command.
 @lru_cache(maxsize=1)
-def _load(checkpoint: Path, batch_sentences: int, device: str) -> BleurtModel:
+def _load(checkpoint: Path) -> BleurtModel:
     from mnmt_eval.metrics.bleurt_model import BleurtModel
 
-    return BleurtModel(checkpoint, batch_sentences=batch_sentences, device=device)
+    return BleurtModel(checkpoint)
 
 
 @lru_cache(maxsize=1)

@@ -11,20 +11,21 @@ from safetensors import SafetensorError
 
 from mnmt_eval.errors import EvalError
 
+BATCH_SENTENCES = 32
+"""Sentences scored at a time."""
+
 
 class BleurtModel:
-    """A BLEURT checkpoint, ready to score."""
+    """A BLEURT checkpoint, ready to score, on the first GPU if there is one."""
 
-    def __init__(self, checkpoint: Path, *, batch_sentences: int, device: str) -> None:
+    def __init__(self, checkpoint: Path) -> None:
         """Load the checkpoint from its folder; nothing is downloaded.
 
         Args:
             checkpoint: A folder with config.json, weights, and spm.model or vocab.txt.
-            batch_sentences: Sentences scored at a time.
-            device: The device to load it to.
 
         Raises:
-            EvalError: If the folder holds no whole checkpoint, or there is no such device.
+            EvalError: If the folder holds no whole checkpoint.
         """
         try:
             self._tokenizer = BleurtTokenizer.from_pretrained(checkpoint, local_files_only=True)
@@ -39,21 +40,16 @@ class BleurtModel:
             raise EvalError(
                 f"{checkpoint}: the BLEURT checkpoint lacks {len(missing)} weights, such as {min(missing)}."
             )
-        try:
-            self._model = model.to(device).eval()
-        except (RuntimeError, AssertionError) as error:
-            reason = str(error).partition("\n")[0]
-            raise EvalError(f"bleurt: `device` {device!r} cannot be used: {reason}") from None
-        self._device = device
-        self._batch_sentences = batch_sentences
+        self._device = "cuda" if torch.cuda.is_available() else "cpu"
+        self._model = model.to(self._device).eval()
 
     @torch.inference_mode()
     def score(self, hypotheses: Sequence[str], references: Sequence[str]) -> list[float]:
         """Return the model's score of each hypothesis against its reference."""
         by_length = sorted(range(len(hypotheses)), key=lambda i: len(hypotheses[i]) + len(references[i]))
         scores = [0.0] * len(hypotheses)
-        for start in range(0, len(by_length), self._batch_sentences):
-            batch = by_length[start : start + self._batch_sentences]
+        for start in range(0, len(by_length), BATCH_SENTENCES):
+            batch = by_length[start : start + BATCH_SENTENCES]
             batch_scores = self._score_batch([hypotheses[i] for i in batch], [references[i] for i in batch])
             for i, score in zip(batch, batch_scores, strict=True):
                 scores[i] = score

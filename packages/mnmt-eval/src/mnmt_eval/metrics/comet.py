@@ -16,6 +16,7 @@ from mnmt_eval.metrics.config import CometConfig
 from mnmt_eval.metrics.protocol import MeanMetric, make_signature
 
 _DEFAULT_MODEL = "Unbabel/wmt22-comet-da"
+_OPTIONS = ("--gpus", "0", "--batch_size", "16", "--quiet", "--only_system")
 _PRINT_VERSION = "from importlib.metadata import version; print(version('unbabel-comet'))"
 
 
@@ -89,14 +90,12 @@ class CometScores:
 class CometCommand:
     """`comet-score`, run by the Python of another environment."""
 
-    def __init__(self, python: Path, *, model: str | None, gpus: int, batch_sentences: int) -> None:
+    def __init__(self, python: Path, *, model: str | None) -> None:
         """Check that the Python exists.
 
         Args:
             python: An interpreter that has unbabel-comet.
             model: The model; by default `Unbabel/wmt22-comet-da`.
-            gpus: The number of GPUs to use.
-            batch_sentences: The number of sentences scored at a time.
 
         Raises:
             EvalError: If there is no such Python.
@@ -105,8 +104,6 @@ class CometCommand:
             raise EvalError(f"{python}: no Python here; name that of an environment with unbabel-comet.")
         self._python = str(python)
         self._model = model or _DEFAULT_MODEL
-        numbers = ["--gpus", str(gpus), "--batch_size", str(batch_sentences)]
-        self._options = [*numbers, "--quiet", "--only_system"]
 
     @cached_property
     def settings(self) -> dict[str, str]:
@@ -129,7 +126,7 @@ class CometCommand:
             raise EvalError("comet: must have the sources, but has none.")
         texts = {"--sources": sources, "--translations": hypotheses, "--references": references}
         with TemporaryDirectory() as folder:
-            arguments = ["--model", self._model, *self._options]
+            arguments = ["--model", self._model, *_OPTIONS]
             for option, sentences in texts.items():
                 if sentences is not None:
                     arguments += [option, str(_write_lines(Path(folder) / option.strip("-"), sentences))]
@@ -154,9 +151,7 @@ def _score_source(config: CometConfig) -> CometScores | CometCommand:
     if config.scores:
         return CometScores(config.scores, model=config.model)
     if config.python:
-        return CometCommand(
-            config.python, model=config.model, gpus=config.gpus, batch_sentences=config.batch_sentences
-        )
+        return CometCommand(config.python, model=config.model)
     raise EvalError(
         "comet: must have `scores`, a file, or `python`, that of an environment with unbabel-comet."
     )

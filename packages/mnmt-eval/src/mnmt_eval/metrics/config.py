@@ -19,30 +19,18 @@ SEED = 12345
 
 @dataclass(frozen=True, kw_only=True)
 class BleurtConfig:
-    """Options of BLEURT.
-
-    Raises:
-        EvalError: If a field is out of its range.
-    """
+    """Options of BLEURT."""
 
     checkpoint: Path | None = None
     """Folder of a checkpoint for bleurt-pytorch: config.json, weights and vocabulary. There is no default."""
-    batch_sentences: int = 32
-    """Sentences scored at a time."""
-    device: str = "cpu"
-    """Device of the model: `cpu`, `cuda`, `cuda:1`."""
-
-    def __post_init__(self) -> None:
-        if self.batch_sentences < 1:
-            raise EvalError(f"bleurt: `batch_sentences` must be at least 1, but is {self.batch_sentences}.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class CometConfig:
-    """The source of COMET's scores: a file, or `comet-score` in another environment.
+    """The source of COMET's scores: a file, or `comet-score` in another environment, on the CPU.
 
     Raises:
-        EvalError: If a field is out of its range, or both sources are given.
+        EvalError: If both sources are given.
     """
 
     scores: Path | None = None
@@ -51,18 +39,10 @@ class CometConfig:
     """The Python of an environment in which unbabel-comet is installed."""
     model: str | None = None
     """COMET's model. By default `Unbabel/wmt22-comet-da` is run, and the model of a file is `unstated`."""
-    gpus: int = 0
-    """GPUs that `comet-score` uses."""
-    batch_sentences: int = 16
-    """Sentences scored at a time."""
 
     def __post_init__(self) -> None:
         if self.scores and self.python:
             raise EvalError("comet: must have `scores` or `python`, but has both.")
-        if self.gpus < 0:
-            raise EvalError(f"`gpus` must be at least 0, but is {self.gpus}.")
-        if self.batch_sentences < 1:
-            raise EvalError(f"comet: `batch_sentences` must be at least 1, but is {self.batch_sentences}.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,8 +51,6 @@ class LanguageConfig:
 
     candidates: tuple[str, ...] = ()
     """The languages that outputs may be in: those of the study. There is no default."""
-    identifier: str = "py3langid"
-    """The program that identifies languages: `py3langid`, or `lingua` as a cross-check."""
 
 
 @dataclass(frozen=True, kw_only=True)

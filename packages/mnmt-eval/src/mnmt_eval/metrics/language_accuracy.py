@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib.metadata import version
+from importlib.util import find_spec
 
 import numpy as np
 
+from mnmt_data.errors import DataError
 from mnmt_eval.errors import EvalError
-from mnmt_eval.language import NO_LANGUAGE, base_language, has_letters, load_identifier
+from mnmt_eval.language import base_language, has_letters
 from mnmt_eval.metrics.config import LanguageConfig
 from mnmt_eval.metrics.protocol import Floats, Metric, check_alignment, make_signature
+
+NO_LANGUAGE = ""
+"""The language of a text without letters."""
 
 
 class LanguageAccuracy(Metric):
     """The share of outputs in the target language (Zhang et al. 2022), in percent; the rest is off-target.
 
-    An output without letters is in no language, and so counts as off-target. Sentences whose source (without
+    py3langid (Lui and Baldwin 2012) chooses the likeliest candidate for each output. An output without
+    letters is in no language, and so counts as off-target. Sentences whose source (without
     sources, whose first reference) has no letters do not count at all.
 
     Statistics: for each candidate, and for no language at the end, whether the output is in it; all 0 for a
@@ -23,20 +30,16 @@ class LanguageAccuracy(Metric):
     """
 
     def __init__(self, target: str, config: LanguageConfig) -> None:
-        """Load the program that identifies languages.
+        """Check the candidates.
 
         Raises:
-            EvalError: If the candidates lack the target, the program does not know one of them, or the extra
-                is not installed.
+            EvalError: If there are fewer than two, they lack the target, py3langid does not know one of them,
+                or the extra is not installed.
         """
         self._target = base_language(target)
-        self._identifier = load_identifier(config.identifier, config.candidates)
-        self._languages = (*self._identifier.candidates, NO_LANGUAGE)
-        if self._target not in self._languages:
-            raise EvalError(
-                f"language: must have the target {self._target} among the candidates, but has "
-                f"{', '.join(self._identifier.candidates)}."
-            )
+        self._candidates = tuple(sorted({base_language(code) for code in config.candidates}))
+        self._check_candidates()
+        self._languages = (*self._candidates, NO_LANGUAGE)
 
     @property
     def name(self) -> str:
@@ -46,9 +49,9 @@ class LanguageAccuracy(Metric):
     @property
     def signature(self) -> str:
         """The target, the candidates, and the program's version."""
-        candidates = "+".join(self._identifier.candidates)
+        candidates = "+".join(self._candidates)
         return make_signature(
-            nrefs=0, target=self._target, candidates=candidates, version=self._identifier.version
+            nrefs=0, target=self._target, candidates=candidates, version=f"py3langid-{version('py3langid')}"
         )
 
     def sentence_statistics(
@@ -57,8 +60,9 @@ class LanguageAccuracy(Metric):
         """Return which language each output is in; references count only by their letters; see `Metric`."""
         check_alignment(self.name, hypotheses, references, sources, num_references=len(references))
         originals = sources or (references[0] if references else None)
-        identified = self._identifier.identify(hypotheses)
-        statistics = np.array([[language == result for language in self._languages] for result in identified])
+        best = self._scores(hypotheses).argmax(axis=1)
+        best[[not has_letters(line) for line in hypotheses]] = self._languages.index(NO_LANGUAGE)
+        statistics = best[:, None] == np.arange(len(self._languages))
         counts = np.array([originals is None or has_letters(originals[i]) for i in range(len(hypotheses))])
         return np.asarray(statistics * counts[:, None], dtype=np.float64)
 
@@ -66,6 +70,32 @@ class LanguageAccuracy(Metric):
         """Return the share in the target language; 0 where no sentence counts; see `Metric`."""
         in_target = totals[..., self._languages.index(self._target)]
         return np.asarray(100.0 * in_target / np.maximum(totals.sum(axis=-1), 1.0))
+
+    def _check_candidates(self) -> None:
+        listed = ", ".join(self._candidates) or "none"
+        if len(self._candidates) < 2:
+            raise EvalError(
+                "language: must have at least 2 `candidates`, all the languages that outputs may be in, such "
+                f"as de,en,fr, but has {listed}."
+            )
+        if self._target not in self._candidates:
+            raise EvalError(
+                f"language: must have the target {self._target} among the candidates, but has {listed}."
+            )
+        if find_spec("py3langid") is None:
+            raise EvalError(
+                "language: py3langid is missing; `pip install './packages/mnmt-eval[language]'` installs it."
+            )
+        try:
+            self._scores([])
+        except DataError as error:
+            raise EvalError(f"language: {error}") from None
+
+    def _scores(self, texts: Sequence[str]) -> Floats:
+        """Return how likely each text is in each candidate, (texts, candidates)."""
+        from mnmt_data.filters import language_scores  # which takes as long to import as all else
+
+        return language_scores(texts, self._candidates)
 
     def confusion(self, statistics: Floats) -> dict[str, int]:
         """Return the number of outputs in each language, and in `NO_LANGUAGE`: a row of a confusion table."""

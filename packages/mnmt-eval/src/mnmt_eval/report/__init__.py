@@ -1,13 +1,13 @@
 """A page to send around: systems' scores with significance, and their translations to read."""
 
-from mnmt_eval.report.document import Report, ReportConfig, ReportedSystem, ReportedText, make_report
+from mnmt_eval.report.document import ReportConfig, ReportContent, ReportedSystem, ReportedText, make_report
 from mnmt_eval.report.page import write_report
 from mnmt_eval.report.symptoms import SYMPTOMS, symptoms
 
 __all__ = [
     "SYMPTOMS",
-    "Report",
     "ReportConfig",
+    "ReportContent",
     "ReportedSystem",
     "ReportedText",
     "make_report",

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mnmt_data.store import count_lengths
 from mnmt_eval.compare.groups import group_rows, length_groups
-from mnmt_eval.compare.measurements import Measurement
+from mnmt_eval.compare.measurements import SystemStatistics
 from mnmt_eval.compare.systems import TranslatedText
 from mnmt_eval.language import languages_of
 from mnmt_eval.runs.texts import ReferenceText
@@ -52,7 +52,7 @@ class Buckets:
 
 
 def sentence_buckets(
-    title: str, groups: Sequence[str], measurements: Mapping[str, Measurement], rows: NDArray[np.int64]
+    title: str, groups: Sequence[str], measurements: Mapping[str, SystemStatistics], rows: NDArray[np.int64]
 ) -> Buckets:
     """Return buckets by the group of each sentence.
 
@@ -81,7 +81,7 @@ def sentence_buckets(
 
 
 def length_buckets(
-    text: ReferenceText, measurements: Mapping[str, Measurement], rows: NDArray[np.int64]
+    text: ReferenceText, measurements: Mapping[str, SystemStatistics], rows: NDArray[np.int64]
 ) -> Buckets:
     """Return buckets by length of the sources, or of the references if sources are unknown."""
     lines, side = (text.src, 0) if text.src else (text.references[0], 1)

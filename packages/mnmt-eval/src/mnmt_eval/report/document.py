@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from mnmt_eval.compare.comparison import Comparison, check_baseline, compare_measurements
+from mnmt_eval.compare.comparison import TextComparison, check_baseline, compare_measurements
 from mnmt_eval.compare.config import CompareConfig
 from mnmt_eval.compare.groups import group_sentences
-from mnmt_eval.compare.measurements import Measurement, measure
+from mnmt_eval.compare.measurements import SystemStatistics, measure
 from mnmt_eval.compare.systems import TranslatedText
 from mnmt_eval.errors import EvalError
 from mnmt_eval.metrics.language_accuracy import LanguageAccuracy
 from mnmt_eval.metrics.protocol import decimals
-from mnmt_eval.metrics.registry import MetricSet
 from mnmt_eval.report.buckets import Buckets, frequency_buckets, length_buckets, sentence_buckets
 from mnmt_eval.report.symptoms import symptoms
 from mnmt_eval.runs.losses import Loss
@@ -40,39 +39,36 @@ class ReportConfig:
         EvalError: If a field is out of its range.
     """
 
-    metrics: MetricSet = field(default_factory=MetricSet)
-    """The metrics of whole texts; sentences are sorted by one of them."""
-    worst_by: str = "chrf"
-    """The metric that sentences are sorted by, one of `metrics`, or `loss` if losses are compared."""
+    comparison: CompareConfig = field(default_factory=CompareConfig)
+    """The options of the comparison of each text."""
+    worst_by: str | None = None
+    """The metric that sentences are sorted by: one of the comparison's, or `loss` if it compares losses. By
+    default `chrf`, or the first if that is not among them."""
     sentences: int = 1000
     """Sentences of each text; those on which systems disagree most, or that some system translated worst."""
     baseline: str | None = None
     """The system that others are tested against; by default the first."""
-    grouping: str | None = None
-    """How sentences are grouped to be scored apart, one of `GROUPINGS`; by default not at all."""
-    losses: bool = False
-    """Whether the losses of runs are compared too."""
 
     def __post_init__(self) -> None:
-        if self.worst_by not in self._names:
+        if self.worst_by is not None and self.worst_by not in self._names:
             names = ", ".join(self._names)
             raise EvalError(f"`worst_by` must be one of the metrics, {names}, but is {self.worst_by!r}.")
         if self.sentences < 1:
             raise EvalError(f"`sentences` must be at least 1, but is {self.sentences}.")
 
     @property
-    def place(self) -> int:
-        """The place of `worst_by` among the metrics, after which come losses."""
-        return self._names.index(self.worst_by)
+    def sorted_by(self) -> str:
+        """The metric that sentences are sorted by."""
+        return self.worst_by or ("chrf" if "chrf" in self._names else self._names[0])
 
     @property
-    def comparison(self) -> CompareConfig:
-        """The options of the comparison of each text."""
-        return CompareConfig(metrics=self.metrics, grouping=self.grouping, losses=self.losses)
+    def place(self) -> int:
+        """The place of `sorted_by` among the metrics, after which come losses."""
+        return self._names.index(self.sorted_by)
 
     @property
     def _names(self) -> tuple[str, ...]:
-        return (*self.metrics.names, *[Loss.name] * self.losses)
+        return (*self.comparison.metrics.names, *[Loss.name] * self.comparison.losses)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,10 +106,10 @@ class ReportedText:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Report:
+class ReportContent:
     """Everything that a page shows."""
 
-    comparisons: Sequence[Comparison]
+    comparisons: Sequence[TextComparison]
     """Each text's metrics, with ranks and tests."""
     worst_by: str
     """The metric that sentences are sorted by."""
@@ -142,7 +138,7 @@ class Report:
         return list(dict.fromkeys(search for each in self.comparisons for search in each.searches.values()))
 
 
-def make_report(translated: Sequence[TranslatedText], config: ReportConfig) -> Report:
+def make_report(translated: Sequence[TranslatedText], config: ReportConfig) -> ReportContent:
     """Score systems' translations of texts, and select the sentences to report.
 
     Args:
@@ -156,14 +152,16 @@ def make_report(translated: Sequence[TranslatedText], config: ReportConfig) -> R
     """
     for each in translated:
         check_baseline(each, config.baseline)
-    measurements = [measure(each, config.metrics, losses=config.losses) for each in translated]
+    measurements = [
+        measure(each, config.comparison.metrics, losses=config.comparison.losses) for each in translated
+    ]
     (first, *_) = measurements[0][config.place].values()
-    return Report(
+    return ReportContent(
         comparisons=[
             compare_measurements(each, by_metric, config.comparison, baseline=config.baseline)
             for each, by_metric in zip(translated, measurements, strict=True)
         ],
-        worst_by=config.worst_by,
+        worst_by=config.sorted_by,
         higher_is_better=first.metric.higher_is_better,
         texts=[
             _report_text(each, by_metric, config)
@@ -205,7 +203,7 @@ def rows_to_read(badness: NDArray[np.float64], count: int) -> NDArray[np.int64]:
 
 
 def _report_text(
-    translated: TranslatedText, measurements: Sequence[Mapping[str, Measurement]], config: ReportConfig
+    translated: TranslatedText, measurements: Sequence[Mapping[str, SystemStatistics]], config: ReportConfig
 ) -> ReportedText:
     text = translated.text
     sorting = [measurements[config.place][name] for name in translated.names]
@@ -226,7 +224,7 @@ def _report_text(
         ],
         buckets={
             "length": length_buckets(text, measurements[config.place], rows),
-            **_group_buckets(text, measurements[config.place], rows, config.grouping),
+            **_group_buckets(text, measurements[config.place], rows, config.comparison.grouping),
             "frequency": frequency_buckets(translated, rows),
         },
     )
@@ -234,7 +232,7 @@ def _report_text(
 
 def _group_buckets(
     text: ReferenceText,
-    measurements: Mapping[str, Measurement],
+    measurements: Mapping[str, SystemStatistics],
     rows: NDArray[np.int64],
     grouping: str | None,
 ) -> dict[str, Buckets]:
@@ -257,12 +255,12 @@ def _report_system(
     place: int,
     scores: NDArray[np.float64],
     rows: NDArray[np.int64],
-    measurements: Sequence[Mapping[str, Measurement]],
+    measurements: Sequence[Mapping[str, SystemStatistics]],
     config: ReportConfig,
 ) -> ReportedSystem:
     name, text, lines = translated.names[place], translated.text, translated.outputs[place].lines
     by_line = _symptoms(text, lines, _in_wrong_language(name, measurements, len(text)))
-    rounded = scores.round(decimals(config.worst_by))
+    rounded = scores.round(decimals(config.sorted_by))
     return ReportedSystem(
         name=name,
         translations=_take(lines, rows),
@@ -284,7 +282,7 @@ def _symptoms(
 
 
 def _in_wrong_language(
-    name: str, measurements: Sequence[Mapping[str, Measurement]], sentences: int
+    name: str, measurements: Sequence[Mapping[str, SystemStatistics]], sentences: int
 ) -> NDArray[np.bool_]:
     """Return which outputs, (sentences,), are in another language; none if languages are not measured."""
     for each in (by_system[name] for by_system in measurements):

@@ -16,14 +16,14 @@ from mnmt_eval.compare.averages import average_directions
 from mnmt_eval.compare.config import SIGNIFICANT
 from mnmt_eval.errors import EvalError
 from mnmt_eval.metrics.protocol import column_title, decimals, format_value
-from mnmt_eval.report.document import WRONG_LANGUAGE, Report
+from mnmt_eval.report.document import WRONG_LANGUAGE, ReportContent
 from mnmt_eval.report.pictures import Picture, pictures
 from mnmt_eval.report.symptoms import SYMPTOMS
 
 SCRIPTS = ("words.js", "view.js", "experts.js", "facets.js", "page.js")
 
 
-def write_report(report: Report, out: Path) -> Path:
+def write_report(report: ReportContent, out: Path) -> Path:
     """Write `index.html` into a folder, which is created if need be.
 
     Returns:
@@ -42,7 +42,7 @@ def write_report(report: Report, out: Path) -> Path:
     return index
 
 
-def render(report: Report) -> str:
+def render(report: ReportContent) -> str:
     """Return the page as HTML; text of any kind is displayed as it is and never run."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("mnmt_eval", "report"),
@@ -81,7 +81,7 @@ def render(report: Report) -> str:
     )
 
 
-def _data(report: Report, mixtures: Sequence[Picture]) -> dict[str, Any]:
+def _data(report: ReportContent, mixtures: Sequence[Picture]) -> dict[str, Any]:
     """Return what the scripts need; they open with the best system beside the baseline."""
     first = report.comparisons[0]
     (ranked,) = (metric.ranked for metric in first.metrics if metric.metric == report.worst_by)

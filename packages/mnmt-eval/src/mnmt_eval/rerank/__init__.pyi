@@ -1,4 +1,3 @@
-from .candidates import CandidateColumns as CandidateColumns
 from .candidates import Candidates as Candidates
 from .candidates import read_candidates as read_candidates
 from .choice import Choice as Choice

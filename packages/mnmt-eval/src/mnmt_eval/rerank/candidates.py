@@ -14,22 +14,6 @@ from mnmt_eval.text import is_json_lines, parse_object, read_lines, split_rows, 
 
 
 @dataclass(frozen=True, kw_only=True)
-class CandidateColumns:
-    """The columns of a table of candidates, or the keys of JSON lines.
-
-    A column is a name in the first line; or a number, from 1, where a whole number in the first line shows
-    that it holds no names.
-    """
-
-    line: str | None = None
-    """The number of the source line. By default `line`, or the first column."""
-    text: str | None = None
-    """The candidate. By default `text`, or the third column, where `mnmt-eval translate` writes it."""
-    score: str | None = None
-    """A score, if one is to be read; higher is better."""
-
-
-@dataclass(frozen=True, kw_only=True)
 class Candidates:
     """The candidates for the translation of a line."""
 
@@ -50,14 +34,17 @@ class _Row:
     score: float | None
 
 
-def read_candidates(path: Path, columns: CandidateColumns) -> list[Candidates]:
+def read_candidates(path: Path, *, score_column: str | None = None) -> list[Candidates]:
     r"""Read the candidates of each source line.
 
     Args:
         path: TSV or `.csv`, a candidate a row; or JSON lines, an object a candidate, or one a source line
             with the list `n_best`, as `mnmt-eval translate --json` writes. The candidates of a source line
-            follow each other, and source lines are numbered from 1 (or 0) without gaps.
-        columns: The columns or keys.
+            follow each other, and source lines are numbered from 1 (or 0) without gaps. The columns `line`
+            and `text` hold the source line and the candidate; or the first and the third where a whole number
+            in the first line shows that it holds no names.
+        score_column: The name of a column or key of scores, of which higher is better; or its number, from 1,
+            where there are no names.
 
     Raises:
         EvalError: If the file is neither, lacks a column, or its line numbers have gaps.
@@ -68,7 +55,7 @@ def read_candidates(path: Path, columns: CandidateColumns) -> list[Candidates]:
         raise EvalError(f"{path}: must have at least one candidate, but is empty.")
     rows = _json_rows if is_json_lines(path, lines) else _table_rows
     sources, expected = [], None
-    for number, group in groupby(rows(path, lines, columns), key=lambda row: row.line):
+    for number, group in groupby(rows(path, lines, score_column), key=lambda row: row.line):
         candidates = list(group)
         if number != expected and not (expected is None and number in (0, 1)):
             allowed = "0 or 1" if expected is None else f"{expected - 1} or {expected}"
@@ -79,45 +66,40 @@ def read_candidates(path: Path, columns: CandidateColumns) -> list[Candidates]:
     return sources
 
 
-def _table_rows(path: Path, lines: Sequence[str], columns: CandidateColumns) -> Iterator[_Row]:
+def _table_rows(path: Path, lines: Sequence[str], score_column: str | None) -> Iterator[_Row]:
     rows = split_rows(path, lines)
     names, has_names = rows[0].cells, not any(cell.isdecimal() for cell in rows[0].cells)
     if not has_names:
         names = [str(number) for number in range(1, len(names) + 1)]
-    default_line, default_text = ("line", "text") if has_names else ("1", "3")
-    line = _find_column(path, names, columns.line or default_line, "--line-column")
-    text = _find_column(path, names, columns.text or default_text, "--column")
-    score = columns.score and _find_column(path, names, columns.score, "--score-column")
+    line, text = (_find_column(path, names, each) for each in (("line", "text") if has_names else ("1", "3")))
+    score = None if score_column is None else _find_column(path, names, score_column)
     for row in rows[has_names:]:
         yield _Row(
             place=row.place,
             line=_whole(row.cells[line], row.place),
             text=row.cells[text],
-            score=None if score is None else _finite(row.cells[int(score)], row.place),
+            score=None if score is None else _finite(row.cells[score], row.place),
         )
 
 
-def _find_column(path: Path, names: Sequence[str], column: str, option: str) -> int:
+def _find_column(path: Path, names: Sequence[str], column: str) -> int:
     if names.count(column) != 1:
-        raise EvalError(
-            f"{path}: must have one column {column} for {option}, but its columns are {', '.join(names)}."
-        )
+        raise EvalError(f"{path}: must have one column {column}, but its columns are {', '.join(names)}.")
     return names.index(column)
 
 
-def _json_rows(path: Path, lines: Sequence[str], columns: CandidateColumns) -> Iterator[_Row]:
-    line_key, text_key = columns.line or "line", columns.text or "text"
+def _json_rows(path: Path, lines: Sequence[str], score_column: str | None) -> Iterator[_Row]:
     for number, line in enumerate(lines, start=1):
         place = f"{path}:{number}"
         record = parse_object(line, place)
-        source_line = _whole(value_of(record, line_key, place, "--line-column"), place)
+        source_line = _whole(value_of(record, "line", place), place)
         for candidate in _candidates_of(record, place):
-            score = columns.score and value_of(candidate, columns.score, place, "--score-column")
+            score = None if score_column is None else value_of(candidate, score_column, place)
             yield _Row(
                 place=place,
                 line=source_line,
-                text=text_of(candidate, text_key, place, "--column"),
-                score=None if columns.score is None else _finite(score, place),
+                text=text_of(candidate, "text", place),
+                score=None if score_column is None else _finite(score, place),
             )
 
 

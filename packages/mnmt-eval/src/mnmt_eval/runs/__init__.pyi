@@ -1,13 +1,13 @@
 from .run_scores import RunScores as RunScores
 from .run_scores import read_run_scores as read_run_scores
+from .run_translator import RunTranslator as RunTranslator
+from .run_translator import open_translator as open_translator
 from .score import ScoreConfig as ScoreConfig
 from .score import TextScores as TextScores
 from .score import score_run as score_run
 from .texts import ReferenceText as ReferenceText
 from .texts import TextFiles as TextFiles
 from .texts import read_testsets as read_testsets
-from .trained_run import RunTranslator as RunTranslator
 from .trained_run import TrainedRun as TrainedRun
 from .trained_run import count_experts as count_experts
 from .trained_run import open_run as open_run
-from .trained_run import open_translator as open_translator

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from mnmt_eval.errors import EvalError
 from mnmt_model.runs import Eval, open_data, read_evals, read_run
 
 LANGUAGE = "language"
@@ -21,8 +20,6 @@ class RunScores:
     """{task: weight} of the tasks that it was trained on."""
     evals: tuple[Eval, ...]
     """The last measurement of each task, test set and metric."""
-    wall_seconds: float | None
-    """The duration of training; None if the record does not state it."""
     training_pairs: Mapping[str, int]
     """{task: pairs in the data} of the tasks that it was trained on."""
     zero_shot: tuple[str, ...]
@@ -36,17 +33,10 @@ class RunScores:
         """Return {task: signature of the value}."""
         return {each.task: each.signature for each in self._evals(testset, metric)}
 
-    def cost(self, unit: str) -> float:
-        """Return training FLOPs (`flops`), or seconds of training (`seconds`).
-
-        Raises:
-            EvalError: If the record does not state them.
-        """
-        if unit == "flops":
-            return float(max((each.flops for each in self.evals), default=0))
-        if self.wall_seconds is None:
-            raise EvalError(f"{self.name}: its record does not say how long training took.")
-        return self.wall_seconds
+    @property
+    def flops(self) -> float:
+        """The FLOPs of training up to the last measured step."""
+        return float(max((each.flops for each in self.evals), default=0))
 
     def _evals(self, testset: str, metric: str) -> list[Eval]:
         return [each for each in self.evals if (each.testset, each.metric) == (testset, metric)]
@@ -71,7 +61,6 @@ def read_run_scores(folder: Path, *, name: str | None = None) -> RunScores:
         name=name or record.run,
         mixture=mixture,
         evals=_of_newest_model(read_evals(folder)),
-        wall_seconds=record.wall_seconds,
         training_pairs={task: counts[task].pairs for task in mixture if task in counts},
         zero_shot=tuple(task for task in data.evaluated if task not in mixture),
     )

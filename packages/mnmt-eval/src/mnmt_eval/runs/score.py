@@ -11,7 +11,7 @@ from mnmt_data.store import file_lock
 from mnmt_eval.errors import EvalError
 from mnmt_eval.metrics.protocol import Floats, Metric
 from mnmt_eval.metrics.registry import MetricSet
-from mnmt_eval.runs.exports import OnExport, print_nothing
+from mnmt_eval.runs.engines import OnExport, choose_engine, print_nothing, start_engine
 from mnmt_eval.runs.run_files import (
     SENTENCES,
     SentenceScores,
@@ -23,15 +23,13 @@ from mnmt_eval.runs.run_files import (
 )
 from mnmt_eval.runs.run_scores import latest_evals
 from mnmt_eval.runs.texts import ReferenceText
-from mnmt_eval.runs.trained_run import TrainedRun, count_experts, move, start_engine
+from mnmt_eval.runs.trained_run import TrainedRun, count_experts
 from mnmt_eval.search.config import SearchConfig
 from mnmt_eval.text import checksum, read_lines
-from mnmt_eval.translate.ctranslate2_engine import check_compute
 from mnmt_eval.translate.engine import Engine
 from mnmt_eval.translate.engine_config import EngineConfig
 from mnmt_eval.translate.translation import Translation
 from mnmt_eval.translate.translator import OnLines, translate
-from mnmt_eval.translate.window import BATCH_TOKENS
 from mnmt_model.runs import Eval, append_evals, read_evals
 
 
@@ -48,32 +46,26 @@ class ScoreConfig:
     metrics: MetricSet = field(default_factory=MetricSet)
     search: SearchConfig = field(default_factory=SearchConfig)
     engine: EngineConfig = field(default_factory=EngineConfig)
-    """The engine that searches."""
-    max_source: int | None = None
-    """The largest number of tokens of a source; longer ones are translated in parts. By default that of
-    `TrainedRun.max_source`."""
+    """The engine that searches, see `choose_engine`."""
     max_sentences: int | None = None
     """Sentences of each test set, from its start; all by default."""
-    batch_tokens: int = BATCH_TOKENS
-    """Source tokens translated at a time, padding included."""
     device: str = "cpu"
 
     def __post_init__(self) -> None:
         if self.max_sentences is not None and self.max_sentences < 1:
             raise EvalError(f"`max_sentences` must be at least 1, but is {self.max_sentences}.")
-        if self.batch_tokens < 1:
-            raise EvalError(f"`batch_tokens` must be at least 1, but is {self.batch_tokens}.")
         self.engine.check(self.search)
 
-    def signature(self, run: TrainedRun) -> str:
-        """Return all that changes a metric beyond its signature: `beam:1|…|maxsrc:128|sentences:200`."""
-        engine = "" if self.engine.name == "native" else f"|engine:{self.engine}"
-        sentences = "all" if self.max_sentences is None else self.max_sentences
-        return f"{self.search.signature}{engine}|maxsrc:{self.max_source_of(run)}|{SENTENCES}:{sentences}"
+    def signature(self, run: TrainedRun, engine: EngineConfig) -> str:
+        """Return all that changes a metric beyond its signature: `beam:1|…|maxsrc:128|sentences:200`.
 
-    def max_source_of(self, run: TrainedRun) -> int:
-        """Return the largest number of tokens of a source that the run translates in one."""
-        return run.max_source if self.max_source is None else self.max_source
+        Args:
+            run: The run.
+            engine: The engine that searches, chosen by `choose_engine`.
+        """
+        searched_by = "" if engine.name == "torch" else f"|engine:{engine}"
+        sentences = "all" if self.max_sentences is None else self.max_sentences
+        return f"{self.search.signature}{searched_by}|maxsrc:{run.max_source}|{SENTENCES}:{sentences}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,7 +100,8 @@ def score_run(
         config: The options.
         on_lines: A function that is called after each batch, or at once with all lines that need no
             translating.
-        on_export: A function that is called with a message before the run is exported for CTranslate2.
+        on_export: A function that is called with a message before the run is exported for CTranslate2, and
+            if that fails.
 
     Yields:
         The metrics of a test set, once they are written.
@@ -117,21 +110,19 @@ def score_run(
         EvalError: If a metric's extra is missing, the model has diverged, or another process scores the run.
         RunError: If evals.jsonl is broken, or the run cannot be loaded or exported.
     """
-    if config.engine.compute is not None:
-        check_compute(config.engine.compute, config.device)
-    engine = cache(partial(_start_engine, run, config, on_export))  # exports nothing if nothing is missing
     with file_lock(run.folder / ".score.lock", name=run.folder, error=EvalError):
+        chosen = choose_engine(
+            run.opened, config.search, config.engine, device=config.device, on_export=on_export
+        )
+        start = cache(partial(start_engine, run, config.search, chosen, device=config.device))
+        search = config.signature(run, chosen)
         existing = latest_evals(read_evals(run.folder))
         for text in texts:
-            scores = _TextScorer(run=run, text=text, config=config, engine=engine).score(on_lines)
+            scorer = _TextScorer(run=run, text=text, metrics=config.metrics, search=search, engine=start)
+            scores = scorer.score(on_lines)
             append_evals(run.folder, [each for each in scores.evals if each not in existing])
             count_experts(run, text.testset, text.task, device=config.device)
             yield scores
-
-
-def _start_engine(run: TrainedRun, config: ScoreConfig, on_export: OnExport) -> Engine:
-    engine = start_engine(run, config.search, config.engine, device=config.device, on_export=on_export)
-    return move(engine, config.device)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,12 +131,15 @@ class _TextScorer:
 
     run: TrainedRun
     text: ReferenceText
-    config: ScoreConfig
+    metrics: MetricSet
+    search: str
+    """The signature of the search and of which sentences are translated."""
     engine: Callable[[], Engine]
+    """Returns the engine, which is started when the first sentence must be translated."""
 
     def score(self, on_lines: OnLines) -> TextScores:
         """Return the metrics, from the run's folder if it holds them."""
-        metrics = self.config.metrics.make(
+        metrics = self.metrics.make(
             system=self.run.folder.name,
             testset=self.text.testset,
             task=self.text.task,
@@ -163,7 +157,7 @@ class _TextScorer:
     def _translate(self, on_lines: OnLines) -> list[str]:
         """Return translations, and store them in the run's folder."""
         stored = StoredTranslations(
-            folder=self.run.folder, text=self.text, step=self._step, search=self._search
+            folder=self.run.folder, text=self.text, step=self._step, search=self.search
         )
 
         def translate_lines(lines: Sequence[str]) -> list[Translation]:
@@ -172,8 +166,7 @@ class _TextScorer:
                 self.run.data.vocab,
                 lines,
                 target=self.text.target,
-                max_source=self.config.max_source_of(self.run),
-                batch_tokens=self.config.batch_tokens,
+                max_source=self.run.max_source,
                 on_lines=on_lines,
             )
 
@@ -182,7 +175,7 @@ class _TextScorer:
     def _read(self, metric: Metric) -> Floats | None:
         """Return a metric's statistics from `scores/` if they were made with these settings."""
         stored = read_scores(self._path(metric))
-        settings = (metric.signature, self._step, self._search, self.text.checksum)
+        settings = (metric.signature, self._step, self.search, self.text.checksum)
         if stored is None or (stored.metric, stored.step, stored.search, stored.text) != settings:
             return None
         path = translations_path(self.run.folder, self.text.testset, self.text.task)
@@ -197,7 +190,7 @@ class _TextScorer:
             statistics=statistics,
             metric=metric.signature,
             step=self._step,
-            search=self._search,
+            search=self.search,
             translations=checksum(hypotheses),
             text=self.text.checksum,
         )
@@ -213,16 +206,12 @@ class _TextScorer:
             testset=self.text.testset,
             metric=metric.name,
             value=metric.corpus(statistics).value,
-            signature=f"{metric.signature}|{self._search}",
+            signature=f"{metric.signature}|{self.search}",
             annealed=self.run.opened.record.is_annealed(self._step),
         )
 
     def _path(self, metric: Metric) -> Path:
         return scores_path(self.run.folder, self.text.testset, self.text.task, metric.name)
-
-    @property
-    def _search(self) -> str:
-        return self.config.signature(self.run)
 
     @property
     def _step(self) -> int:

@@ -10,14 +10,12 @@ from torch import Tensor
 from mnmt_eval.search.beam_step import Beam, advance, take_finished
 from mnmt_eval.search.config import SearchConfig
 from mnmt_eval.search.hypotheses import Hypothesis
-from mnmt_eval.search.next_tokens import add_start, on_device, read_prefix
+from mnmt_eval.search.next_tokens import on_device
 from mnmt_eval.search.protocol import PAD, Flat, FlatSearchModel, SearchModel, State
 
 
 @torch.inference_mode()
-def beam_search(
-    model: SearchModel[State], src: Tensor, config: SearchConfig, *, prefix: Tensor | None = None
-) -> list[list[Hypothesis]]:
+def beam_search(model: SearchModel[State], src: Tensor, config: SearchConfig) -> list[list[Hypothesis]]:
     """Find the best translations that a beam of `config.beam` hypotheses leads to, reordering the cache.
 
     A sentence leaves the batch when it is done. Its result does not depend on the other sentences, up to the
@@ -27,21 +25,17 @@ def beam_search(
         model: The model that gives the log-probabilities.
         src: `(batch, src_len)` int64 token ids, padded with 0.
         config: The search options.
-        prefix: `(batch, prefix_len)` tokens that targets are forced to begin with. They count neither in
-            lengths nor in log-probabilities, and are not part of the result.
 
     Returns:
         At most `config.n_best` hypotheses of each source, best score first.
 
     Raises:
-        EvalError: If `prefix` does not fit, or the model's log-probabilities are not finite.
+        EvalError: If the model's log-probabilities are not finite.
     """
-    prefix = add_start(src, prefix)
     if not len(src):
         return []
     results: dict[int, list[Hypothesis]] = {}
-    beam = Beam.initial(src, prefix, config)
-    state = read_prefix(model, src, prefix)
+    beam, state = Beam.initial(src, config), model.encode(src, src == PAD)
     while len(beam.sentences):
         log_probs, state = model.step(state, on_device(beam.last.ravel(), src))
         next_beam = advance(beam, log_probs, config)
@@ -55,13 +49,14 @@ def beam_search(
 
 @torch.inference_mode()
 def flat_beam_search(
-    model: FlatSearchModel[Flat], src: Tensor, config: SearchConfig, *, prefix: Tensor | None = None
+    model: FlatSearchModel[Flat], src: Tensor, config: SearchConfig
 ) -> list[list[Hypothesis]]:
     """Find what `beam_search` finds, without reordering any keys and values.
 
-    Lepikhin et al. 2021 (GShard) decode so. Every step writes the keys and values of a sentence's hypotheses
-    into new slots, and a row of a mask says which slots a hypothesis consists of. Where two hypotheses
-    continue the same one, a row of the mask is copied in place of the keys and values of all layers.
+    This is the decoding of GShard (Lepikhin et al. 2021). Every step writes the keys and values of a
+    sentence's hypotheses into new slots, and a row of a mask says which slots a hypothesis consists of. Where
+    two hypotheses continue the same one, a row of the mask is copied in place of the keys and values of all
+    layers.
 
     Attention runs over all slots, of which most are masked: up to `config.beam` times as many scores, for no
     copies of the cache.
@@ -70,25 +65,24 @@ def flat_beam_search(
         model: The model that gives the log-probabilities.
         src: `(batch, src_len)` int64 token ids, padded with 0.
         config: The search options.
-        prefix: `(batch, prefix_len)` tokens that targets are forced to begin with, see `beam_search`.
 
     Returns:
         At most `config.n_best` hypotheses of each source, best score first.
 
     Raises:
-        EvalError: If `prefix` does not fit, or the model's log-probabilities are not finite.
+        EvalError: If the model's log-probabilities are not finite.
     """
-    prefix = add_start(src, prefix)
     if not len(src):
         return []
     results: dict[int, list[Hypothesis]] = {}
-    beam = Beam.initial(src, prefix, config)
-    state, ancestors = _read_prefix_flat(model, src, prefix, config)
+    beam, max_steps = Beam.initial(src, config), int(config.max_length.limits(src).max())
+    state = model.start_flat(src, src == PAD, beam=config.beam, max_steps=max_steps)
+    ancestors = Ancestors(mask=src.new_empty((len(src), config.beam, 0), dtype=torch.bool))
     while len(beam.sentences):
         ancestors = ancestors.add_step()
         last = on_device(beam.last, src).expand(-1, config.beam)
         log_probs, state = model.step_flat(state, last, ancestors.mask, ancestors.positions)
-        # Before the first step all hypotheses of a sentence are one.
+        # Before the first step, a sentence has one hypothesis, of which the model has `beam` equal copies.
         beam = advance(beam, log_probs[:, : beam.width].flatten(0, 1), config)
         finished, active = take_finished(beam, config)
         results |= finished
@@ -104,7 +98,7 @@ class Ancestors:
     """The slots of its sentence's buffer that each hypothesis consists of."""
 
     mask: Tensor
-    """`(b, beam, beam * steps)` bool, after so many steps."""
+    """`(b, beam, beam * steps)` bool, after `steps` steps."""
 
     @property
     def positions(self) -> Tensor:
@@ -121,17 +115,3 @@ class Ancestors:
     def branch(self, sentences: Tensor, parents: Tensor) -> Ancestors:
         """Return the slots that continuations of `parents (n, beam)` of `sentences (n,)` inherit."""
         return Ancestors(mask=self.mask[sentences[:, None], parents])
-
-
-def _read_prefix_flat(
-    model: FlatSearchModel[Flat], src: Tensor, prefix: Tensor, config: SearchConfig
-) -> tuple[Flat, Ancestors]:
-    """Return the state before the last token of `prefix`, and the slots of the tokens before it."""
-    max_steps = prefix.size(1) - 1 + int(config.max_length.limits(src).max())
-    state = model.start_flat(src, src == PAD, beam=config.beam, max_steps=max_steps)
-    ancestors = Ancestors(mask=src.new_empty((len(src), config.beam, 0), dtype=torch.bool))
-    for tokens in prefix[:, :-1].unbind(1):
-        ancestors = ancestors.add_step()
-        tokens = tokens[:, None].expand(-1, config.beam)
-        _, state = model.step_flat(state, tokens, ancestors.mask, ancestors.positions)
-    return state, ancestors

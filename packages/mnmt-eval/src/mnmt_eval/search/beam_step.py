@@ -15,8 +15,8 @@ from torch import Tensor
 
 from mnmt_eval.search.config import SearchConfig
 from mnmt_eval.search.hypotheses import Hypothesis, NBest, Targets
-from mnmt_eval.search.next_tokens import best_tokens, constrain
-from mnmt_eval.search.protocol import EOS
+from mnmt_eval.search.next_tokens import best_tokens
+from mnmt_eval.search.protocol import EOS, PAD
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -28,8 +28,6 @@ class Beam:
 
     sentences: Ints
     """`(b,)` the sentences' numbers in the batch."""
-    prefix: Ints
-    """`(b, n)` the start token and the forced prefix of their targets."""
     limits: Ints
     """`(b,)` maximal lengths."""
     live: Targets
@@ -42,12 +40,11 @@ class Beam:
     """`(b,)` the number of hypotheses that have ended so far, good or bad."""
 
     @classmethod
-    def initial(cls, src: Tensor, prefix: Tensor, config: SearchConfig) -> Beam:
+    def initial(cls, src: Tensor, config: SearchConfig) -> Beam:
         """Return one hypothesis without tokens for each source."""
         batch = len(src)
         return cls(
             sentences=np.arange(batch),
-            prefix=prefix.cpu().numpy(),
             limits=config.max_length.limits(src),
             live=Targets.empty(batch, 1, log_prob=0.0),
             parents=np.zeros((batch, 1), dtype=np.int64),
@@ -61,21 +58,14 @@ class Beam:
         return int(self.parents.shape[1])
 
     @property
-    def tokens(self) -> Ints:
-        """`(b * w, n + length)` all tokens so far, prefix included."""
-        prefix = self.prefix.repeat(self.width, axis=0)
-        return np.concatenate([prefix, self.live.tokens.reshape(len(prefix), -1)], axis=1)
-
-    @property
     def last(self) -> Ints:
         """`(b, w)` the last token of each hypothesis, which the model reads next."""
-        return self.live.tokens[..., -1] if self.live.length else self.prefix[:, -1:]
+        return self.live.tokens[..., -1] if self.live.length else np.full_like(self.parents, PAD)
 
     def select(self, places: Ints) -> Beam:
         """Return the sentences at `places (n,)`."""
         return Beam(
             sentences=self.sentences[places],
-            prefix=self.prefix[places],
             limits=self.limits[places],
             live=self.live.select(places),
             parents=self.parents[places],
@@ -129,8 +119,7 @@ def advance(beam: Beam, log_probs: Tensor, config: SearchConfig) -> Beam:
         EvalError: If the log-probabilities are not finite.
     """
     length = beam.live.length + 1
-    allowed = constrain(log_probs, beam.tokens, length=length - 1, config=config)
-    continuations = _best_continuations(beam.live, allowed, config.beam)
+    continuations = _best_continuations(beam.live, log_probs, config.beam)
     at_end = (continuations.tokens == EOS) | (beam.limits[:, None] == length)
     ended = at_end & (continuations.log_probs > -np.inf)
     ended[:, config.beam :] = False

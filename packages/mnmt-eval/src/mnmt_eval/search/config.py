@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Self, cast
 
 from mnmt_eval.errors import EvalError
 from mnmt_eval.search.protocol import PAD
@@ -25,6 +26,10 @@ def format_number(number: float) -> str:
     return repr(float(number)).removesuffix(".0")
 
 
+def _is_number(text: str) -> bool:
+    return re.fullmatch(r"\d+(\.\d*)?|\.\d+", text) is not None
+
+
 @dataclass(frozen=True, kw_only=True)
 class LengthPenalty:
     """The divisor of a hypothesis' log-probability; a larger `alpha` favours longer hypotheses.
@@ -35,7 +40,7 @@ class LengthPenalty:
         EvalError: If a field is out of its range.
     """
 
-    kind: Literal["power", "gnmt"] = "gnmt"
+    kind: Literal["power", "gnmt"] = "power"
     """The formula, `power` or `gnmt`."""
     alpha: float = 0.6
     """The exponent, from 0, which turns the penalty off, to 10."""
@@ -48,6 +53,18 @@ class LengthPenalty:
 
     def __str__(self) -> str:
         return f"{self.kind}-{format_number(self.alpha)}"
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Return the penalty of a text such as `power-0.6`, as signatures write it.
+
+        Raises:
+            EvalError: If it is none.
+        """
+        kind, _, alpha = text.partition("-")
+        if kind not in ("power", "gnmt") or not _is_number(alpha):
+            raise EvalError(f"`length_penalty` must be power-ALPHA or gnmt-ALPHA, but is {text!r}.")
+        return cls(kind=cast(Literal["power", "gnmt"], kind), alpha=float(alpha))
 
     def divisors(self, lengths: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the divisors of hypotheses of `lengths` tokens, `</s>` included."""
@@ -78,6 +95,18 @@ class MaxLength:
 
     def __str__(self) -> str:
         return f"{format_number(self.ratio)}x+{self.extra}"
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Return the limit of a text such as `2x+20`, as signatures write it.
+
+        Raises:
+            EvalError: If it is none.
+        """
+        ratio, x, extra = text.partition("x+")
+        if not (x and _is_number(ratio) and extra.isdecimal()):
+            raise EvalError(f"`max_length` must be RATIOx+EXTRA, such as 2x+20, but is {text!r}.")
+        return cls(ratio=float(ratio), extra=int(extra))
 
     def limits(self, src: Tensor) -> NDArray[np.int64]:
         """Return the maximal lengths `(batch,)` of translations of `src (batch, src_len)`."""
@@ -132,20 +161,16 @@ class SearchConfig:
     """The divisor that makes hypotheses of different lengths comparable."""
     max_length: MaxLength = field(default_factory=MaxLength)
     """The length at which hypotheses are cut off."""
-    min_length: int = 0
-    """Fewest tokens of a hypothesis, `</s>` included."""
-    no_repeat_ngram: int = 0
-    """The length of n-grams that no hypothesis may contain twice; 0 allows all."""
-    early_stopping: Literal["exact", "filled"] = "exact"
-    """When a sentence is done. `exact`: when no live hypothesis can enter the n-best any more, which never
-    changes the result. `filled`: as soon as `beam` hypotheses have ended, as most toolkits do."""
+    early_stopping: Literal["exact", "filled"] = "filled"
+    """When a sentence is done. `filled`: as soon as `beam` hypotheses have ended, as most toolkits do.
+    `exact`: when no live hypothesis can enter the n-best any more, which never changes the result."""
     sampling: SamplingConfig | None = None
     """Draw translations at random instead of searching for the best."""
 
     def __post_init__(self) -> None:
-        for name, least in {"beam": 1, "n_best": 1, "min_length": 0, "no_repeat_ngram": 0}.items():
-            if getattr(self, name) < least:
-                raise EvalError(f"`{name}` must be at least {least}, but is {getattr(self, name)}.")
+        for name in ("beam", "n_best"):
+            if (value := getattr(self, name)) < 1:
+                raise EvalError(f"`{name}` must be at least 1, but is {value}.")
         if self.early_stopping not in ("exact", "filled"):
             raise EvalError(f"`early_stopping` must be exact or filled, but is {self.early_stopping!r}.")
         if self.sampling and self.beam != 1:
@@ -163,7 +188,5 @@ class SearchConfig:
             "lp": self.length_penalty if self.beam > 1 or self.n_best > 1 else None,
             "stop": self.early_stopping if self.beam > 1 else None,
             "maxlen": self.max_length,
-            "minlen": self.min_length or None,
-            "norepeat": self.no_repeat_ngram or None,
         }
         return "|".join(f"{name}:{value}" for name, value in parts.items() if value is not None)

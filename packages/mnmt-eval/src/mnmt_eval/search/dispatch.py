@@ -12,9 +12,7 @@ from mnmt_eval.search.protocol import FlatSearchModel, SearchModel, State
 from mnmt_eval.search.sampling import sample
 
 
-def search(
-    model: SearchModel[State], src: Tensor, config: SearchConfig, *, prefix: Tensor | None = None
-) -> list[list[Hypothesis]]:
+def search(model: SearchModel[State], src: Tensor, config: SearchConfig) -> list[list[Hypothesis]]:
     """Find or draw translations of each source.
 
     They are drawn if `config.sampling` is set. Else they are found by greedy search if the beam is 1, and by
@@ -24,19 +22,17 @@ def search(
         model: The model that gives the log-probabilities.
         src: `(batch, src_len)` int64 token ids, padded with 0.
         config: The search options.
-        prefix: `(batch, prefix_len)` tokens that targets are forced to begin with. They count neither in
-            lengths nor in log-probabilities, and are not part of the result.
 
     Returns:
         At least one and at most `config.n_best` hypotheses of each source, best score first.
 
     Raises:
-        EvalError: If `prefix` does not fit, or the model's log-probabilities are not finite.
+        EvalError: If the model's log-probabilities are not finite.
     """
     if config.sampling:
-        return sample(model, src, config, prefix=prefix)
+        return sample(model, src, config)
     if config.beam == 1:
-        return greedy_search(model, src, config, prefix=prefix)
+        return greedy_search(model, src, config)
     if isinstance(model, FlatSearchModel):
-        return flat_beam_search(model, src, config, prefix=prefix)
-    return beam_search(model, src, config, prefix=prefix)
+        return flat_beam_search(model, src, config)
+    return beam_search(model, src, config)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from mnmt_eval.search.config import SearchConfig
 from mnmt_eval.search.hypotheses import Hypothesis, NBest, Targets
-from mnmt_eval.search.next_tokens import add_start, best_tokens, constrain, on_device, read_prefix
+from mnmt_eval.search.next_tokens import best_tokens, on_device
 from mnmt_eval.search.protocol import EOS, PAD, SearchModel, State
 
 ChooseTokens = Callable[[Tensor, NDArray[np.int64], int], Tensor]
@@ -19,66 +19,54 @@ ChooseTokens = Callable[[Tensor, NDArray[np.int64], int], Tensor]
 
 
 @torch.inference_mode()
-def greedy_search(
-    model: SearchModel[State], src: Tensor, config: SearchConfig, *, prefix: Tensor | None = None
-) -> list[list[Hypothesis]]:
+def greedy_search(model: SearchModel[State], src: Tensor, config: SearchConfig) -> list[list[Hypothesis]]:
     """Take the most probable token at every step, until `</s>` or the maximal length.
 
     Args:
         model: The model that gives the log-probabilities.
         src: `(batch, src_len)` int64 token ids, padded with 0.
-        config: The search options; `beam` and `early_stopping` do not count.
-        prefix: `(batch, prefix_len)` tokens that targets are forced to begin with, see `beam_search`.
+        config: The search options; only `max_length` and `length_penalty` count.
 
     Returns:
         One hypothesis of each source.
 
     Raises:
-        EvalError: If `prefix` does not fit, or the model's log-probabilities are not finite.
+        EvalError: If the model's log-probabilities are not finite.
     """
-    prefix = add_start(src, prefix)
     if not len(src):
         return []
-    state, limits = read_prefix(model, src, prefix), config.max_length.limits(src)
-    targets = decode(model, state, prefix, limits, config, _most_probable)
+    state, start = model.encode(src, src == PAD), src.new_full((len(src),), PAD)
+    targets = decode(model, state, start, config.max_length.limits(src), _most_probable)
     return NBest.rank(targets, config.length_penalty).hypotheses()
 
 
 def decode(
-    model: SearchModel[State],
-    state: State,
-    prefix: Tensor,
-    limits: NDArray[np.int64],
-    config: SearchConfig,
-    choose: ChooseTokens,
+    model: SearchModel[State], state: State, last: Tensor, limits: NDArray[np.int64], choose: ChooseTokens
 ) -> Targets:
     """Follow one target per row until `</s>` or the maximal length; finished rows leave the batch.
 
     Args:
         model: The model that gives the log-probabilities.
-        state: The state before the last token of `prefix`.
-        prefix: `(rows, n)` the start token and the forced prefix.
+        state: The state before the first token.
+        last: `(rows,)` the token that every target starts from.
         limits: `(rows,)` maximal lengths.
-        config: The search options; only `min_length` and `no_repeat_ngram` count.
         choose: The function that chooses every next token.
 
     Returns:
         `(rows, 1)` targets.
     """
-    forced = prefix.cpu().numpy()
-    tokens = np.full((len(forced), limits.max()), PAD)
+    tokens = np.full((len(limits), limits.max()), PAD)
     token_log_probs = np.zeros(tokens.shape)
-    live, last = np.arange(len(forced)), prefix[:, -1]
+    live = np.arange(len(limits))
     for length in range(tokens.shape[1]):
         log_probs, state = model.step(state, last)
-        so_far = np.concatenate([forced[live], tokens[live, :length]], axis=1)
-        last = choose(constrain(log_probs, so_far, length=length, config=config), live, length)
+        last = choose(log_probs, live, length)
         new_tokens = last.cpu().numpy()
         tokens[live, length] = new_tokens
         token_log_probs[live, length] = log_probs.gather(1, last[:, None]).squeeze(1).cpu().numpy()
         (unfinished,) = ((new_tokens != EOS) & (limits[live] > length + 1)).nonzero()
         if len(unfinished) < len(live):
-            rows = on_device(unfinished, prefix)
+            rows = on_device(unfinished, last)
             live, last, state = live[unfinished], last[rows], state.select(rows)
         if not len(live):
             break

@@ -14,16 +14,16 @@ from mnmt_eval.search.protocol import EOS, PAD
 
 @dataclass(frozen=True, kw_only=True)
 class Hypothesis:
-    """One translation as token ids, without the prefix if one was forced."""
+    """One translation as token ids."""
 
     tokens: tuple[int, ...]
     """Target tokens with the final `</s>`; without one, the maximal length cut the hypothesis off."""
-    token_log_probs: tuple[float, ...]
-    """The log-probability of each token given source, prefix and earlier tokens, in nats."""
     log_prob: float
-    """The sum of `token_log_probs`."""
+    """The sum of the tokens' log-probabilities, in nats."""
     score: float
     """`log_prob` divided by the length penalty; hypotheses are ranked by it."""
+    token_log_probs: tuple[float, ...] = ()
+    """The log-probability of each token given source and earlier tokens; empty of CTranslate2."""
 
     @property
     def is_complete(self) -> bool:
@@ -156,7 +156,7 @@ def _hypothesis(tokens: list[int], token_log_probs: list[float], log_prob: float
     length = tokens.index(PAD) if PAD in tokens else len(tokens)
     return Hypothesis(
         tokens=tuple(tokens[:length]),
-        token_log_probs=tuple(token_log_probs[:length]),
         log_prob=log_prob,
         score=score,
+        token_log_probs=tuple(token_log_probs[:length]),
     )

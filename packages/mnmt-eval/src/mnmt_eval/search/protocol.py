@@ -14,7 +14,7 @@ EOS = 1
 """The token that ends a sentence."""
 
 
-class DecoderState(Protocol):
+class SearchState(Protocol):
     """A model's keys and values of sources and target prefixes, one row per hypothesis."""
 
     def select(self, rows: Tensor) -> Self:
@@ -22,7 +22,7 @@ class DecoderState(Protocol):
         ...
 
 
-State = TypeVar("State", bound=DecoderState)
+State = TypeVar("State", bound=SearchState)
 
 
 class SearchModel(Protocol[State]):
@@ -50,7 +50,7 @@ class SearchModel(Protocol[State]):
         ...
 
 
-class FlatState(Protocol):
+class FlatSearchState(Protocol):
     """A model's keys and values of sources and of all their hypotheses, one row per source.
 
     Keys and values lie in a buffer of `beam * max_steps` slots per source. Step `t` writes those of its
@@ -63,7 +63,7 @@ class FlatState(Protocol):
         ...
 
 
-Flat = TypeVar("Flat", bound=FlatState)
+Flat = TypeVar("Flat", bound=FlatSearchState)
 
 
 @runtime_checkable

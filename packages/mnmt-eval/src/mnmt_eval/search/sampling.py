@@ -14,43 +14,38 @@ from mnmt_eval.errors import EvalError
 from mnmt_eval.search.config import SamplingConfig, SearchConfig
 from mnmt_eval.search.greedy import decode
 from mnmt_eval.search.hypotheses import Hypothesis, NBest, Targets
-from mnmt_eval.search.next_tokens import add_start, check_finite, read_prefix
+from mnmt_eval.search.next_tokens import check_finite
 from mnmt_eval.search.protocol import PAD, SearchModel, State
 
 
 @torch.inference_mode()
-def sample(
-    model: SearchModel[State], src: Tensor, config: SearchConfig, *, prefix: Tensor | None = None
-) -> list[list[Hypothesis]]:
+def sample(model: SearchModel[State], src: Tensor, config: SearchConfig) -> list[list[Hypothesis]]:
     """Draw `config.n_best` translations of each source, token by token.
 
-    A sample depends on the seed, the source and the sample's number alone, not on batch-mates; equal sources
+    A sample depends only on the seed, the source and the sample's number, not on batch-mates; equal sources
     have equal samples. Log-probabilities are the model's, not those of the sharpened distribution.
 
     Args:
         model: The model that gives the log-probabilities.
         src: `(batch, src_len)` int64 token ids, padded with 0.
-        config: The search options: `sampling`, and the bounds of lengths and repeats.
-        prefix: `(batch, prefix_len)` tokens that targets are forced to begin with, see `beam_search`.
+        config: The search options: `sampling`, `n_best`, `max_length` and `length_penalty`.
 
     Returns:
         The samples of each source, best score first; some may be equal.
 
     Raises:
-        EvalError: If `config` has no `sampling`, `prefix` does not fit, or the model's log-probabilities are
-            not finite.
+        EvalError: If `config` has no `sampling`, or the model's log-probabilities are not finite.
     """
     if config.sampling is None:
         raise EvalError("`sampling` must be set to draw translations, but is None.")
-    prefix = add_start(src, prefix)
     if not len(src):
         return []
     n, limits = config.n_best, config.max_length.limits(src)
     rows = torch.arange(len(src), device=src.device).repeat_interleave(n)
     uniforms = _uniforms(src, n, int(limits.max()), config.sampling.seed)
     choose = partial(_draw, uniforms=uniforms, sampling=config.sampling)
-    state = read_prefix(model, src, prefix).select(rows)
-    samples = decode(model, state, prefix[rows], limits.repeat(n), config, choose)
+    state, start = model.encode(src, src == PAD).select(rows), src.new_full((len(rows),), PAD)
+    samples = decode(model, state, start, limits.repeat(n), choose)
     by_sentence = Targets(
         tokens=samples.tokens.reshape(len(src), n, -1),
         token_log_probs=samples.token_log_probs.reshape(len(src), n, -1),
@@ -60,7 +55,7 @@ def sample(
 
 
 def _uniforms(src: Tensor, count: int, steps: int, seed: int) -> Tensor:
-    """Return `(batch * count, steps)` float64 numbers from 0 to 1; each sample has a generator to itself."""
+    """Return `(batch * count, steps)` float64 numbers from 0 to 1, each row from a generator of its own."""
     sources = [row[row != PAD].tolist() for row in src.cpu()]
     names = [f"{seed} {number} {source}" for source in sources for number in range(count)]
     return torch.stack([_random_row(name, steps) for name in names]).to(src.device)

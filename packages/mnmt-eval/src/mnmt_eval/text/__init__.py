@@ -2,7 +2,7 @@
 
 from mnmt_eval.text.lines import checksum, decode_line, join_lines, read_lines
 from mnmt_eval.text.tables import (
-    Row,
+    TableRow,
     is_json_lines,
     parse_object,
     read_text,
@@ -12,7 +12,7 @@ from mnmt_eval.text.tables import (
 )
 
 __all__ = [
-    "Row",
+    "TableRow",
     "checksum",
     "decode_line",
     "is_json_lines",

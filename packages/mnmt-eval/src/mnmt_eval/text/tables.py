@@ -25,7 +25,7 @@ _USUAL_NAME = re.compile("en|id|src|source|tgt|target|refs?|references?|mt|hyp|h
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class TableRow:
     """A row of TSV or CSV."""
 
     place: str
@@ -56,7 +56,7 @@ def read_text(path: Path, column: str | None, *, option: str) -> list[str]:
     if is_json_lines(path, lines):
         places = (f"{path}:{number}" for number in range(1, len(lines) + 1))
         return [
-            text_of(parse_object(line, place), column, place, option)
+            text_of(parse_object(line, place), column, place)
             for place, line in zip(places, lines, strict=True)
         ]
     return _column(path, split_rows(path, lines), column, option)
@@ -67,7 +67,7 @@ def is_json_lines(path: Path, lines: Sequence[str]) -> bool:
     return path.suffix.lower() in _JSON_LINES or bool(lines and isinstance(_parse(lines[0]), dict))
 
 
-def split_rows(path: Path, lines: Sequence[str]) -> list[Row]:
+def split_rows(path: Path, lines: Sequence[str]) -> list[TableRow]:
     """Return the rows of CSV, if the file is called so, or else of TSV.
 
     Raises:
@@ -83,17 +83,17 @@ def split_rows(path: Path, lines: Sequence[str]) -> list[Row]:
     return rows
 
 
-def _tsv_rows(path: Path, lines: Sequence[str]) -> Iterator[Row]:
+def _tsv_rows(path: Path, lines: Sequence[str]) -> Iterator[TableRow]:
     for number, line in enumerate(lines, start=1):
-        yield Row(place=f"{path}:{number}", cells=line.split("\t"))
+        yield TableRow(place=f"{path}:{number}", cells=line.split("\t"))
 
 
-def _csv_rows(path: Path, lines: Sequence[str]) -> Iterator[Row]:
+def _csv_rows(path: Path, lines: Sequence[str]) -> Iterator[TableRow]:
     csv.field_size_limit(_LONGEST_CELL)
     rows = csv.reader((f"{line}\n" for line in lines), strict=True)
     try:
         for cells in rows:
-            yield Row(place=f"{path}:{rows.line_num}", cells=cells)
+            yield TableRow(place=f"{path}:{rows.line_num}", cells=cells)
     except csv.Error as error:
         raise EvalError(
             f"{path}:{rows.line_num}: not CSV: {error}; check the quotes and ends of lines."
@@ -112,24 +112,24 @@ def parse_object(line: str, place: str) -> dict[str, Any]:
     return record
 
 
-def value_of(record: dict[str, Any], key: str, place: str, option: str) -> Any:
+def value_of(record: dict[str, Any], key: str, place: str) -> Any:
     """Return the value of a key of a JSON object.
 
     Raises:
         EvalError: If there is no such key.
     """
     if key not in record:
-        raise EvalError(f"{place}: has no key {key!r} for {option}; it has {', '.join(record) or 'none'}.")
+        raise EvalError(f"{place}: has no key {key!r}; it has {', '.join(record) or 'none'}.")
     return record[key]
 
 
-def text_of(record: dict[str, Any], key: str, place: str, option: str) -> str:
+def text_of(record: dict[str, Any], key: str, place: str) -> str:
     """Return the text of a key of a JSON object.
 
     Raises:
         EvalError: If there is no such key, or its value is no text.
     """
-    value = value_of(record, key, place, option)
+    value = value_of(record, key, place)
     if not isinstance(value, str):
         raise EvalError(f"{place}: {key!r} must be text, but is {_shorten(json.dumps(value))}.")
     return value
@@ -151,7 +151,7 @@ def _refuse_table(path: Path, lines: Sequence[str], option: str) -> None:
         )
 
 
-def _column(path: Path, rows: Sequence[Row], column: str, option: str) -> list[str]:
+def _column(path: Path, rows: Sequence[TableRow], column: str, option: str) -> list[str]:
     names = rows[0].cells if rows else []
     if (count := names.count(column)) > 1:
         raise EvalError(f"{path}:1: has {count} columns called {column!r}; rename one.")
@@ -169,7 +169,7 @@ def _column(path: Path, rows: Sequence[Row], column: str, option: str) -> list[s
     return cells
 
 
-def _holds_names(rows: Sequence[Row], column: Sequence[str]) -> bool:
+def _holds_names(rows: Sequence[TableRow], column: Sequence[str]) -> bool:
     """Return whether the first row plainly names the columns, and is no sentence of a bare table.
 
     Its cells are different bare words, one a usual name, and in no other row; other cells of the column are

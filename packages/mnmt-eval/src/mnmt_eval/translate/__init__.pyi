@@ -1,10 +1,10 @@
 from .ctranslate2_engine import CTranslate2Engine as CTranslate2Engine
 from .engine import Engine as Engine
-from .engine import NativeEngine as NativeEngine
+from .engine import TorchEngine as TorchEngine
 from .engine_config import EngineConfig as EngineConfig
-from .lines import Line as Line
-from .lines import Vocabulary as Vocabulary
-from .translation import Candidate as Candidate
+from .lines import SourceLine as SourceLine
+from .lines import SourceVocabulary as SourceVocabulary
+from .translation import ScoredTranslation as ScoredTranslation
 from .translation import Translation as Translation
 from .translator import OnLines as OnLines
 from .translator import Translator as Translator

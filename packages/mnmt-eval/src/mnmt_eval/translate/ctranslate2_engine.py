@@ -15,6 +15,7 @@ import torch
 
 from mnmt_eval.errors import EvalError
 from mnmt_eval.search.config import SearchConfig
+from mnmt_eval.search.hypotheses import Hypothesis
 from mnmt_eval.search.protocol import EOS, PAD
 from mnmt_eval.translate.engine_config import Compute
 from mnmt_eval.translate.window import Sources
@@ -27,69 +28,49 @@ Pieces = list[str]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExportedHypothesis:
-    """A translation that CTranslate2 has found."""
-
-    tokens: tuple[int, ...]
-    """Target tokens with the final `</s>`; without one, the maximal length cut it off."""
-    log_prob: float
-    """The sum of the tokens' log-probabilities, in nats, as the exported model computes them."""
-    score: float
-    """`log_prob` divided by the length penalty."""
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether it ends with `</s>`."""
-        return self.tokens[-1] == EOS
-
-
-@dataclass(frozen=True, kw_only=True)
 class CTranslate2Engine:
     """The search of CTranslate2, whose model is loaded when it is first used.
 
-    It keeps the hypotheses that ours keeps, and `filled` is the rule by which it stops. For `exact` it gets
-    so much patience that it searches every sentence up to its maximal length.
+    It keeps the hypotheses that ours keeps, and stops by the rule `filled`.
 
-    It forbids tokens before the softmax, which raises the probabilities of all others, and we after it. So
-    where tokens are forbidden it prefers other hypotheses, and those are scored once more, with all allowed.
+    Padding has to be forbidden where a hardly trained model expects it. CTranslate2 forbids it before the
+    softmax, which raises the probabilities of all other tokens, so such hypotheses are scored once more.
     """
 
     folder: Path
     """The folder of CTranslate2's files."""
     config: SearchConfig
-    """The options of the search, as `EngineConfig.check` allows them."""
+    """The options of the search, which `obstacle` must allow."""
     compute: Compute = "float32"
     device: str = "cpu"
     """`cpu`, or `cuda:0`, …"""
 
-    def search(self, sources: Sources) -> Sequence[Sequence[ExportedHypothesis]]:
+    def search(self, sources: Sources) -> Sequence[Sequence[Hypothesis]]:
         """Return the translations of each source, best score first.
 
         CTranslate2 has one maximal length a call, so only sources of one such length are searched together.
 
         Raises:
-            EvalError: If the model has diverged, or the compute type is none of this device's.
+            EvalError: If the model has diverged, or the device cannot compute so.
             RuntimeError: If memory does not suffice.
         """
         limits = self.config.max_length.limits(torch.from_numpy(sources))
-        results: dict[int, Sequence[ExportedHypothesis]] = {}
+        results: dict[int, Sequence[Hypothesis]] = {}
         for limit in np.unique(limits).tolist():
             rows = np.flatnonzero(limits == limit)
             results |= zip(rows.tolist(), self._search(sources[rows], limit), strict=True)
         return [results[row] for row in range(len(sources))]
 
-    def _search(self, sources: Sources, limit: int) -> Iterator[Sequence[ExportedHypothesis]]:
+    def _search(self, sources: Sources, limit: int) -> Iterator[Sequence[Hypothesis]]:
         """Yield the translations of each source, of at most `limit` tokens."""
         src = [[self._pieces[token] for token in row if token != PAD] for row in sources.tolist()]
         options, pad = self._options(limit), self._pieces[PAD]
         results = self._translator.translate_batch(src, **options)
-        forbids = self.config.min_length > 1 or self.config.no_repeat_ngram > 0
-        if any(pad in hypothesis for result in results for hypothesis in result.hypotheses):
-            # Only a model that has hardly been trained expects padding.
-            forbids = True
+        expects_pad = any(pad in hypothesis for result in results for hypothesis in result.hypotheses)
+        if expects_pad:
             results = self._translator.translate_batch(src, **options, suppress_sequences=[[pad]])
         n_bests = [result.hypotheses for result in results]
-        log_probs = self._log_probs(src, n_bests) if forbids else self._found_log_probs(results)
+        log_probs = self._log_probs(src, n_bests) if expects_pad else self._found_log_probs(results)
         for n_best in n_bests:
             yield self._rank([(hypothesis, next(log_probs)) for hypothesis in n_best])
 
@@ -102,10 +83,8 @@ class CTranslate2Engine:
         return {
             "beam_size": config.beam,
             "num_hypotheses": config.n_best,
-            "patience": 1 if config.early_stopping == "filled" else limit + 1,
             "length_penalty": self._alpha,
-            "no_repeat_ngram_size": config.no_repeat_ngram,
-            "min_decoding_length": min(max(0, config.min_length - 1), limit),  # without `</s>`
+            "min_decoding_length": 0,
             "max_decoding_length": limit,
             "max_input_length": 0,
             "return_end_token": True,
@@ -130,7 +109,7 @@ class CTranslate2Engine:
         for (_, tgt), score in zip(pairs, scores, strict=True):
             yield math.fsum(score.log_probs[: len(tgt)])
 
-    def _rank(self, n_best: Sequence[tuple[Pieces, float]]) -> Sequence[ExportedHypothesis]:
+    def _rank(self, n_best: Sequence[tuple[Pieces, float]]) -> Sequence[Hypothesis]:
         """Return hypotheses with their scores, best first."""
         if not all(math.isfinite(log_prob) for _, log_prob in n_best):
             raise EvalError(
@@ -138,7 +117,7 @@ class CTranslate2Engine:
             )
         divisors = self.config.length_penalty.divisors(np.array([len(tgt) for tgt, _ in n_best]))
         hypotheses = [
-            ExportedHypothesis(
+            Hypothesis(
                 tokens=tuple(map(self._ids.__getitem__, tgt)), log_prob=log_prob, score=log_prob / divisor
             )
             for (tgt, log_prob), divisor in zip(n_best, divisors.tolist(), strict=True)

@@ -10,12 +10,15 @@ from typing import Literal
 from mnmt_eval.errors import EvalError
 from mnmt_eval.search.config import SearchConfig
 
-EngineName = Literal["native", "ctranslate2"]
+EngineName = Literal["auto", "torch", "ctranslate2"]
 
 Compute = Literal[
     "float32", "int8", "int8_float32", "int8_float16", "int8_bfloat16", "int16", "float16", "bfloat16"
 ]
 """CTranslate2's compute types: the numbers of matrix products, and of all else if a second type is named."""
+
+_PACKAGES = {"ctranslate2": "ctranslate2", "transformers": "transformers", "google.protobuf": "protobuf"}
+"""{module: package} that CTranslate2 and an export for it need."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,22 +29,31 @@ class EngineConfig:
         EvalError: If the engine has no compute types, or its package is missing.
     """
 
-    name: EngineName = "native"
-    """`native`: `mnmt_eval.search`. `ctranslate2`: CTranslate2, in an export of the run."""
+    name: EngineName = "auto"
+    """`torch`: our own search, `mnmt_eval.search`. `ctranslate2`: CTranslate2, in an export of the run.
+    `auto`: CTranslate2 where it can do the search, else torch."""
     compute: Compute | None = None
-    """CTranslate2's compute type, by default float32; None for the native engine."""
+    """CTranslate2's compute type, by default float32."""
 
     def __post_init__(self) -> None:
-        if self.name == "native" and self.compute is not None:
+        if self.compute is not None and self.name != "ctranslate2":
             raise EvalError(f"`--compute {self.compute}` needs `--engine ctranslate2`.")
-        if self.name == "ctranslate2" and self.compute is None:
-            object.__setattr__(self, "compute", "float32")
-        if self.name == "ctranslate2":
-            require_packages("ctranslate2")
+        if self.name == "ctranslate2" and (package := missing_package()):
+            raise EvalError(
+                f"`--engine ctranslate2` needs {package}, which the extra `runs` installs: "
+                "`pip install ./packages/mnmt-model './packages/mnmt-eval[runs]'`."
+            )
 
     def __str__(self) -> str:
         """Name the engine, its version and its compute type, all of which change translations."""
-        return self.name if self.compute is None else f"{self.name}-{version(self.name)}-{self.compute}"
+        if self.name != "ctranslate2":
+            return self.name
+        return f"{self.name}-{version(self.name)}-{self.exported_compute}"
+
+    @property
+    def exported_compute(self) -> Compute:
+        """The compute type of CTranslate2."""
+        return self.compute or "float32"
 
     def check(self, search: SearchConfig) -> None:
         """Check that the engine can search as a config says.
@@ -49,29 +61,27 @@ class EngineConfig:
         Raises:
             EvalError: If it cannot.
         """
-        if self.name == "native":
-            return
-        if search.sampling:
-            raise EvalError("`--engine ctranslate2` cannot draw a sample again; take `--engine native`.")
-        if search.length_penalty.kind != "power":
-            raise EvalError(
-                "`--engine ctranslate2` divides by len^alpha alone; take `--length-penalty.kind power`, or "
-                "`--engine native`."
-            )
+        if self.name == "ctranslate2" and (reason := obstacle(search)):
+            raise EvalError(f"`--engine ctranslate2` {reason}; take `--engine torch`.")
 
 
-def require_packages(*modules: str) -> None:
-    """Check that modules which CTranslate2 or an export for it needs are installed.
+TORCH = EngineConfig(name="torch")
 
-    Raises:
-        EvalError: If one is missing; the message names the extra that installs it.
-    """
-    for module in modules:
-        if not _is_installed(module):
-            raise EvalError(
-                f"`--engine ctranslate2` needs {module}, which the extra `export` of mnmt-model installs: "
-                "`pip install './packages/mnmt-model[export]'`."
-            )
+
+def obstacle(search: SearchConfig) -> str | None:
+    """Return why CTranslate2 cannot do a search; None if it can."""
+    if search.sampling:
+        return "cannot draw a sample again"
+    if search.beam > 1 and search.length_penalty.kind != "power":
+        return "has no length penalty but `power`"
+    if search.beam > 1 and search.early_stopping != "filled":
+        return "stops a sentence by no rule but `filled`"
+    return None
+
+
+def missing_package() -> str | None:
+    """Return a package that CTranslate2 or an export for it needs and that is not installed, if any."""
+    return next((package for module, package in _PACKAGES.items() if not _is_installed(module)), None)
 
 
 def _is_installed(module: str) -> bool:

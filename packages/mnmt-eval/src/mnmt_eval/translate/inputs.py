@@ -27,14 +27,11 @@ class TranslationJob:
         return "stdin" if self.source is None else str(self.source)
 
 
-def plan_jobs(
-    tasks: Sequence[str], *, tagged: bool, source: Path | None, out: Path | None
-) -> list[TranslationJob]:
+def plan_jobs(tasks: Sequence[str], *, source: Path | None, out: Path | None) -> list[TranslationJob]:
     """Return the inputs that options name, each with its output.
 
     Args:
-        tasks: Tasks such as `en-de`.
-        tagged: Whether every line names its task.
+        tasks: Tasks such as `en-de`; none if every line names its task.
         source: A file or folder, or None for stdin.
         out: A file, or a folder if `source` is one, or None for stdout.
 
@@ -42,12 +39,8 @@ def plan_jobs(
         EvalError: If these contradict each other, a task is no language pair, a folder has no sources, or the
             folder of the one output is missing.
     """
-    if tagged == bool(tasks):
-        raise EvalError(
-            "translate takes either `--task SRC-TGT`, or `--tagged` where every line names its task."
-        )
     if source is not None and source.is_dir():
-        if tagged or out is None:
+        if not tasks or out is None:
             raise EvalError(f"{source}: a folder takes `--task` and, for the translations, `--out FOLDER`.")
         return [
             TranslationJob(task=task, source=path, out=out / name)
@@ -57,11 +50,11 @@ def plan_jobs(
     if len(tasks) > 1:
         raise EvalError(
             f"one text cannot be of several tasks ({', '.join(tasks)}): give folders as `--input` and "
-            "`--out`, or lines that name their task, with `--tagged`."
+            "`--out`, or lines that name their task, without `--task`."
         )
     if out is not None:
         _check_file(out)
-    return [TranslationJob(task=None if tagged else tasks[0], source=source, out=out)]
+    return [TranslationJob(task=tasks[0] if tasks else None, source=source, out=out)]
 
 
 def _check_file(out: Path) -> None:

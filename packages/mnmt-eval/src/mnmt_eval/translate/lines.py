@@ -22,7 +22,7 @@ TargetOf = Callable[[str], str]
 """The target language of a task such as `en-de`; raises EvalError or DataError if it cannot be translated."""
 
 
-class Vocabulary(Protocol):
+class SourceVocabulary(Protocol):
     """A vocabulary that turns text into token ids and back."""
 
     def encode_sources(self, lines: Sequence[str], *, target: str) -> Ragged:
@@ -39,7 +39,7 @@ class Vocabulary(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Line:
+class SourceLine:
     """A source line."""
 
     text: str
@@ -59,13 +59,13 @@ def is_blank(text: str) -> bool:
     return all(unicodedata.category(character) in _INVISIBLE for character in text)
 
 
-def number_lines(texts: Iterable[str], *, target: str, task: str = "") -> Iterator[Line]:
+def number_lines(texts: Iterable[str], *, target: str, task: str = "") -> Iterator[SourceLine]:
     """Yield lines of text that all go into one language, with their numbers and digests."""
     for number, text, digest in _number(texts):
-        yield Line(text=text, target=target, task=task, number=number, digest=digest)
+        yield SourceLine(text=text, target=target, task=task, number=number, digest=digest)
 
 
-def source_lines(stream: Iterable[bytes], *, name: str, target: str, task: str = "") -> Iterator[Line]:
+def source_lines(stream: Iterable[bytes], *, name: str, target: str, task: str = "") -> Iterator[SourceLine]:
     r"""Yield lines of UTF-8 that all go into one language; each ends with \n or \r\n and nothing else.
 
     Args:
@@ -80,7 +80,7 @@ def source_lines(stream: Iterable[bytes], *, name: str, target: str, task: str =
     return number_lines(_decode(stream, name), target=target, task=task)
 
 
-def tagged_source_lines(stream: Iterable[bytes], *, name: str, target_of: TargetOf) -> Iterator[Line]:
+def tagged_source_lines(stream: Iterable[bytes], *, name: str, target_of: TargetOf) -> Iterator[SourceLine]:
     """Yield lines that each begin with their task and a tab: `en-de<TAB>text`.
 
     Args:
@@ -95,13 +95,16 @@ def tagged_source_lines(stream: Iterable[bytes], *, name: str, target_of: Target
     for number, tagged, digest in _number(_decode(stream, name)):
         task, tab, text = tagged.partition("\t")
         if not tab:
-            raise EvalError(f"{name}:{number}: must begin with its task and a tab, such as `en-de<TAB>text`.")
+            raise EvalError(
+                f"{name}:{number}: must begin with its task and a tab, such as `en-de<TAB>text`; or name the "
+                "task of all lines with --task."
+            )
         if task not in targets:
             try:
                 targets[task] = target_of(task)
             except (EvalError, DataError) as error:
                 raise EvalError(f"{name}:{number}: {error}") from None
-        yield Line(text=text, target=targets[task], task=task, number=number, digest=digest)
+        yield SourceLine(text=text, target=targets[task], task=task, number=number, digest=digest)
 
 
 def _number(texts: Iterable[str]) -> Iterator[tuple[int, str, str]]:

@@ -13,17 +13,13 @@ from typing import Any, BinaryIO, Protocol, Self
 
 from mnmt_data.store import file_lock, write_json
 from mnmt_eval.errors import EvalError
-from mnmt_eval.translate.lines import Line
+from mnmt_eval.translate.lines import SourceLine
 from mnmt_eval.translate.translation import FORMATS, Format, Translation
 
-TranslatedLines = Sequence[tuple[Line, Translation]]
+TranslatedLines = Sequence[tuple[SourceLine, Translation]]
 
 _MAX_LISTED = 20
 """The number of lines that a remark lists; it counts the others."""
-
-
-_BEFORE = {"engine": "native"}
-"""Settings that older records do not name, as they were."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +55,7 @@ class Remarks:
         """Return the remarks that `asdict` turned into `content`."""
         return cls(**{name: LineNumbers(**lines) for name, lines in content.items()})
 
-    def extend(self, lines: Iterable[tuple[Line, Translation]]) -> Remarks:
+    def extend(self, lines: Iterable[tuple[SourceLine, Translation]]) -> Remarks:
         """Return these remarks and those on further translations."""
         pairs = list(lines)
         in_parts = [line.number for line, translation in pairs if translation.parts > 1]
@@ -89,7 +85,7 @@ class Output(Protocol):
         """The remarks on all translations that were written."""
         ...
 
-    def skip_written(self, lines: Iterator[Line]) -> Iterator[Line]:
+    def skip_written(self, lines: Iterator[SourceLine]) -> Iterator[SourceLine]:
         """Return the rest of `lines`, after those whose translations are written already."""
         ...
 
@@ -111,7 +107,7 @@ class StreamOutput:
         self._stream, self._form, self._name = stream, FORMATS[form], name
         self.remarks = Remarks()
 
-    def skip_written(self, lines: Iterator[Line]) -> Iterator[Line]:
+    def skip_written(self, lines: Iterator[SourceLine]) -> Iterator[SourceLine]:
         """Return all lines."""
         return lines
 
@@ -186,13 +182,13 @@ class FileOutput:
         """The number of source lines whose translations are written."""
         return self._record.lines
 
-    def skip_written(self, lines: Iterator[Line]) -> Iterator[Line]:
+    def skip_written(self, lines: Iterator[SourceLine]) -> Iterator[SourceLine]:
         """Return the rest of `lines`, after those whose translations are written already.
 
         Raises:
             EvalError: If the file was made of other lines.
         """
-        last = Line(text="", target="")
+        last = SourceLine(text="", target="")
         for line in islice(lines, self._record.lines):
             last = line
         if (last.number, last.digest) != (self._record.lines, self._record.digest):
@@ -233,7 +229,7 @@ class FileOutput:
             return OutputRecord(made_with=made_with)
         record = self._read_record()
         for name, value in made_with.items():
-            if (before := record.made_with.get(name, _BEFORE.get(name))) != value:
+            if (before := record.made_with.get(name)) != value:
                 raise EvalError(
                     f"{self._path}: was made with {name} {before}, and is now asked for with {value}; "
                     "name another output, or remove it."
@@ -293,7 +289,7 @@ def _open(path: Path) -> BinaryIO:
     return path.open("r+b" if path.exists() else "xb")
 
 
-def _encode(lines: TranslatedLines, form: Callable[[Line, Translation], str]) -> bytes:
+def _encode(lines: TranslatedLines, form: Callable[[SourceLine, Translation], str]) -> bytes:
     return "".join(form(line, translation) for line, translation in lines).encode("utf-8")
 
 

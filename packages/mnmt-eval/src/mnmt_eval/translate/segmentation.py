@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mnmt_data import Ragged
 from mnmt_eval.translate.boundaries import Joint, joint_at, split_sentences
 from mnmt_eval.translate.cuts import CHUNK, TokenCounts, cut_places
-from mnmt_eval.translate.lines import Vocabulary
+from mnmt_eval.translate.lines import SourceVocabulary
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,14 +25,14 @@ class Piece:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part(Piece):
+class SourcePart(Piece):
     """A source that is translated on its own: a line, or a part of one."""
 
     ids: NDArray[np.integer]
     """`(src_len,)` its token ids."""
 
 
-def encode_parts(vocab: Vocabulary, text: str, *, target: str, max_source: int) -> list[Part]:
+def encode_parts(vocab: SourceVocabulary, text: str, *, target: str, max_source: int) -> list[SourcePart]:
     """Encode each sentence of a text, in parts if it has more than `max_source` tokens.
 
     Models learn from sentences, and translate many at a time worse than one by one. No character is left out
@@ -53,11 +53,11 @@ def encode_parts(vocab: Vocabulary, text: str, *, target: str, max_source: int) 
 class _Encoder:
     """A vocabulary, with the length that parts may have."""
 
-    vocab: Vocabulary
+    vocab: SourceVocabulary
     target: str
     max_source: int
 
-    def fit(self, pieces: Sequence[Piece]) -> list[list[Part]]:
+    def fit(self, pieces: Sequence[Piece]) -> list[list[SourcePart]]:
         """Return each piece in as many parts as it takes until all are short enough."""
         encoded = self._encode([piece.text for piece in pieces])
         is_long = (encoded.lengths > self.max_source) & [len(piece.text) > 1 for piece in pieces]
@@ -89,8 +89,8 @@ class _Encoder:
         return cuts
 
 
-def _part(piece: Piece, ids: NDArray[np.integer]) -> Part:
-    return Part(text=piece.text, joint=piece.joint, ids=ids)
+def _part(piece: Piece, ids: NDArray[np.integer]) -> SourcePart:
+    return SourcePart(text=piece.text, joint=piece.joint, ids=ids)
 
 
 def _split(piece: Piece, places: Sequence[int]) -> Iterator[Piece]:

@@ -9,7 +9,7 @@ from typing import Literal
 
 from mnmt_eval.language import base_language
 from mnmt_eval.translate.boundaries import Joint
-from mnmt_eval.translate.lines import Line
+from mnmt_eval.translate.lines import SourceLine
 
 _WITHOUT_SPACES = ("zh", "zho", "cmn", "yue", "wuu", "ja", "jpn")
 """Languages that put no space between sentences."""
@@ -21,7 +21,7 @@ Format = Literal["text", "table", "json"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Candidate:
+class ScoredTranslation:
     """One translation of a line, or of a part of one."""
 
     text: str
@@ -40,7 +40,7 @@ class Candidate:
 class Translation:
     """The candidates for the translation of a line."""
 
-    n_best: tuple[Candidate, ...]
+    n_best: tuple[ScoredTranslation, ...]
     """At least one candidate, best score first."""
     parts: int = 1
     """The parts that were translated one by one: several of a line that is too long, 0 of a blank one."""
@@ -66,12 +66,12 @@ class Translation:
         return self.n_best[0].short
 
 
-BLANK = Translation(n_best=(Candidate(text="", score=0.0, log_prob=0.0),), parts=0)
+BLANK = Translation(n_best=(ScoredTranslation(text="", score=0.0, log_prob=0.0),), parts=0)
 """The translation of a blank line."""
 
 
 def join_parts(
-    parts: Sequence[tuple[Candidate, ...]], *, joints: Sequence[Joint], target: str
+    parts: Sequence[tuple[ScoredTranslation, ...]], *, joints: Sequence[Joint], target: str
 ) -> Translation:
     """Return the translation of a line from those of its parts, of which there is at least one.
 
@@ -96,11 +96,11 @@ def _space(joint: Joint, language: str) -> str:
     return "" if is_whole or language in _WITHOUT_SPACES else " "
 
 
-def _concatenate(candidates: Sequence[Candidate], spaces: Sequence[str]) -> Candidate:
+def _concatenate(candidates: Sequence[ScoredTranslation], spaces: Sequence[str]) -> ScoredTranslation:
     text = ""
     for candidate, space in zip(candidates, spaces, strict=True):
         text += (space if text and candidate.text else "") + candidate.text
-    return Candidate(
+    return ScoredTranslation(
         text=text,
         score=sum(candidate.score for candidate in candidates) / len(candidates),
         log_prob=sum(candidate.log_prob for candidate in candidates),
@@ -109,18 +109,18 @@ def _concatenate(candidates: Sequence[Candidate], spaces: Sequence[str]) -> Cand
     )
 
 
-def as_text(line: Line, translation: Translation) -> str:
+def as_text(line: SourceLine, translation: Translation) -> str:
     """Format the best translation as a line."""
     return f"{translation.text}\n"
 
 
-def as_table(line: Line, translation: Translation) -> str:
+def as_table(line: SourceLine, translation: Translation) -> str:
     """Format a line per candidate, best first: number of the source line, score and text, tab-separated."""
     rows = ((line.number, f"{candidate.score:.6f}", candidate.text) for candidate in translation.n_best)
     return "".join("\t".join(map(str, row)) + "\n" for row in rows)
 
 
-def as_json(line: Line, translation: Translation) -> str:
+def as_json(line: SourceLine, translation: Translation) -> str:
     """Format a translation with all its numbers as one line of JSON."""
     content = {
         "line": line.number,
@@ -135,7 +135,7 @@ def as_json(line: Line, translation: Translation) -> str:
     return json.dumps(content, ensure_ascii=False) + "\n"
 
 
-FORMATS: Mapping[Format, Callable[[Line, Translation], str]] = {
+FORMATS: Mapping[Format, Callable[[SourceLine, Translation], str]] = {
     "text": as_text,
     "table": as_table,
     "json": as_json,

@@ -8,17 +8,18 @@ from dataclasses import dataclass
 from functools import partial
 
 from mnmt_eval.errors import EvalError
+from mnmt_eval.search.hypotheses import Hypothesis
 from mnmt_eval.text import join_lines
-from mnmt_eval.translate.engine import Engine, ScoredTokens
-from mnmt_eval.translate.lines import Line, Vocabulary
-from mnmt_eval.translate.translation import Candidate, Translation
+from mnmt_eval.translate.engine import Engine
+from mnmt_eval.translate.lines import SourceLine, SourceVocabulary
+from mnmt_eval.translate.translation import ScoredTranslation, Translation
 from mnmt_eval.translate.window import (
     BATCH_TOKENS,
     WINDOW_LINES,
     CandidateList,
     LeastLengthsOf,
+    LineWindow,
     Sources,
-    Window,
 )
 
 WINDOW_CHARACTERS = 2**22
@@ -44,7 +45,7 @@ class Translator:
 
     engine: Engine
     """The model and its search."""
-    vocab: Vocabulary
+    vocab: SourceVocabulary
     """The vocabulary that the model was trained with; it knows where sources have their target tag."""
     max_source: int | None = None
     """The largest number of tokens of a source, its tag and `</s>` included; longer lines are translated in
@@ -88,11 +89,11 @@ class Translator:
 
     def translate(
         self,
-        lines: Iterable[Line],
+        lines: Iterable[SourceLine],
         *,
         search_batches: SearchBatches | None = None,
         on_lines: OnLines = lambda lines: None,
-    ) -> Iterator[list[tuple[Line, Translation]]]:
+    ) -> Iterator[list[tuple[SourceLine, Translation]]]:
         """Translate lines, window by window.
 
         Args:
@@ -108,7 +109,7 @@ class Translator:
             DataError: If the vocabulary has no such target language.
             Exception: What `lines` raises, after all lines before.
         """
-        windows: deque[Window] = deque()
+        windows: deque[LineWindow] = deque()
         search_batches = search_batches or partial(map, self.search)
         for results in search_batches(self._batches(lines, windows)):
             on_lines(windows[0].add(results))
@@ -116,10 +117,10 @@ class Translator:
             if windows[0].is_done:
                 windows.popleft()
 
-    def _batches(self, lines: Iterable[Line], windows: deque[Window]) -> Iterator[Sources]:
+    def _batches(self, lines: Iterable[SourceLine], windows: deque[LineWindow]) -> Iterator[Sources]:
         """Yield the batches of all windows, each of which is put into `windows` when its turn has come."""
         for window_lines in _make_windows(lines, self.window_lines):
-            window = Window(
+            window = LineWindow(
                 self.vocab,
                 window_lines,
                 batch_tokens=self.batch_tokens,
@@ -129,8 +130,8 @@ class Translator:
             windows.append(window)
             yield from window.batches()
 
-    def _candidate(self, hypothesis: ScoredTokens) -> Candidate:
-        return Candidate(
+    def _candidate(self, hypothesis: Hypothesis) -> ScoredTranslation:
+        return ScoredTranslation(
             text=join_lines(self.vocab.decode(hypothesis.tokens)),
             score=hypothesis.score,
             log_prob=hypothesis.log_prob,
@@ -140,7 +141,7 @@ class Translator:
 
 def translate(
     engine: Engine,
-    vocab: Vocabulary,
+    vocab: SourceVocabulary,
     lines: Sequence[str],
     *,
     target: str,
@@ -176,7 +177,7 @@ def translate(
     )
     vocab.encode_sources([], target=target)  # refuses an unknown language even if there is no line
 
-    sources = (Line(text=line, target=target) for line in lines)
+    sources = (SourceLine(text=line, target=target) for line in lines)
     groups = translator.translate(sources, on_lines=on_lines)
     return [translation for group in groups for _, translation in group]
 
@@ -187,9 +188,9 @@ def _is_out_of_memory(error: Exception) -> bool:
     return isinstance(error, MemoryError) or "out of memory" in text or "can't allocate memory" in text
 
 
-def _make_windows(lines: Iterable[Line], window_lines: int) -> Iterator[list[Line]]:
+def _make_windows(lines: Iterable[SourceLine], window_lines: int) -> Iterator[list[SourceLine]]:
     """Divide lines into windows; if `lines` raises, the lines before it are yielded first."""
-    window: list[Line] = []
+    window: list[SourceLine] = []
     failure: Exception | None = None
     characters = 0
     try:

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from mnmt_data import Ragged
 from mnmt_eval.search.protocol import PAD
 from mnmt_eval.translate.expected_length import LeastLengths
-from mnmt_eval.translate.lines import Line, Vocabulary, is_blank
-from mnmt_eval.translate.segmentation import Part, encode_parts
-from mnmt_eval.translate.translation import BLANK, Candidate, Translation, join_parts
+from mnmt_eval.translate.lines import SourceLine, SourceVocabulary, is_blank
+from mnmt_eval.translate.segmentation import SourcePart, encode_parts
+from mnmt_eval.translate.translation import BLANK, ScoredTranslation, Translation, join_parts
 
 BATCH_TOKENS = 4096
 """The default number of source tokens in a batch."""
@@ -24,7 +24,7 @@ WINDOW_LINES = 1024
 Sources = NDArray[np.int64]
 """`(batch, src_len)` token ids, padded with `PAD`."""
 
-CandidateList = tuple[Candidate, ...]
+CandidateList = tuple[ScoredTranslation, ...]
 """The candidates of one source, best first."""
 
 LeastLengthsOf = Callable[[str], LeastLengths | None]
@@ -50,7 +50,7 @@ def make_batches(lengths: NDArray[np.int64], *, batch_tokens: int) -> list[NDArr
     return batches
 
 
-class Window:
+class LineWindow:
     """Some lines, the batches of sources that they make, and the results of searching them.
 
     Args:
@@ -64,8 +64,8 @@ class Window:
 
     def __init__(
         self,
-        vocab: Vocabulary,
-        lines: Sequence[Line],
+        vocab: SourceVocabulary,
+        lines: Sequence[SourceLine],
         *,
         batch_tokens: int,
         max_source: int | None,
@@ -103,7 +103,7 @@ class Window:
         self._num_searched += 1
         return completed
 
-    def take(self) -> list[tuple[Line, Translation]]:
+    def take(self) -> list[tuple[SourceLine, Translation]]:
         """Return the next lines in order whose results are all there, with their translations."""
         start = self._num_taken
         while self._num_taken < len(self._lines) and None not in self._results[self._num_taken]:
@@ -129,9 +129,11 @@ class Window:
         return tuple(replace(each, short=least.is_short(source, each.text)) for each in candidates)
 
 
-def _encode(vocab: Vocabulary, lines: Sequence[Line], max_source: int | None) -> list[list[Part]]:
+def _encode(
+    vocab: SourceVocabulary, lines: Sequence[SourceLine], max_source: int | None
+) -> list[list[SourcePart]]:
     """Return the sources of each line: none of a blank line, several of one that is too long."""
-    encoded: list[list[Part]] = [[] for _ in lines]
+    encoded: list[list[SourcePart]] = [[] for _ in lines]
     for target in dict.fromkeys(line.target for line in lines):
         rows = [i for i, line in enumerate(lines) if line.target == target and not is_blank(line.text)]
         sources = vocab.encode_sources([lines[i].text for i in rows], target=target)
@@ -139,7 +141,7 @@ def _encode(vocab: Vocabulary, lines: Sequence[Line], max_source: int | None) ->
         for place, i in enumerate(rows):
             if len(sources[place]) == least:
                 continue  # There is no token for the line, such as SentencePiece's own sign of a space.
-            encoded[i] = [Part(text=lines[i].text, ids=sources[place])]
+            encoded[i] = [SourcePart(text=lines[i].text, ids=sources[place])]
             if max_source is not None and len(sources[place]) > max_source:
                 encoded[i] = encode_parts(vocab, lines[i].text, target=target, max_source=max_source)
     return encoded

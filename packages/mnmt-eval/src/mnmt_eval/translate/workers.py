@@ -24,7 +24,7 @@ _STOP_SECONDS = 1.0
 """How long the end of the thread that takes jobs is awaited."""
 
 
-class Workers(Generic[Job, Result]):
+class ForkedWorkers(Generic[Job, Result]):
     """Processes forked from this one, so that a model that is loaded here is in memory once.
 
     They leave Ctrl-C to this process, and end when it does, for whatever reason.
@@ -40,7 +40,7 @@ class Workers(Generic[Job, Result]):
         self._idle: list[Connection] = []
         self._busy: dict[Connection, int] = {}
         self._processes: list[ForkProcess] = []
-        self._queue: JobQueue[Job] | None = None
+        self._queue: ReadAhead[Job] | None = None
         for number in range(count):
             ours, theirs = context.Pipe()
             self._idle.append(ours)
@@ -73,7 +73,7 @@ class Workers(Generic[Job, Result]):
         results: dict[int, Result] = {}
         num_sent = num_yielded = 0
         more = True
-        with JobQueue(jobs, ahead=_AHEAD * len(self._processes)) as queue:
+        with ReadAhead(jobs, ahead=_AHEAD * len(self._processes)) as queue:
             self._queue = queue
             while more or num_yielded < num_sent:
                 awaited = [*self._busy, queue.bell] if more and self._idle else [*self._busy]
@@ -108,12 +108,12 @@ class Workers(Generic[Job, Result]):
 
 def run_apart(function: Callable[[], Result]) -> Result:
     """Call a function in a process of its own, so that this one gets none of the threads that it starts."""
-    with Workers[str, Result](1, lambda number: lambda job: function()) as workers:
+    with ForkedWorkers[str, Result](1, lambda number: lambda job: function()) as workers:
         (result,) = workers.map(["the only job"])
     return result
 
 
-class JobQueue(Generic[Job]):
+class ReadAhead(Generic[Job]):
     """Jobs that a thread takes ahead of time, so that results need not wait for a job that is yet to come.
 
     Args:

@@ -11,7 +11,7 @@ from browser_pages import browser, visit
 from text_files import write
 
 from mnmt_eval.analysis.experts import expert_use
-from mnmt_eval.compare import name_systems, open_systems
+from mnmt_eval.compare import CompareConfig, name_systems, open_systems
 from mnmt_eval.metrics.registry import MetricSet
 from mnmt_eval.report import ReportConfig, make_report, write_report
 from mnmt_eval.runs import TextFiles
@@ -71,10 +71,11 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         testset="test",
         files=TextFiles(task="en-de", references=(folder / "en-de.ref",)),
     )
-    config = ReportConfig(metrics=MetricSet(names=("chrf", "ter")))
+    config = ReportConfig(comparison=CompareConfig(metrics=MetricSet(names=("chrf", "ter"))))
     reported = make_report(alone, config)
+    grouped = replace(config, comparison=replace(config.comparison, grouping="eighths"))
     return {
-        "three": write_report(make_report(texts, replace(config, grouping="eighths")), folder / "three"),
+        "three": write_report(make_report(texts, grouped), folder / "three"),
         "one": write_report(reported, folder / "one"),
         "experts": write_report(
             replace(

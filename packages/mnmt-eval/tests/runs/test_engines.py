@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from mnmt_eval.errors import EvalError
-from mnmt_eval.runs import exports
-from mnmt_eval.runs.exports import find_export
+from mnmt_eval.runs import engines
+from mnmt_eval.runs.engines import choose_engine, find_export
+from mnmt_eval.search import LengthPenalty, SamplingConfig, SearchConfig
+from mnmt_eval.translate import EngineConfig
 from mnmt_model import RunError, average_checkpoints
 from mnmt_model.export import Certificate, conversion
 from mnmt_model.runs.load import open_checkpoint
@@ -26,8 +27,8 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
         folders.append(out)
         return real(run, out, checkpoint=checkpoint)
 
-    real = exports.export_run
-    monkeypatch.setattr(exports, "export_run", export_run)
+    real = engines.export_run
+    monkeypatch.setattr(engines, "export_run", export_run)
     return folders
 
 
@@ -65,7 +66,7 @@ def test_each_version_of_ctranslate2_has_an_export_of_its_own(
     run = open_checkpoint(tiny_run)
     folder = find_export(run)
     with monkeypatch.context() as patched:
-        patched.setattr(exports, "version", lambda package: "9.8.7")
+        patched.setattr(engines, "version", lambda package: "9.8.7")
         other = find_export(run)
     assert other.parent.name.endswith("-9.8.7")
     assert find_export(run) == folder
@@ -95,22 +96,51 @@ def test_a_model_that_cannot_be_exported_leaves_nothing(
     model = {**run.record.config["model"], **changes}
     other = replace(run, record=replace(run.record, config={**run.record.config, "model": model}))
     with pytest.raises(RunError, match=message):
-        find_export(other)
+        choose_engine(other, SearchConfig(), EngineConfig(name="ctranslate2"))
+    assert choose_engine(other, SearchConfig(), EngineConfig()).name == "torch"
     assert not (tiny_run / "exports").exists()
 
 
-def test_a_missing_package_leaves_nothing(tiny_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "search",
+    [
+        SearchConfig(sampling=SamplingConfig()),
+        SearchConfig(beam=2, early_stopping="exact"),
+        SearchConfig(beam=2, length_penalty=LengthPenalty(kind="gnmt")),
+    ],
+)
+def test_auto_is_torch_where_ctranslate2_cannot_search(tiny_run: Path, search: SearchConfig) -> None:
+    assert choose_engine(open_checkpoint(tiny_run), search, EngineConfig()).name == "torch"
+    assert not (tiny_run / "exports").exists()
+
+
+def test_auto_is_torch_where_a_package_is_missing(tiny_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mnmt_eval.translate.engine_config.find_spec", lambda module: None)
-    with pytest.raises(EvalError, match=r"needs transformers, .*mnmt-model\[export\]"):
-        find_export(open_checkpoint(tiny_run))
+    assert choose_engine(open_checkpoint(tiny_run), SearchConfig(), EngineConfig()).name == "torch"
     assert not (tiny_run / "exports").exists()
 
 
-def test_an_export_that_disagrees_is_not_used(tiny_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    certify = partial(conversion.certify, tolerance=-1.0)
-    monkeypatch.setattr(conversion, "certify", certify)
-    for _ in range(2):
-        with pytest.raises(RunError, match="does not agree with"):
+def test_auto_is_ctranslate2_where_the_export_agrees_and_keeps_its_files_only(tiny_run: Path) -> None:
+    run = open_checkpoint(tiny_run)
+    chosen = choose_engine(run, SearchConfig(beam=4), EngineConfig())
+    assert str(chosen).startswith("ctranslate2-")
+    assert str(chosen).endswith("-float32")
+    assert list((tiny_run / "exports").glob("*/*.safetensors")) == []
+
+
+def test_an_export_that_disagrees_is_not_used_and_not_made_again(
+    tiny_run: Path, counted: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conversion, "certify", partial(conversion.certify, tolerance=-1.0))
+    for message in ("does not agree with", "did not agree with the run; remove it to export again"):
+        with pytest.raises(RunError, match=message):
             find_export(open_checkpoint(tiny_run))
     names = [path.name for path in (tiny_run / "exports").iterdir() if path.is_dir()]
     assert [name.rpartition(".")[2] for name in names] == ["failed"]
+    messages: list[str] = []
+    chosen = choose_engine(
+        open_checkpoint(tiny_run), SearchConfig(), EngineConfig(), on_export=messages.append
+    )
+    assert chosen.name == "torch"
+    assert messages[-1].endswith("so torch searches")
+    assert len(counted) == 1
