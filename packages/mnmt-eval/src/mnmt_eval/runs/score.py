@@ -111,11 +111,11 @@ def score_run(
         RunError: If evals.jsonl is broken, or the run cannot be loaded or exported.
     """
     with file_lock(run.folder / ".score.lock", name=run.folder, error=EvalError):
-        chosen = choose_engine(
+        engine = choose_engine(
             run.opened, config.search, config.engine, device=config.device, on_export=on_export
         )
-        start = cache(partial(start_engine, run, config.search, chosen, device=config.device))
-        search = config.signature(run, chosen)
+        start = cache(partial(start_engine, run, config.search, engine, device=config.device))
+        search = config.signature(run, engine)
         existing = latest_evals(read_evals(run.folder))
         for text in texts:
             scorer = _TextScorer(run=run, text=text, metrics=config.metrics, search=search, engine=start)
