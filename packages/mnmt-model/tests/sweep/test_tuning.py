@@ -9,11 +9,9 @@ from mnmt_data.study import read_study
 from mnmt_model.errors import RunError
 from mnmt_model.runs.run_config import RunConfig, new_record
 from mnmt_model.runs.run_record import Eval, append_evals, write_run
-from mnmt_model.sweep import tuning
 from mnmt_model.sweep.run_queue import Outcome
-from mnmt_model.sweep.tuning import tune_study, write_rates
 
-pytest.importorskip("optuna")
+tuning = pytest.importorskip("mnmt_model.sweep.tuning", reason="needs the extra tune", exc_type=ImportError)
 
 
 class Losses:
@@ -59,7 +57,7 @@ def distance_to(best: dict[int, float]) -> Callable[[RunConfig], float | None]:
 
 def test_each_size_gets_its_own_best_rate(study_file: Path, results: Path, tmp_path: Path) -> None:
     train = Losses(tmp_path, distance_to({16: 0.02, 24: 0.0025}))
-    rates = tune_study(read_study(study_file), results / "data", tmp_path, train, trials=6, jobs=4)
+    rates = tuning.tune_study(read_study(study_file), results / "data", tmp_path, train, trials=6, jobs=4)
     assert rates == {"d16": 0.02, "d24": 0.0025}
     assert {run.train.steps for run in train.trained} == {3, 6}
     longer = [run for run in train.trained if run.train.steps == 6]
@@ -77,16 +75,16 @@ def test_a_search_that_is_stopped_goes_on_and_trains_nothing_twice(
         Losses(tmp_path, loss),
     )
     with pytest.raises(KeyboardInterrupt):
-        tune_study(study, data, tmp_path, first, sizes=["d16"], trials=5)
-    assert tune_study(study, data, tmp_path, second, sizes=["d16"], trials=5) == {"d16": 0.02}
+        tuning.tune_study(study, data, tmp_path, first, sizes=["d16"], trials=5)
+    assert tuning.tune_study(study, data, tmp_path, second, sizes=["d16"], trials=5) == {"d16": 0.02}
     names = [run.name for run in first.trained + second.trained]
     assert len(set(names)) == len(names)
     assert {run.train.learning_rate for run in second.trained} >= {0.02, 0.0025}
-    assert tune_study(study, data, tmp_path, third, sizes=["d16"], trials=5) == {"d16": 0.02}
+    assert tuning.tune_study(study, data, tmp_path, third, sizes=["d16"], trials=5) == {"d16": 0.02}
     assert not third.trained
 
 
-def test_a_trial_is_the_studys_run_shortened(study_file: Path, results: Path) -> None:
+def test_a_trial_is_the_studys_run_shortened(study_file: Path, results: Path, tmp_path: Path) -> None:
     text = study_file.read_text(encoding="utf-8").replace(
         "steps = 12", "horizons = [8, 12]\ncooldown_steps = 6\nwarmup_steps = 4"
     )
@@ -94,17 +92,19 @@ def test_a_trial_is_the_studys_run_shortened(study_file: Path, results: Path) ->
     study_file.write_text(text, encoding="utf-8")
     base = tuning._base_runs(read_study(study_file), results / "data", ["d24"])["d24"]
     assert base.mixture == {"xx-aa": 0.5, "xx-bb": 0.5}  # the most even one of this size
-    half = tuning._trial_run(base, "d24", 0.02, 0.5).train
+    search = tuning._Search("d24", base, tmp_path)
+    _, half_rate = search.ask(2, 2)
+    half = search.run(half_rate, 0.5).train
     assert (half.steps, half.cooldown_steps, half.warmup_steps, half.horizons) == (6, 3, 1, ())
-    assert (half.learning_rate, half.batch_tokens) == (0.02, 300)
+    assert (half.learning_rate, half.batch_tokens) == (0.005, 300)
 
 
 def test_mistakes_are_named(study_file: Path, results: Path, tmp_path: Path) -> None:
     study, data = read_study(study_file), results / "data"
     with pytest.raises(RunError, match="trains no size 'd99'; its sizes are d16, d24"):
-        tune_study(study, data, tmp_path, Losses(tmp_path, lambda run: 1.0), sizes=["d99"])
+        tuning.tune_study(study, data, tmp_path, Losses(tmp_path, lambda run: 1.0), sizes=["d99"])
     with pytest.raises(RunError, match="d16: every trial failed"):
-        tune_study(study, data, tmp_path, Losses(tmp_path, lambda run: None), sizes=["d16"])
+        tuning.tune_study(study, data, tmp_path, Losses(tmp_path, lambda run: None), sizes=["d16"])
 
 
 def test_rates_are_written_into_tables_of_every_form(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_rates_are_written_into_tables_of_every_form(tmp_path: Path) -> None:
         "[sweep.sizes] # from small to large\nd8 = { d_model = 8 }\nd12 = { learning_rate = 0.1 } # old\n"
         "[sweep.sizes.d16]\nd_model = 16 # twice\n[sweep.fit]\n"
     )
-    write_rates(path, {"d8": 0.02, "d12": 0.03, "d16": 0.04})
+    tuning.write_rates(path, {"d8": 0.02, "d12": 0.03, "d16": 0.04})
     assert path.read_text() == (
         "[sweep.sizes] # from small to large\nd8 = { d_model = 8, learning_rate = 0.02}\n"
         "d12 = { learning_rate = 0.03 } # old\n"

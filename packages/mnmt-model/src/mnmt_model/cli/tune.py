@@ -40,8 +40,11 @@ def tune(
     """
     from mnmt_model.cli.sweep_progress import SweepProgress
     from mnmt_model.sweep import default_jobs, train_runs
-    from mnmt_model.sweep.tuning import tune_study, write_rates
 
+    try:
+        from mnmt_model.sweep.tuning import tune_study, write_rates
+    except ImportError:
+        raise RunError("tune needs `pip install './packages/mnmt-model[tune]'`") from None
     jobs = default_jobs() if jobs is None else jobs
     for name, number in (("--jobs", jobs), ("--trials", trials)):
         if number < 1:

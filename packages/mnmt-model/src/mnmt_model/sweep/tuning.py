@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from math import log
+from math import inf, log
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import optuna
+import tomlkit
+from optuna.pruners import SuccessiveHalvingPruner
+from optuna.samplers import TPESampler
+from optuna.storages.journal import JournalFileBackend, JournalStorage
+from optuna.trial import TrialState
 
 from mnmt_data.store import atomic_file, open_prepared
 from mnmt_data.study import StudyFile
@@ -16,10 +22,6 @@ from mnmt_model.runs.run_config import RunConfig, config_fingerprint
 from mnmt_model.runs.run_record import read_evals
 from mnmt_model.sweep.run_queue import Outcome
 from mnmt_model.sweep.sweep_config import SweepConfig, run_configs, run_name
-
-if TYPE_CHECKING:
-    from optuna import Study
-    from optuna.trial import Trial
 
 FIRST_FACTORS = (1.0, 0.5, 2.0, 0.25, 4.0)
 """The first rates to try, times the present one; Optuna chooses the others."""
@@ -59,26 +61,25 @@ def tune_study(
         jobs: Runs that train at a time.
 
     Raises:
-        RunError: If Optuna is not installed, the study has no such size, or every trial of a size fails.
+        RunError: If the study has no such size, or every trial of a size fails.
     """
-    bases = _base_runs(study, data, sizes)
     folder.mkdir(parents=True, exist_ok=True)
-    searches = {size: _open_search(folder, base) for size, base in bases.items()}
-    while asked := list(_ask(searches, trials, -(-jobs // len(searches)))):
+    bases = _base_runs(study, data, sizes)
+    searches = [_Search(size, base, folder) for size, base in bases.items()]
+    number = -(-jobs // len(searches))
+    while asked := [(search, trial) for search in searches for trial in search.ask(number, trials)]:
         for rung, length in enumerate(LENGTHS, start=1):
-            runs = [_trial_run(bases[size], size, trial.params[RATE], length) for size, trial in asked]
+            runs = [search.run(trial, length) for search, trial in asked]
             outcomes = {each.run.name: each for each in train(list({run.name: run for run in runs}.values()))}
             losses = [_loss(outcomes[run.name], folder) for run in runs]
-            # The best comes first, which the others must then beat to go on.
+            # The best comes first, which the others must then beat to be tried at the next length.
             order = sorted(range(len(asked)), key=losses.__getitem__)
-            asked = [asked[i] for i in order if _goes_on(searches, *asked[i], losses[i], rung)]
-    return {size: _best_rate(size, search) for size, search in searches.items()}
+            asked = [asked[i] for i in order if asked[i][0].promotes(asked[i][1], losses[i], rung)]
+    return {search.size: search.best_rate() for search in searches}
 
 
 def write_rates(path: Path, rates: Mapping[str, float]) -> None:
     """Write {size: learning rate} into a study's file, whose comments and layout stay."""
-    import tomlkit
-
     document = tomlkit.parse(path.read_text(encoding="utf-8"))
     for size, rate in rates.items():
         document["sweep"]["sizes"][size][RATE] = rate
@@ -106,94 +107,91 @@ def _evenness(mixture: Mapping[str, float]) -> float:
     return round(-sum(weight * log(weight) for weight in mixture.values() if weight > 0), 9)
 
 
-def _open_search(folder: Path, base: RunConfig) -> Study:
-    """Return Optuna's study of a run's rate, from the journal; trials that were cut off are asked again."""
-    try:
-        import optuna
-        from optuna.storages.journal import JournalFileBackend, JournalStorage
-    except ImportError:
-        raise RunError("tune needs `pip install './packages/mnmt-model[tune]'`") from None
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    rate = base.train.learning_rate
-    same = replace(base, train=replace(base.train, learning_rate=1.0))  # The rate itself will change.
-    search = optuna.create_study(
-        study_name=f"{base.name} {config_fingerprint(same)} {open_prepared(base.data).fingerprint}",
-        storage=JournalStorage(JournalFileBackend(str(folder / STORAGE))),
-        pruner=optuna.pruners.SuccessiveHalvingPruner(reduction_factor=2),
-        load_if_exists=True,
-    )
-    before = search.get_trials()
-    search.sampler = optuna.samplers.TPESampler(n_startup_trials=len(FIRST_FACTORS), seed=len(before))
-    for trial in before:
-        if trial.state == optuna.trial.TrialState.RUNNING:
-            search.tell(trial.number, state=optuna.trial.TrialState.FAIL)
-            search.enqueue_trial(trial.params)
-    if not before:
-        for factor in FIRST_FACTORS:
-            search.enqueue_trial({RATE: factor * rate})
-    search.set_user_attr(RATE, search.user_attrs.get(RATE, rate))
-    return search
+class _Search:
+    """Optuna's search for the rate of one size, which its journal keeps.
 
+    Args:
+        size: Name of the size.
+        base: A run of it.
+        folder: Folder of the journal.
+    """
 
-def _ask(searches: Mapping[str, Study], trials: int, number: int) -> Iterator[tuple[str, Trial]]:
-    """Yield at most `number` new trials of each size, and its name."""
-    from optuna.trial import TrialState
+    def __init__(self, size: str, base: RunConfig, folder: Path) -> None:
+        self.size, self.base = size, base
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        same = replace(base, train=replace(base.train, learning_rate=1.0))  # The rate itself will change.
+        self.study = optuna.create_study(
+            study_name=f"{base.name} {config_fingerprint(same)} {open_prepared(base.data).fingerprint}",
+            storage=JournalStorage(JournalFileBackend(str(folder / STORAGE))),
+            pruner=SuccessiveHalvingPruner(reduction_factor=2),
+            load_if_exists=True,
+        )
+        before = self.study.get_trials()
+        self.study.sampler = TPESampler(n_startup_trials=len(FIRST_FACTORS), seed=len(before))
+        self.rate: float = self.study.user_attrs.get(RATE, base.train.learning_rate)
+        self.study.set_user_attr(RATE, self.rate)
+        for factor in FIRST_FACTORS if not before else ():
+            self.study.enqueue_trial({RATE: factor * self.rate})
+        for trial in before:
+            if trial.state == TrialState.RUNNING:  # It was cut off.
+                self.study.tell(trial.number, state=TrialState.FAIL)
+                self.study.enqueue_trial(trial.params)
 
-    for size, search in searches.items():
-        done = search.get_trials(states=[TrialState.COMPLETE, TrialState.PRUNED])
-        for _ in range(min(number, trials - len(done))):
-            trial, rate = search.ask(), search.user_attrs[RATE]
-            trial.suggest_float(RATE, rate / LARGEST_FACTOR, rate * LARGEST_FACTOR, log=True)
-            yield size, trial
+    def ask(self, number: int, trials: int) -> list[optuna.Trial]:
+        """Return at most `number` new trials, of `trials` in all."""
+        done = self.study.get_trials(states=[TrialState.COMPLETE, TrialState.PRUNED])
+        asked = [self.study.ask() for _ in range(min(number, trials - len(done)))]
+        for trial in asked:
+            trial.suggest_float(RATE, self.rate / LARGEST_FACTOR, self.rate * LARGEST_FACTOR, log=True)
+        return asked
 
+    def run(self, trial: optuna.Trial, length: float) -> RunConfig:
+        """Return the run of a trial, shortened to a fraction of its length."""
+        train = self.base.train
+        steps, rate = max(1, round(length * train.steps)), float(f"{trial.params[RATE]:.3g}")
+        shortened = replace(
+            train,
+            learning_rate=rate,
+            steps=steps,
+            warmup_steps=min(train.warmup_steps, steps // 4),
+            cooldown_steps=round(train.cooldown_steps * steps / train.steps),
+            horizons=(),
+            eval_every=0,
+            test_every=0,
+            keep_checkpoints=1,
+            keep_best=0,
+            early_stopping=0,
+            tensorboard=False,
+        )
+        return replace(self.base, name=f"{self.size}_rate{rate:g}_steps{steps}", train=shortened)
 
-def _goes_on(searches: Mapping[str, Study], size: str, trial: Trial, loss: float, rung: int) -> bool:
-    """Report the loss of a trial's run to Optuna; return whether a longer run of it is due."""
-    from optuna.trial import TrialState
-
-    if loss < float("inf"):
+    def promotes(self, trial: optuna.Trial, loss: float, rung: int) -> bool:
+        """Report the loss of a trial's run; return whether it is tried at the next length."""
+        if loss == inf:
+            self.study.tell(trial, state=TrialState.PRUNED)
+            return False
         trial.report(loss, rung)
         if rung == len(LENGTHS):
-            searches[size].tell(trial, loss)
-            return False
-        if not trial.should_prune():
+            self.study.tell(trial, loss)
+        elif trial.should_prune():
+            self.study.tell(trial, state=TrialState.PRUNED)
+        else:
             return True
-    searches[size].tell(trial, state=TrialState.PRUNED)
-    return False
+        return False
 
-
-def _trial_run(base: RunConfig, size: str, rate: float, length: float) -> RunConfig:
-    """Return a run of a size with another rate, shortened."""
-    steps, rate = max(1, round(length * base.train.steps)), float(f"{rate:.3g}")
-    train = replace(
-        base.train,
-        learning_rate=rate,
-        steps=steps,
-        warmup_steps=min(base.train.warmup_steps, steps // 4),
-        cooldown_steps=round(base.train.cooldown_steps * steps / base.train.steps),
-        horizons=(),
-        eval_every=0,
-        test_every=0,
-        keep_checkpoints=1,
-        keep_best=0,
-        early_stopping=0,
-        tensorboard=False,
-    )
-    return replace(base, name=f"{size}_rate{rate:g}_steps{steps}", train=train)
+    def best_rate(self) -> float:
+        """Return the rate of the lowest loss."""
+        try:
+            return float(f"{self.study.best_params[RATE]:.3g}")
+        except ValueError:
+            raise RunError(f"{self.size}: every trial failed; lower its `learning_rate`") from None
 
 
 def _loss(outcome: Outcome, folder: Path) -> float:
     """Return the mean dev loss of the trained tasks at the end of a run; infinity if it failed."""
     if outcome.status != "finished":
-        return float("inf")
+        return inf
     evals = [each for each in read_evals(folder / outcome.run.name) if each.testset == "dev"]
     last = max(each.step for each in evals)
     losses = {each.task: each.value for each in evals if each.step == last}
     return mean_dev_loss(losses, outcome.run.mixture)
-
-
-def _best_rate(size: str, search: Study) -> float:
-    try:
-        return float(f"{search.best_params[RATE]:.3g}")
-    except ValueError:
-        raise RunError(f"{size}: every trial failed; lower its `learning_rate`, or see the runs") from None
