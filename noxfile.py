@@ -221,7 +221,8 @@ def environment_digest() -> str:
     files = [
         ROOT / "constraints.txt",
         ROOT / "noxfile.py",
-        *ROOT.glob("**/pyproject.toml"),
+        ROOT / "pyproject.toml",
+        *ROOT.glob("packages/*/pyproject.toml"),
         native.parent / "CMakeLists.txt",
         *native.rglob("*.*"),
     ]
