@@ -18,9 +18,9 @@ from benchmarks.model.stopping import Runs, check_status, differences, end, join
 from mnmt_data.study import read_study
 from mnmt_model import run_configs
 from mnmt_model.runs import is_alive, read_heartbeat
-from mnmt_model.sweep.claims import in_order
+from mnmt_model.sweep.next_run import in_order
 from mnmt_model.sweep.run_queue import RunQueue
-from mnmt_model.sweep.workers import LocalWorkers
+from mnmt_model.sweep.workers import local_workers
 
 WAYS = ("kill", "SIGTERM", "SIGINT", "SIGUSR1", "preemption")
 """Ways in which the sweep is ended."""
@@ -87,7 +87,7 @@ def work(study: str, results: str) -> None:
     """Be a sweep, as the whole work of a process."""
     folder = Path(results) / "runs"
     runs = in_order(run_configs(read_study(Path(study)), Path(results) / "data"))
-    signum = RunQueue(runs, folder, LocalWorkers(runs, folder, jobs=JOBS), jobs=JOBS).train()
+    signum = RunQueue(runs, folder, local_workers(runs, folder, jobs=JOBS), jobs=JOBS).train()
     sys.exit(128 + signum if signum else 0)
 
 

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import time
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from random import Random
 
-from mnmt_data.store import append_json_lines, file_lock, write_json
+from mnmt_data.jobs import HeartbeatWriter, Interruption, claim
+from mnmt_data.store import append_json_lines, write_json
 from mnmt_model import RunConfig
-from mnmt_model.errors import Interrupted, MachineError, RunInUseError
+from mnmt_model.errors import Interrupted, RunInUseError
 from mnmt_model.runs.attempts import next_attempt
-from mnmt_model.runs.heartbeat import HeartbeatWriter
 from mnmt_model.runs.run_config import new_record
-from mnmt_model.runs.run_record import LOCK, RUN, read_run, utc_now, write_run
+from mnmt_model.runs.run_record import RUN, read_run, utc_now, write_run
 from mnmt_model.train_config import TrainConfig
-from mnmt_model.training.interruption import Interruption
 from mnmt_model.transformer.model_config import ModelConfig
 
 WEIGHTS = "weights.json"
@@ -46,14 +47,17 @@ def fake_runs(count: int, *, steps: int = 10) -> list[RunConfig]:
     ]
 
 
-def fake_train(run: RunConfig, folder: Path) -> None:
-    """Train a run as the trainer does: lock, record, heartbeat, checkpoints, and an end at a signal."""
+def fake_train(run: RunConfig, folder: Path, *, kill_at: int = 0, kills: int = 0) -> None:
+    """Train a run as the trainer does: lock, record, heartbeat, checkpoints, and an end at a signal.
+
+    Args:
+        run: The run.
+        folder: Folder of the runs' folders.
+        kill_at: The step at which the process kills itself.
+        kills: How often it does so; starts after that go on.
+    """
     folder = folder / run.name
-    folder.mkdir(parents=True, exist_ok=True)
-    with (
-        Interruption() as interruption,
-        file_lock(folder / LOCK, name=folder, error=RunInUseError, seconds=0.5),
-    ):
+    with Interruption() as interruption, claim(folder, error=RunInUseError):
         before = read_run(folder) if (folder / RUN).exists() else None
         if before is not None and before.status == "finished":
             return
@@ -70,6 +74,8 @@ def fake_train(run: RunConfig, folder: Path) -> None:
                 time.sleep(STEP_SECONDS)
                 step, value = step + 1, next_value(run, step + 1, value)
                 heartbeat.update(step)
+                if step == kill_at and len((folder / STARTS).read_text().splitlines()) <= kills:
+                    os.kill(os.getpid(), signal.SIGKILL)
                 if step % SAVE_EVERY == 0:
                     write_checkpoint(folder, step, value)
         write_checkpoint(folder, step, value)
@@ -99,10 +105,3 @@ def read_checkpoint(folder: Path) -> tuple[int, float]:
 def write_checkpoint(folder: Path, step: int, value: float) -> None:
     """Replace the checkpoint."""
     write_json(folder / WEIGHTS, [step, value])
-
-
-def fake_train_elsewhere(run: RunConfig, folder: Path) -> None:
-    """Train a run, but not the first run, as a machine that lacks what that was begun with."""
-    if run.name == "run001":
-        raise MachineError("run001: its products are computed by tensor_cores")
-    fake_train(run, folder)

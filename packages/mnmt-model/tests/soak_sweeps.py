@@ -25,13 +25,12 @@ from random import Random
 from fake_training import STARTS, fake_runs, fake_train, final_value
 from slurm_cluster import slurm_cluster
 
+from mnmt_data.jobs import ClusterConfig, SlurmWorkers
+from mnmt_data.jobs.claim import LOCK
 from mnmt_data.store import is_locked
 from mnmt_model.runs import is_alive, read_heartbeat, read_run
-from mnmt_model.runs.run_record import LOCK
-from mnmt_model.sweep.cluster import SlurmWorkers
-from mnmt_model.sweep.cluster_config import ClusterConfig
 from mnmt_model.sweep.run_queue import RunQueue
-from mnmt_model.sweep.workers import LocalWorkers
+from mnmt_model.sweep.workers import ClusterWork, local_workers
 
 STEPS = 25
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGUSR1)
@@ -71,10 +70,10 @@ def sweep(out: Path, count: int, *, slurm: bool) -> int:
     runs, folder = fake_runs(count, steps=STEPS), out / "runs"
     if slurm:
         SlurmWorkers.poll_seconds = 1.0
-        places = {"jobs_folder": out / "jobs", "name": "soak"}
-        workers = SlurmWorkers(runs, folder, **places, config=ClusterConfig(), train=fake_train)
+        work = ClusterWork(tuple(runs), folder.resolve(), fake_train)
+        workers = SlurmWorkers(work, folder=out / "jobs", name="soak", config=ClusterConfig(), detached=True)
         return RunQueue(runs, folder, workers, jobs=JOBS).train()
-    return RunQueue(runs, folder, LocalWorkers(runs, folder, jobs=JOBS, train=fake_train), jobs=JOBS).train()
+    return RunQueue(runs, folder, local_workers(runs, folder, jobs=JOBS, train=fake_train), jobs=JOBS).train()
 
 
 def soak(

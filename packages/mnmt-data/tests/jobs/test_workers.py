@@ -80,20 +80,24 @@ def test_a_killed_worker_is_replaced_and_one_that_was_stopped_only_after_a_pause
     local = pausing(1, clock=lambda: now[0])
     crew = Crew(local, 1)
 
+    def tend(progress):
+        crew.alive()
+        crew.tend(1, progress)
+
     def end(signum):
         (process,) = local._processes.values()
         wait_for(lambda: process.pid in pids(tmp_path))
         os.kill(process.pid, signum)
         process.join()
 
-    crew.tend(1, "first")
+    tend("first")
     end(signal.SIGKILL)
-    crew.tend(1, "second")
+    tend("second")
     end(signal.SIGTERM)
-    crew.tend(1, "third")
+    tend("third")
     assert not local._processes
     now[0] += workers.PAUSE_SECONDS
-    crew.tend(1, "fourth")
+    tend("fourth")
     assert len(local._processes) == 1
     assert local.exit_statuses == [-signal.SIGKILL, 128 + signal.SIGTERM]
 
@@ -111,16 +115,20 @@ def test_workers_end_when_the_process_that_started_them_is_killed(tmp_path):
 def test_a_crew_starts_workers_for_which_there_is_work_and_counts_those_without_use(counted_workers):
     counted_workers.stay = True
     crew = Crew(counted_workers, 3)
-    for wanted, alive in ((0, 0), (2, 2), (5, 3), (1, 3)):
-        crew.tend(wanted, "start")
+    for demand, alive in ((0, 0), (2, 2), (5, 3), (1, 3)):
+        crew.alive()
+        crew.tend(demand, "start")
         assert counted_workers.count == alive
     for progress in ("some", "more", "still more"):  # Workers that end while work is done are replaced.
         counted_workers.count = 0
+        crew.alive()
         crew.tend(3, progress)
         assert counted_workers.count == 3
     counted_workers.count = 0
+    crew.alive()
     crew.tend(3, "still more")
     counted_workers.count = 0
+    crew.alive()
     with pytest.raises(DataError, match=r"^6 workers have ended without work; see the log$"):
         crew.tend(3, "still more")
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from mnmt_data.jobs import HeartbeatWriter
 from mnmt_data.study import read_study
 from mnmt_model import RunConfig, run_configs
 from mnmt_model.checkpoints import CHECKPOINTS, checkpoint_name
-from mnmt_model.runs.heartbeat import HeartbeatWriter
 from mnmt_model.runs.run_config import new_record
 from mnmt_model.runs.run_record import Status, write_run
 

@@ -6,10 +6,10 @@ import pytest
 from fake_training import fake_runs
 
 from mnmt_data.errors import DataError
+from mnmt_data.jobs import HeartbeatWriter
 from mnmt_model import Outcome, RunConfig
 from mnmt_model.cli.sweep_progress import SweepProgress
 from mnmt_model.cli.train import _measured_seconds
-from mnmt_model.runs.heartbeat import HeartbeatWriter
 from mnmt_model.runs.run_config import new_record
 from mnmt_model.runs.run_record import Status, write_run
 from mnmt_model.sweep import study_plan

@@ -1,22 +1,21 @@
 import dataclasses
-import os
+import json
 import signal
-import threading
-import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
-from fake_training import fake_runs
+from fake_training import WEIGHTS, fake_runs, fake_train, final_value, read_checkpoint
 from filelock import FileLock
 
+from mnmt_data.errors import DataError
 from mnmt_data.study import read_study
 from mnmt_model import Outcome, RunConfig, read_run, run_configs, train_runs
-from mnmt_model.checkpoints import CHECKPOINTS, find_checkpoints
 from mnmt_model.errors import RunError
-from mnmt_model.runs import read_heartbeat
-from mnmt_model.sweep import SweepWatcher, run_queue
+from mnmt_model.sweep import SweepWatcher
 from mnmt_model.sweep.run_queue import RunQueue
+from mnmt_model.sweep.workers import local_workers
 
 
 @pytest.fixture(scope="module")
@@ -30,17 +29,12 @@ class Events(SweepWatcher):
     def __init__(self) -> None:
         self.ended: list[str] = []
         self.retried: list[str] = []
-        self.waited = threading.Event()
 
     def end(self, outcome: Outcome) -> None:
         self.ended.append(outcome.run.name)
 
     def retry(self, run: RunConfig, error: str | None) -> None:
         self.retried.append(run.name)
-
-    def look(self, *, waiting: bool) -> None:
-        if waiting:
-            self.waited.set()
 
 
 def with_train(run: RunConfig, **changes: object) -> RunConfig:
@@ -69,44 +63,78 @@ def test_every_run_ends_one_failure_is_tried_once_more_and_nothing_is_trained_tw
     assert (again.ended, [read_run(tmp_path / name) for name in names]) == ([], records)
 
 
-def test_a_killed_process_is_replaced_and_the_rest_go_on(runs: list[RunConfig], tmp_path: Path) -> None:
-    long = with_train(runs[2], steps=200, checkpoint_every=20)
-    killer = threading.Thread(target=kill_when_saved, args=(tmp_path / long.name,))
-    killer.start()
-    outcomes = train_runs([long, runs[0]], tmp_path, jobs=2)
-    killer.join()
-    assert set(statuses(outcomes).values()) == {"finished"}
-    record = read_run(tmp_path / long.name)
-    assert (record.attempts, record.resumed_step >= 20) == (1, True)
+def fake_queue(
+    runs: Sequence[RunConfig], folder: Path, watcher: SweepWatcher | None = None, **options: int
+) -> RunQueue:
+    """Return a queue whose workers only pretend to train; options are of `fake_train`."""
+    workers = local_workers(runs, folder, jobs=2, train=partial(fake_train, **options))
+    return RunQueue(runs, folder, workers, jobs=2, watcher=watcher)
 
 
-def test_a_run_whose_process_dies_each_time_is_given_up(runs: list[RunConfig], tmp_path: Path) -> None:
-    endless = with_train(runs[2], steps=1_000_000, checkpoint_every=1_000_000)
-    killer = threading.Thread(target=kill_again_and_again, args=(tmp_path / endless.name, 5))
-    killer.start()
-    (outcome,) = train_runs([endless], tmp_path, jobs=2)
-    killer.join()
+def value(folder: Path) -> float:
+    """Return the number that a run ended with; it must have ended once."""
+    (line,) = (folder / "finished.jsonl").read_text().splitlines()
+    return float(json.loads(line)["value"])
+
+
+def test_runs_go_on_from_their_checkpoints_where_processes_were_killed(tmp_path: Path) -> None:
+    runs = fake_runs(3)
+    queue = fake_queue(runs, tmp_path, kill_at=7, kills=1)
+    assert queue.train() == 0
+    assert set(statuses(queue.outcomes(runs)).values()) == {"finished"}
+    assert [value(tmp_path / run.name) for run in runs] == [final_value(run) for run in runs]
+    assert {(read_run(tmp_path / run.name).attempts) for run in runs} == {1}
+    assert {read_run(tmp_path / run.name).resumed_step for run in runs} == {5}
+
+
+def test_a_run_whose_process_dies_each_time_is_given_up(tmp_path: Path) -> None:
+    runs = fake_runs(1)
+    queue = fake_queue(runs, tmp_path, kill_at=1, kills=99)
+    assert queue.train() == 0
+    (outcome,) = queue.outcomes(runs)
     assert outcome.status == "failed"
     assert "killed 5 times before a new checkpoint" in (outcome.error or "")
 
 
-def test_a_sweep_waits_for_a_run_of_another_and_takes_it_over(runs: list[RunConfig], tmp_path: Path) -> None:
+class Stop(SweepWatcher):
+    """Stops the sweep by a signal once a run has a checkpoint."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def look(self, *, waiting: bool) -> None:
+        if (self.folder / WEIGHTS).exists():
+            signal.raise_signal(signal.SIGTERM)
+
+
+def test_a_sweep_that_is_stopped_saves_its_runs_and_the_next_one_goes_on(tmp_path: Path) -> None:
+    runs = fake_runs(1, steps=600)
+    folder = tmp_path / runs[0].name
+    assert fake_queue(runs, tmp_path, Stop(folder)).train() == signal.SIGTERM
+    assert read_run(folder).status == "interrupted"
+    runs = [with_train(runs[0], steps=read_checkpoint(folder)[0] + 2)]
+    assert fake_queue(runs, tmp_path).train() == 0
+    assert value(folder) == final_value(runs[0])
+
+
+def test_a_sweep_waits_for_a_run_of_another_and_takes_it_over(tmp_path: Path) -> None:
+    runs = fake_runs(1, steps=1)
     folder = tmp_path / runs[0].name
     folder.mkdir()
-    events, outcomes = Events(), []
-    lock = FileLock(folder / ".lock", thread_local=False)
+    lock = FileLock(folder / ".lock")
     lock.acquire()
 
-    def let_go() -> None:
-        events.waited.wait()
-        outcomes.append((folder / "run.json").exists())
-        lock.release()
+    class LetGo(SweepWatcher):
+        begun: bool | None = None
 
-    other = threading.Thread(target=let_go)
-    other.start()
-    (outcome,) = train_runs(runs[:1], tmp_path, jobs=2, watcher=events)
-    other.join()
-    assert (outcome.status, outcomes) == ("finished", [False])
+        def look(self, *, waiting: bool) -> None:
+            if waiting:
+                self.begun = (folder / "run.json").exists()
+                lock.release()
+
+    watcher = LetGo()
+    assert fake_queue(runs, tmp_path, watcher).train() == 0
+    assert (read_run(folder).status, watcher.begun) == ("finished", False)
 
 
 def test_a_study_that_was_changed_is_refused_before_anything_is_trained(
@@ -125,94 +153,54 @@ def test_the_role_of_a_finished_run_follows_the_study(runs: list[RunConfig], tmp
     assert read_run(tmp_path / runs[0].name).role == "held-out"
 
 
-def test_workers_that_train_nothing_end_the_sweep(runs: list[RunConfig], tmp_path: Path) -> None:
+def test_workers_that_train_nothing_end_the_sweep(tmp_path: Path) -> None:
+    runs = fake_runs(1)
     (tmp_path / runs[0].name).write_text("in the way", encoding="utf-8")
-    with pytest.raises(RunError, match="workers have ended without training"):
-        train_runs(runs[:1], tmp_path, jobs=2)
-
-
-def kill_when_saved(folder: Path) -> None:
-    while not find_checkpoints(folder / CHECKPOINTS):
-        time.sleep(0.02)
-    kill(folder)
-
-
-def kill_again_and_again(folder: Path, times: int) -> None:
-    killed: set[int] = set()
-    while len(killed) < times:
-        beat = read_heartbeat(folder)
-        if beat is not None and beat.pid not in killed:
-            killed.add(beat.pid)
-            os.kill(beat.pid, signal.SIGKILL)
-        time.sleep(0.02)
-
-
-def kill(folder: Path) -> None:
-    beat = read_heartbeat(folder)
-    assert beat is not None
-    os.kill(beat.pid, signal.SIGKILL)
-
-
-class Clock:
-    """Stands for the module `time`: each step of a sweep takes the seconds that it says."""
-
-    def __init__(self) -> None:
-        self.now, self.pauses = 0.0, list[float]()
-
-    def monotonic(self) -> float:
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        self.pauses.append(seconds)
+    with pytest.raises(DataError, match="workers have ended without work; the lines above say why"):
+        fake_queue(runs, tmp_path).train()
 
 
 class SlowWorkers:
     """Workers that take a minute to start, and train nothing."""
 
     poll_seconds = 0.1
-    skipped: frozenset[str] = frozenset()
 
-    def __init__(self, clock: Clock) -> None:
-        self.clock, self.started = clock, 0
+    def __init__(self) -> None:
+        self.now, self.started = 0.0, 0
 
     def alive(self) -> int:
         return self.started
 
     def start(self, count: int) -> None:
-        self.clock.now += 60.0
+        self.now += 60.0
         self.started += count
 
     def stop(self, signum: int) -> None:
-        pass
+        """Leave them."""
 
     def kill(self) -> None:
-        pass
+        """Leave them."""
 
     def describe(self) -> str:
         return ""
 
-    def farewell(self) -> str:
-        return ""
-
 
 class SlowLook(SweepWatcher):
-    """Reads the folder for a second, and ends the sweep at the third look."""
+    """Reads the folder for a second."""
 
-    def __init__(self, clock: Clock) -> None:
-        self.clock, self.looks = clock, 0
+    def __init__(self, workers: SlowWorkers) -> None:
+        self.workers = workers
 
     def look(self, *, waiting: bool) -> None:
-        self.clock.now += 1.0
-        self.looks += 1
-        if self.looks == 3:
-            signal.raise_signal(signal.SIGTERM)
+        self.workers.now += 1.0
 
 
-def test_a_tenth_of_the_time_is_spent_on_looking_and_the_start_of_workers_is_no_look(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    clock = Clock()
-    monkeypatch.setattr(run_queue, "time", clock)
-    queue = RunQueue(fake_runs(2), tmp_path, SlowWorkers(clock), jobs=1, watcher=SlowLook(clock))
-    assert queue.train() == signal.SIGTERM
-    assert clock.pauses == pytest.approx([9.0, 9.0])
+def test_a_tenth_of_the_time_is_spent_on_looking_and_the_start_of_workers_is_no_look(tmp_path: Path) -> None:
+    workers = SlowWorkers()
+    queue = RunQueue(
+        fake_runs(2), tmp_path, workers, jobs=1, watcher=SlowLook(workers), clock=lambda: workers.now
+    )
+    for _ in range(2):
+        assert queue.look()
+        assert queue.pause == pytest.approx(9.0)
+    assert workers.started == 1

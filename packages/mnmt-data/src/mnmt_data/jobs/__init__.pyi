@@ -1,3 +1,9 @@
+from .claim import Heartbeat as Heartbeat
+from .claim import HeartbeatWriter as HeartbeatWriter
+from .claim import claim as claim
+from .claim import is_alive as is_alive
+from .claim import is_free as is_free
+from .claim import read_heartbeat as read_heartbeat
 from .cluster import ClusterConfig as ClusterConfig
 from .cluster import SlurmWorkers as SlurmWorkers
 from .interruption import Interruption as Interruption

@@ -119,7 +119,7 @@ class SlurmWorkers:
         Raises:
             DataError: If sbatch fails.
         """
-        with explain_sbatch(), self._executor.batch():
+        with _explain_sbatch(), self._executor.batch():
             jobs = [self._executor.submit(self.job) for _ in range(count)]
         job = jobs[0].job_id.partition("_")[0]
         append_json_lines(self.folder / SUBMISSIONS, [{"job": job, "tasks": count}])
@@ -161,7 +161,7 @@ class ClusterJob:
 
 
 @contextmanager
-def explain_sbatch() -> Iterator[None]:
+def _explain_sbatch() -> Iterator[None]:
     """Turn the lines of an sbatch that fails, which submitit prints as well, into a message of one line.
 
     Raises:

@@ -26,7 +26,7 @@ class Interruption:
 
     def __init__(self) -> None:
         self.signum = 0
-        """The last signal that came; 0 if none did."""
+        """The last signal; 0 before the first."""
         self._is_immediate = False
         self._before: dict[int, Any] = {}
 
@@ -43,7 +43,7 @@ class Interruption:
 
     @property
     def exit_status(self) -> int:
-        """Exit status of a process that ends for the signal, as shells count signals; 0 if none came."""
+        """Exit status of a process that ends for the signal, as shells count signals; 0 if there was none."""
         return 128 + self.signum if self.signum else 0
 
     @contextmanager

@@ -192,6 +192,7 @@ class JobPool:
         """Replace workers that have ended; do their work in this process if they end again and again."""
         if self._crew is None or time.monotonic() - self._looked < self._workers.poll_seconds:
             return
+        self._crew.alive()
         try:
             self._crew.tend(self._crew.count, self._done)
         except DataError as error:

@@ -70,6 +70,13 @@ class Crew:
         self._alive = self._useless = 0
         self._progress: object = None
 
+    def alive(self) -> int:
+        """Return how many workers there are, those included that wait for a machine."""
+        alive = self.workers.alive()
+        self._useless += max(0, self._alive - alive)
+        self._alive = alive
+        return alive
+
     def tend(self, demand: int, progress: object) -> None:
         """Start workers until there are `demand`, or `count` if that is less.
 
@@ -80,15 +87,13 @@ class Crew:
         Raises:
             DataError: If workers end again and again without progress, or cannot be started.
         """
-        alive = self.workers.alive()
-        lost = max(0, self._alive - alive)
-        self._useless = self._useless + lost if progress == self._progress else 0
+        if progress != self._progress:
+            self._progress, self._useless = progress, 0
         if self._useless > self.count + MAX_USELESS:
             raise DataError(f"{self._useless} workers have ended without work; {self.workers.describe()}")
-        missing = max(0, min(self.count, demand) - alive)
-        if missing:
+        if (missing := min(self.count, demand) - self._alive) > 0:
             self.workers.start(missing)
-        self._progress, self._alive = progress, alive + missing
+            self._alive += missing
 
 
 class LocalWorkers:

@@ -10,6 +10,7 @@ from pathlib import Path
 import torch
 
 from mnmt_data.errors import UserError
+from mnmt_data.jobs.workers import num_cores
 from mnmt_eval.cli.progress import ScoreProgress, print_message
 from mnmt_eval.runs import (
     ReferenceText,
@@ -24,7 +25,6 @@ from mnmt_eval.translate.workers import ForkedWorkers
 from mnmt_model.checkpoints import CHECKPOINTS, find_checkpoints
 from mnmt_model.runs import read_run
 from mnmt_model.runs.run_record import Status
-from mnmt_model.sweep.workers import num_cores
 
 MEMORY = 2**31
 """Bytes that the models scored at a time on a CPU may have together."""

@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
+from mnmt_data.jobs.cluster import ClusterConfig
 from mnmt_data.study import read_study
 from mnmt_model.errors import Interrupted, RunError, one_line
-from mnmt_model.sweep.cluster_config import ClusterConfig
 
 if TYPE_CHECKING:
+    from mnmt_data.jobs.workers import Workers
     from mnmt_model.runs.run_config import RunConfig
-    from mnmt_model.sweep.cluster import SlurmWorkers
     from mnmt_model.sweep.run_queue import Outcome
-    from mnmt_model.sweep.workers import LocalWorkers
 
 CLUSTER_JOBS = 8
 """Jobs that a sweep has on a cluster by default."""
@@ -68,8 +67,7 @@ def sweep(
 
     Any number of sweeps, on any number of machines that see the folder, train one study together. One that
     was interrupted continues when it is started again. A run that fails is tried once more, and the others
-    go on. The exit status is 1 if a run has failed or is left to other machines, and 128 + the signal if the
-    sweep was interrupted.
+    go on. The exit status is 1 if a run has failed, and 128 + the signal if the sweep was interrupted.
 
     Args:
         study: The study's TOML file.
@@ -82,7 +80,7 @@ def sweep(
         retry_failed: Try runs again that have failed for good.
     """
     from mnmt_model.cli.sweep_progress import SweepProgress
-    from mnmt_model.sweep.claims import allow_retries, check_batches, check_records, in_order
+    from mnmt_model.sweep.next_run import allow_retries, check_batches, check_records, in_order
     from mnmt_model.sweep.run_queue import RunQueue
 
     if cluster == "local" and (detach or config != ClusterConfig()):
@@ -97,25 +95,23 @@ def sweep(
     check_batches(ordered, folder)
     if retry_failed:
         allow_retries(ordered, folder)
-    workers = _workers(ordered, folder, cluster, jobs, name=runs[0].study, config=config)
+    workers = _workers(ordered, folder, cluster, jobs, name=f"mnmt-{runs[0].study}", config=config)
     estimate = partial(_measured_seconds, study, folder.parent / "data", jobs, runs)
     progress = SweepProgress(runs, folder, jobs=jobs, estimate=estimate if cluster == "local" else None)
     queue = RunQueue(ordered, folder, workers, jobs=jobs, watcher=progress)
     try:
         signum = 0 if detach else queue.train()
         if detach:
-            queue.submit()
+            queue.look()
     finally:
         progress.close()
     outcomes = queue.outcomes(runs)
     _report(outcomes, folder)
-    statuses = {outcome.status for outcome in outcomes}
-    has_stopped = detach or signum or statuses - {"finished", "failed"}
-    if has_stopped and (advice := workers.farewell()):
-        print(advice, file=sys.stderr)
+    if cluster == "slurm" and (detach or signum):
+        print(_farewell(folder.parent / "jobs", runs[0].study), file=sys.stderr)
     if signum:
         raise Interrupted(signum)
-    return int("failed" in statuses or not (detach or statuses <= {"finished"}))
+    return int(any(outcome.status == "failed" for outcome in outcomes))
 
 
 def study_runs(
@@ -145,14 +141,23 @@ def _jobs(jobs: int | None, cluster: str) -> int:
 
 def _workers(
     runs: Sequence[RunConfig], folder: Path, cluster: str, jobs: int, *, name: str, config: ClusterConfig
-) -> LocalWorkers | SlurmWorkers:
+) -> Workers:
+    from mnmt_model.sweep.workers import ClusterWork, local_workers
+
     if cluster == "local":
-        from mnmt_model.sweep.workers import LocalWorkers
+        return local_workers(runs, folder, jobs=jobs)
+    from mnmt_data.jobs.cluster import SlurmWorkers
 
-        return LocalWorkers(runs, folder, jobs=jobs)
-    from mnmt_model.sweep.cluster import SlurmWorkers
+    work = ClusterWork(tuple(runs), folder.resolve())
+    return SlurmWorkers(work, folder=folder.parent / "jobs", name=name, config=config, detached=True)
 
-    return SlurmWorkers(runs, folder, jobs_folder=folder.parent / "jobs", name=f"mnmt-{name}", config=config)
+
+def _farewell(logs: Path, study: str) -> str:
+    """Return what to know about jobs that outlive the command."""
+    return (
+        f"the jobs go on, with logs in {logs.resolve()}; the same command watches them, "
+        f"`scancel --me --name=mnmt-{study}` ends them"
+    )
 
 
 def _measured_seconds(

@@ -3,8 +3,8 @@
 Exported here is what needs no torch; `mnmt_model.load_run` and `mnmt_model.write_log_probs` load a model.
 """
 
+from mnmt_data.jobs.claim import Heartbeat, is_alive, read_heartbeat
 from mnmt_model.runs.expert_loads import ExpertLoads, mixture_names, read_expert_loads
-from mnmt_model.runs.heartbeat import Heartbeat, is_alive, read_heartbeat
 from mnmt_model.runs.run_config import Branch, RunConfig, new_record
 from mnmt_model.runs.run_data import check_vocabulary, data_folder, open_data
 from mnmt_model.runs.run_record import (

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from mnmt_data.jobs.queue import MAX_DEATHS
 from mnmt_model.runs.run_record import RunRecord
 
 MAX_FAILURES = 2
 """Attempts of a run that fails."""
-MAX_DEATHS = 5
-"""Attempts of a run whose process is killed each time before it has saved a new checkpoint."""
 
 
 def next_attempt(record: RunRecord, before: RunRecord | None, step: int) -> RunRecord:

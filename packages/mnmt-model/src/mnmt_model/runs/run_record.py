@@ -18,7 +18,6 @@ SCHEMA = 1
 RUN = "run.json"
 METRICS = "metrics.jsonl"
 EVALS = "evals.jsonl"
-LOCK = ".lock"
 
 Role = Literal["fit", "held-out"]
 """Whether the laws are fitted to a run, or must predict it."""

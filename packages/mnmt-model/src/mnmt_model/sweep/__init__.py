@@ -1,6 +1,6 @@
 """The runs of a study: which there are, what they take, and training them all."""
 
-from mnmt_model.sweep.claims import training_cost
+from mnmt_model.sweep.next_run import training_cost
 from mnmt_model.sweep.run_queue import Outcome, SweepWatcher, train_runs
 from mnmt_model.sweep.sweep_config import Grid, SweepConfig, run_configs
 from mnmt_model.sweep.workers import default_jobs

@@ -1,47 +1,38 @@
-"""Processes of this machine that train runs, one each, forked from one that has torch loaded."""
+"""The work of a sweep's workers: they claim runs and train them, here or in jobs of a cluster."""
 
 from __future__ import annotations
 
-import logging
-import multiprocessing
-import multiprocessing.forkserver
 import os
-import signal
 import sys
-import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from multiprocessing.connection import Connection
-from multiprocessing.context import ForkServerProcess
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from mnmt_data.errors import DataError
-from mnmt_model.errors import MachineError, RunError, RunInUseError, one_line
+from mnmt_data.errors import UserError
+from mnmt_data.jobs.interruption import Interruption
+from mnmt_data.jobs.workers import MAX_USELESS, LocalWorkers, num_cores
+from mnmt_model.errors import RunError, RunInUseError, one_line
 from mnmt_model.runs.run_config import RunConfig
-from mnmt_model.sweep.claims import next_run
+from mnmt_model.runs.run_record import RUN
+from mnmt_model.sweep.next_run import next_run
+
+if TYPE_CHECKING:
+    from submitit.core.job_environment import JobEnvironment
 
 PRELOADED = ("mnmt_model.training.run", "torch._dynamo", "torch.distributed.fsdp", "pandas")
-"""What workers fork with; torch and Arrow import the last three in the first steps, in more than a second."""
+"""Modules that workers fork with; the first steps would import the last three, in more than a second."""
 NOTHING_LEFT = 3
 """Exit status of a worker that had nothing to claim."""
-RESEND_SECONDS = 0.5
-"""Seconds after which a signal is sent again to workers that have not ended; one may be too new to hear."""
-PAUSE_SECONDS = 2.0
-"""Seconds before a worker that a signal has ended is replaced.
-
-Schedulers signal all processes of a job, one after the other. A worker that hears it before its sweep would
-be replaced by one that starts the run again, only to be stopped too.
-"""
-ASKED_TO_END = (signal.SIGTERM, signal.SIGUSR1)
-GRACE_SECONDS = 60.0
-"""How long a worker may take to save a checkpoint once the sweep that started it is gone."""
+FIRST_PORT = 20_000
+PORTS = 10_000
+ROUNDS = 64
 
 TrainRun = Callable[[RunConfig, Path], None]
 """Trains a run to its end; the second argument is the folder of the runs' folders."""
-
-_log = logging.getLogger(__name__)
 
 
 def train_run(run: RunConfig, folder: Path) -> None:
@@ -51,109 +42,130 @@ def train_run(run: RunConfig, folder: Path) -> None:
     train(run, folder / run.name)
 
 
-class LocalWorkers:
-    """The workers of a sweep on this machine.
-
-    Each worker claims a run, trains it and ends, so that one that fails, or is killed, takes none along.
+@dataclass(frozen=True)
+class RunWork:
+    """The whole work of a process: it claims a run, and trains it to its end.
 
     Args:
         runs: The runs, in the order in which they should be trained.
         folder: Folder of the runs' folders.
-        jobs: Workers at a time; they share the cores.
-        environ: Environment variables of the workers beside those of this process.
+        train: Trains a run.
+        threads: Threads of the process.
+    """
+
+    runs: tuple[RunConfig, ...]
+    folder: Path
+    train: TrainRun = train_run
+    threads: int = 1
+
+    def __call__(self) -> int:
+        """Train a run, and return the exit status of the process."""
+        import torch
+
+        torch.set_num_threads(self.threads)
+        place = int(os.environ.get("LOCAL_RANK", "0"))
+        os.environ["LOCAL_RANK"] = str(place % max(1, torch.cuda.device_count()))
+        try:
+            return 0 if train_next(self.runs, self.folder, self.train) else NOTHING_LEFT
+        except (UserError, OSError) as error:
+            _complain(one_line(error))
+        except KeyboardInterrupt as interruption:
+            return int(getattr(interruption, "exit_status", 130))
+        except Exception:
+            _complain(traceback.format_exc())
+        return 1
+
+
+def train_next(runs: Sequence[RunConfig], folder: Path, train: TrainRun) -> bool:
+    """Claim the next run and train it; return whether there was one.
+
+    Processes of one job (see `World`) train the same.
+
+    Args:
+        runs: The runs, in the order in which they should be trained.
+        folder: Folder of the runs' folders.
+        train: Trains a run.
+    """
+    from mnmt_model.distributed.world import join_world, on_first_rank
+
+    with join_world():
+        while (run := on_first_rank(lambda: next_run(runs, folder))) is not None:
+            try:
+                train(run, folder)
+                return True
+            except RunInUseError:
+                continue  # Another sweep was faster.
+            except RunError as error:
+                message = one_line(error)
+                raise RunError(message if run.name in message else f"{run.name}: {message}") from None
+    return False
+
+
+def local_workers(
+    runs: Sequence[RunConfig], folder: Path, *, jobs: int, train: TrainRun = train_run
+) -> LocalWorkers:
+    """Return workers of this machine, which share its cores; each trains one run.
+
+    Args:
+        runs: The runs, in the order in which they should be trained.
+        folder: Folder of the runs' folders.
+        jobs: Workers at a time.
+        train: Trains a run.
+    """
+    work = RunWork(tuple(runs), folder, train, max(1, num_cores() // jobs))
+    return LocalWorkers(work, count=jobs, preload=PRELOADED)
+
+
+@dataclass(frozen=True)
+class ClusterWork:
+    """The work of each process of a cluster's job: run after run, until none is left to claim.
+
+    Each round is a worker in every process of the job, and these train one run together.
+
+    Args:
+        runs: The runs, in the order in which they should be trained.
+        folder: Folder of the runs' folders.
         train: Trains a run.
     """
 
-    poll_seconds = 0.1
+    runs: tuple[RunConfig, ...]
+    folder: Path
+    train: TrainRun = train_run
 
-    def __init__(
-        self,
-        runs: Sequence[RunConfig],
-        folder: Path,
-        *,
-        jobs: int,
-        environ: Mapping[str, str] | None = None,
-        train: TrainRun = train_run,
-    ) -> None:
-        self.runs, self.folder, self.train = runs, folder, train
-        self.jobs, self.environ = jobs, dict(environ or {})
-        self.threads = max(1, num_cores() // jobs)
-        self._processes: dict[int, ForkServerProcess] = {}
-        self._pipes: dict[int, Connection] = {}
-        self._paused_until: list[float] = []
-        self.exit_statuses: list[int] = []
-        """How the workers ended, in that order; below 0 if by a signal."""
-        self.skipped: set[str] = set()
-        """Names of runs that this machine cannot continue, which are left to others."""
+    def __call__(self) -> int:
+        """Train runs, and return the exit status of the process."""
+        import submitit
 
-    def alive(self) -> int:
-        """Return how many workers there are, those included that are not replaced yet."""
-        now = time.monotonic()
-        self._paused_until = [until for until in self._paused_until if until > now]
-        return self._running() + len(self._paused_until)
+        job = submitit.JobEnvironment()
+        useless, progress = 0, modified(self.runs, self.folder)
+        with Interruption() as interruption:
+            for number in count():
+                status = self._train_round(job, number, interruption)
+                if interruption.signum or status == NOTHING_LEFT:
+                    break
+                before, progress = progress, modified(self.runs, self.folder)
+                useless = useless + 1 if status and progress == before else 0
+                if useless > MAX_USELESS:
+                    return status
+        return interruption.exit_status
 
-    def _running(self) -> int:
-        for place, process in list(self._processes.items()):
-            is_alive = process.is_alive()
-            self._hear(self._pipes[place])
-            if not is_alive:
-                process.join()
-                self._pipes.pop(place).close()
-                status = process.exitcode or 0
-                self.exit_statuses.append(status)
-                if status in _STATUSES_OF_SIGNALS:
-                    self._paused_until.append(time.monotonic() + PAUSE_SECONDS)
-                del self._processes[place]
-        return len(self._processes)
-
-    def _hear(self, pipe: Connection) -> None:
-        """Note the runs that a worker has left to other machines, and say why at the first time."""
-        with suppress(EOFError):
-            while pipe.poll():
-                name, reason = pipe.recv()
-                if name not in self.skipped:
-                    _log.warning("left to other machines: %s", reason)
-                self.skipped.add(name)
-
-    def start(self, count: int) -> None:
-        """Start workers."""
-        context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(list(PRELOADED))
-        _start_forkserver()
-        free = (place for place in range(self.jobs) if place not in self._processes)
-        for place, _ in zip(free, range(count), strict=False):
-            self._pipes[place], pipe = context.Pipe(duplex=False)
-            runs = [run for run in self.runs if run.name not in self.skipped]
-            arguments = (runs, self.folder, self.train, self.threads, place, self.environ, pipe)
-            self._processes[place] = context.Process(target=_work, args=arguments)
-            self._processes[place].start()
-            pipe.close()
-
-    def stop(self, signum: int) -> None:
-        """Pass on a signal, at which workers save a checkpoint and end, and wait for them."""
-        while self._running():
-            for process in self._processes.values():
-                if process.is_alive() and process.pid is not None:
-                    # Workers have a terminal's SIGINT themselves, and a second ends them at once.
-                    os.kill(process.pid, signal.SIGTERM if signum == signal.SIGINT else signum)
-            time.sleep(RESEND_SECONDS)
-
-    def kill(self) -> None:
-        """End the workers at once."""
-        for process in self._processes.values():
-            process.kill()
-            process.join()
-
-    def describe(self) -> str:
-        """Return where their errors are to be read."""
-        return "the lines above say why"
-
-    def farewell(self) -> str:
-        """Return what to know about them once the sweep has stopped before its end."""
-        return f"left to other machines: {', '.join(sorted(self.skipped))}" if self.skipped else ""
+    def _train_round(self, job: JobEnvironment, number: int, interruption: Interruption) -> int:
+        """Start a worker, and wait for its end; return its exit status."""
+        environ = {} if job.num_tasks == 1 else _world_of(job, number)
+        work = RunWork(self.runs, self.folder, self.train, num_cores())
+        workers = LocalWorkers(work, count=1, preload=PRELOADED, environ=environ)
+        workers.start(1)
+        while workers.alive():
+            time.sleep(workers.poll_seconds)
+            if interruption.signum:
+                workers.stop(interruption.signum)
+        return workers.exit_statuses[0]
 
 
-_STATUSES_OF_SIGNALS = {status for signum in ASKED_TO_END for status in (128 + signum, -signum)}
+def modified(runs: Iterable[RunConfig], folder: Path) -> list[int]:
+    """Return when each run's record was written last, which tells whether workers train anything."""
+    paths = [folder / run.name / RUN for run in runs]
+    return [path.stat().st_mtime_ns if path.is_file() else 0 for path in paths]
 
 
 def default_jobs() -> int:
@@ -163,108 +175,16 @@ def default_jobs() -> int:
     return torch.cuda.device_count() or num_cores()
 
 
-def num_cores() -> int:
-    """Return how many cores this process may use."""
-    if "SLURM_JOB_ID" in os.environ:
-        return int(os.environ.get("SLURM_CPUS_PER_TASK", "1"))
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _start_forkserver() -> None:
-    """Start the process that workers fork from, deaf to the signals that ask them to end.
-
-    A scheduler sends them to all processes of a job. How workers end would be unknown without this one.
-    """
-    handlers = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGTERM, signal.SIGUSR1)}
-    try:
-        multiprocessing.forkserver.ensure_running()
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
-
-
-def _work(
-    runs: Sequence[RunConfig],
-    folder: Path,
-    train: TrainRun,
-    threads: int,
-    place: int,
-    environ: Mapping[str, str],
-    pipe: Connection,
-) -> None:
-    """Claim a run and train it, as the whole work of a process."""
-    import torch
-
-    for number in (signal.SIGTERM, signal.SIGUSR1):
-        signal.signal(number, signal.SIG_DFL)
-    # The sweep passes a Ctrl-C on. Outside of training it would leave a traceback wherever it comes.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    torch.set_num_threads(threads)
-    os.environ["LOCAL_RANK"] = str(place % max(1, torch.cuda.device_count()))
-    os.environ.update(environ)
-    try:
-        trained = train_next(runs, folder, train, on_skip=lambda *skipped: pipe.send(skipped))
-    except (RunError, DataError, OSError) as error:
-        _complain(one_line(error))
-        raise SystemExit(1) from None
-    except KeyboardInterrupt as interruption:
-        raise SystemExit(getattr(interruption, "exit_status", 130)) from None
-    except Exception:
-        _complain(traceback.format_exc())
-        raise SystemExit(1) from None
-    raise SystemExit(0 if trained else NOTHING_LEFT)
-
-
-def train_next(
-    runs: Sequence[RunConfig], folder: Path, train: TrainRun, *, on_skip: Callable[[str, str], None]
-) -> bool:
-    """Claim the next run that this machine can train, and train it; return whether there was one.
-
-    Processes of one job (see `World`) train the same.
-
-    Args:
-        runs: The runs, in the order in which they should be trained.
-        folder: Folder of the runs' folders.
-        train: Trains a run.
-        on_skip: Is called with the name of each run that this machine cannot continue, and the reason.
-    """
-    from mnmt_model.distributed.world import join_world, on_first_rank
-
-    with join_world():
-        skipped: set[str] = set()
-
-        def claim() -> RunConfig | None:
-            return next_run([run for run in runs if run.name not in skipped], folder)
-
-        while (run := on_first_rank(claim)) is not None:
-            try:
-                train(run, folder)
-                return True
-            except RunInUseError:
-                continue  # Another sweep was faster.
-            except MachineError as error:
-                on_skip(run.name, _named(run, error))
-                skipped.add(run.name)
-            except RunError as error:
-                raise RunError(_named(run, error)) from None
-    return False
-
-
-def _named(run: RunConfig, error: RunError) -> str:
-    """Return what went wrong with a run in one line, which names it."""
-    message = one_line(error)
-    return message if run.name in message else f"{run.name}: {message}"
-
-
-def _end_with_parent() -> None:
-    """End this process when its parent has ended, so that a killed sweep leaves no process training."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os.kill(os.getpid(), signal.SIGTERM)
-        time.sleep(GRACE_SECONDS)
-        os._exit(1)
+def _world_of(job: JobEnvironment, number: int) -> dict[str, str]:
+    """Return the environment in which the processes of a job train together, as torchrun sets it."""
+    port = FIRST_PORT + (int(job.raw_job_id) * ROUNDS + number % ROUNDS) % PORTS
+    return {
+        "RANK": str(job.global_rank),
+        "WORLD_SIZE": str(job.num_tasks),
+        "LOCAL_RANK": str(job.local_rank),
+        "MASTER_ADDR": job.hostnames[0],
+        "MASTER_PORT": str(port),
+    }
 
 
 def _complain(message: str) -> None:

@@ -9,26 +9,23 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mnmt_data.store import PreparedData, file_lock, open_prepared
+from mnmt_data.jobs.claim import HeartbeatWriter, claim
+from mnmt_data.jobs.interruption import Interruption
+from mnmt_data.store import PreparedData, open_prepared
 from mnmt_model.checkpoints import CHECKPOINTS, find_checkpoints, step_of
 from mnmt_model.distributed.world import World, join_world, on_every_rank, on_first_rank
 from mnmt_model.errors import Interrupted, MachineError, RunError, RunInUseError, SharedRunError, one_line
 from mnmt_model.planning.experts import slot_warning
 from mnmt_model.runs.attempts import next_attempt
-from mnmt_model.runs.heartbeat import HeartbeatWriter, trained_elsewhere, waiting_advice
 from mnmt_model.runs.kernels import check_ways, recorded_products, to_record, training_products
 from mnmt_model.runs.run_config import RunConfig, new_record
-from mnmt_model.runs.run_record import LOCK, RUN, RunRecord, Status, read_run, utc_now, write_run
+from mnmt_model.runs.run_record import RUN, RunRecord, Status, read_run, utc_now, write_run
 from mnmt_model.training.continuation import first_change, start_branch, trunk_checkpoint, trunk_kernels
 from mnmt_model.training.failures import explain
-from mnmt_model.training.interruption import Interruption
 from mnmt_model.training.trainer import Trainer
 from mnmt_model.training.watcher import HeartbeatWatcher, Watcher, announce
 
 _log = logging.getLogger(__name__)
-
-LOCK_SECONDS = 0.5
-"""Seconds to wait for a run's lock, which sweeps take for a moment to see whether it is free."""
 
 
 def train(run: RunConfig, folder: Path, *, watchers: Sequence[Watcher] = ()) -> None:
@@ -176,15 +173,7 @@ def _measured(record: RunRecord, run: RunConfig, folder: Path, world: World) -> 
 
 @contextmanager
 def _run_lock(folder: Path, world: World) -> Iterator[None]:
-    """Keep others from training the same run; the lock ends with the first process, however that ends."""
+    """Keep others from training the same run; the claim ends with the first process, however that ends."""
     with ExitStack() as stack:
-
-        def claim() -> None:
-            folder.mkdir(parents=True, exist_ok=True)
-            lock = file_lock(folder / LOCK, name=folder, error=RunInUseError, seconds=LOCK_SECONDS)
-            stack.enter_context(lock)
-            if (beat := trained_elsewhere(folder)) is not None:
-                raise RunInUseError(f"{folder}: {waiting_advice(beat)}")
-
-        on_first_rank(claim)
+        on_first_rank(lambda: stack.enter_context(claim(folder, error=RunInUseError)))
         yield

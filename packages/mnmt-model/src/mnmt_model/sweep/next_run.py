@@ -1,24 +1,21 @@
-"""Which run is trained next: sweeps on any number of machines share a study by the locks of its runs."""
+"""Which run is trained next: sweeps on any number of machines share a study by claims of its runs."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from mnmt_data.store import file_lock, is_locked, open_prepared
+from mnmt_data.jobs.claim import claim, is_free
+from mnmt_data.store import open_prepared
 from mnmt_data.stream import Mixture, open_stream
-from mnmt_model.errors import RunInUseError, SharedRunError
+from mnmt_model.errors import RunInUseError
 from mnmt_model.planning.parameters import count_parameters
 from mnmt_model.runs.attempts import is_given_up
-from mnmt_model.runs.heartbeat import Heartbeat, sharing_advice, trained_elsewhere
 from mnmt_model.runs.run_config import RunConfig
-from mnmt_model.runs.run_record import LOCK, RUN, RunRecord, read_run, utc_now, write_run
+from mnmt_model.runs.run_record import RUN, RunRecord, read_run, utc_now, write_run
 from mnmt_model.sweep.horizons import is_ready
-
-WAIT_SECONDS = 1.0
-"""Seconds between two looks at runs of a machine that may be dead."""
 
 
 def training_cost(run: RunConfig) -> int:
@@ -43,52 +40,23 @@ def has_ended(record: RunRecord | None) -> bool:
     )
 
 
-def unlocked(runs: Iterable[RunConfig], folder: Path) -> Iterator[tuple[RunConfig, Heartbeat | None]]:
-    """Yield the runs that have not ended and are not locked, and who says nevertheless that it trains them.
-
-    A run is claimed by its lock, which ends with the process that trains it, however that ends. The heartbeat
-    of another machine may outlive it for up to a minute, and the run waits for its end: it may also be that
-    locks do not hold between the machines.
-    """
-    for run in runs:
-        if not has_ended(read_if_begun(folder / run.name)):
-            beat = trained_elsewhere(folder / run.name)  # before the lock: see `check_locks`
-            if not is_locked(folder / run.name / LOCK) and is_ready(run, folder):
-                yield run, beat
-
-
-def check_locks(
-    runs: Iterable[tuple[RunConfig, Heartbeat | None]], before: Mapping[str, Heartbeat]
-) -> dict[str, Heartbeat]:
-    """Return {run: heartbeat of another machine} of runs without a lock.
-
-    A process that has renewed its heartbeat since the last look held its lock all the time; if that was free
-    here, locks do not hold between the machines.
+def can_start(run: RunConfig, folder: Path) -> bool:
+    """Return whether a run is left that no process trains, and that can start.
 
     Args:
-        runs: What `unlocked` yields.
-        before: What this function returned at the last look.
-
-    Raises:
-        SharedRunError: If locks do not hold.
+        run: The run.
+        folder: Folder of the runs' folders.
     """
-    beats = {run.name: beat for run, beat in runs if beat is not None}
-    for name, beat in beats.items():
-        old = before.get(name)
-        if old is not None and old.process == beat.process and old.time < beat.time:
-            raise SharedRunError(f"{name}: {sharing_advice(beat)}")
-    return beats
+    path = folder / run.name
+    return not has_ended(read_if_begun(path)) and is_free(path) and is_ready(run, folder)
 
 
-def next_run(runs: Sequence[RunConfig], folder: Path) -> RunConfig | None:
-    """Return the first run that could be trained, or None.
-
-    Runs of a machine that may have died are waited for.
-    """
-    while free := list(unlocked(runs, folder)):
-        if (run := next((run for run, beat in free if beat is None), None)) is not None:
+def next_run(runs: Iterable[RunConfig], folder: Path) -> RunConfig | None:
+    """Return the first run that can start; None if there is none."""
+    for run in runs:
+        give_up_dead(run, folder / run.name)
+        if can_start(run, folder):
             return run
-        time.sleep(WAIT_SECONDS)
     return None
 
 
@@ -102,15 +70,12 @@ def lost_trunk(run: RunConfig, folder: Path) -> str | None:
 def give_up_dead(run: RunConfig, folder: Path) -> None:
     """Record a run as failed whose process was killed too often, if no other process trains it."""
     record = read_if_begun(folder)
-    if record is None or record.status != "running" or not is_given_up(record) or trained_elsewhere(folder):
+    if record is None or record.status != "running" or not is_given_up(record):
         return
-    try:
-        with file_lock(folder / LOCK, name=folder, error=RunInUseError):
-            error = f"its process was killed {record.attempts} times before a new checkpoint (out of memory?)"
-            if read_run(folder) == record:
-                write_run(folder, replace(record, status="failed", error=error, finished=utc_now()))
-    except RunInUseError:
-        pass
+    with suppress(RunInUseError), claim(folder, error=RunInUseError, seconds=0):
+        error = f"its process was killed {record.attempts} times before a new checkpoint (out of memory?)"
+        if read_run(folder) == record:
+            write_run(folder, replace(record, status="failed", error=error, finished=utc_now()))
 
 
 def check_batches(runs: Iterable[RunConfig], folder: Path) -> None:

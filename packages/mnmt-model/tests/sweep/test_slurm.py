@@ -1,6 +1,5 @@
 """Sweeps through a real Slurm, which the tests start on this machine."""
 
-import dataclasses
 import json
 import os
 import subprocess
@@ -12,15 +11,12 @@ import pytest
 from fake_training import STARTS, WEIGHTS, fake_runs, fake_train, final_value
 from slurm_cluster import missing_programs, slurm_cluster
 
+from mnmt_data.errors import DataError
+from mnmt_data.jobs import ClusterConfig, SlurmWorkers
 from mnmt_data.study import read_study
 from mnmt_model import RunConfig, read_evals, read_run, run_configs, train
-from mnmt_model.errors import RunError
-from mnmt_model.sweep.claims import in_order
-from mnmt_model.sweep.cluster import SlurmWorkers
-from mnmt_model.sweep.cluster_config import ClusterConfig
-from mnmt_model.sweep.horizons import with_branches
 from mnmt_model.sweep.run_queue import RunQueue
-from mnmt_model.sweep.workers import TrainRun, train_run
+from mnmt_model.sweep.workers import ClusterWork, TrainRun, train_run
 
 PATIENCE_SECONDS = 120
 
@@ -53,8 +49,9 @@ def slurm_queue(
     config: ClusterConfig = ONE_CORE,
     train: TrainRun = fake_train,
 ) -> RunQueue:
+    work = ClusterWork(tuple(runs), folder, train)
     workers = SlurmWorkers(
-        runs, folder, jobs_folder=folder.parent / "jobs", name="mnmt-test", config=config, train=train
+        work, folder=folder.parent / "jobs", name="mnmt-test", config=config, detached=True
     )
     return RunQueue(runs, folder, workers, jobs=jobs)
 
@@ -88,24 +85,6 @@ def test_a_job_whose_time_is_up_and_one_that_is_preempted_go_on_from_their_check
     assert [line["job"] for line in submissions(tmp_path)] == [job]
 
 
-def test_runs_of_jobs_that_are_cancelled_or_killed_are_trained_by_new_ones(
-    slurm: Mapping[str, str], tmp_path: Path
-) -> None:
-    runs, folder = fake_runs(2, steps=250), tmp_path / "runs"
-    job = submitted(slurm_queue(runs, folder, jobs=2), tmp_path)
-    for run in runs:
-        wait_for(lambda run=run: (folder / run.name / WEIGHTS).exists())
-    scancel(f"{job}_0")
-    scancel("--signal=KILL", "--full", f"{job}_1")
-    queue = slurm_queue(runs, folder, jobs=2)
-    assert queue.train() == 0
-    assert all(final_value(run) == value(folder / run.name) for run in runs)
-    for run in runs:
-        first, *later = starts(folder / run.name)
-        assert first == 0 < min(later)
-    assert len(submissions(tmp_path)) > 1
-
-
 def test_two_processes_of_a_job_train_one_run_together(
     slurm: Mapping[str, str], study_file: Path, results: Path, tmp_path: Path
 ) -> None:
@@ -121,35 +100,17 @@ def test_two_processes_of_a_job_train_one_run_together(
     assert sorted(name.split("_")[1] for name in logs) == ["0", "1"]
 
 
-def test_jobs_train_trunks_and_branches(
-    slurm: Mapping[str, str], study_file: Path, results: Path, tmp_path: Path
-) -> None:
-    trunks = [
-        with_train(run, horizons=(6, 12), cooldown_steps=4)
-        for run in run_configs(read_study(study_file), results / "data")[:2]
-    ]
-    runs = in_order(each for trunk in trunks for each in with_branches(trunk))
-    queue = slurm_queue(runs, tmp_path / "runs", jobs=2, train=train_run)
-    assert queue.train() == 0
-    assert {outcome.status for outcome in queue.outcomes(runs)} == {"finished"}
-    assert all(read_evals(tmp_path / "runs" / run.name)[-1].annealed for run in runs)
-
-
 def test_jobs_that_cannot_start_end_the_sweep_with_the_place_of_their_logs(
     slurm: Mapping[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", "nowhere")
-    with pytest.raises(RunError, match=r"4 workers have ended without training; see .*/jobs"):
+    with pytest.raises(DataError, match=r"4 workers have ended without work; see .*/jobs"):
         slurm_queue(fake_runs(1), tmp_path / "runs").train()
-
-
-def with_train(run: RunConfig, **changes: object) -> RunConfig:
-    return dataclasses.replace(run, train=dataclasses.replace(run.train, **changes))  # type: ignore[arg-type]
 
 
 def submitted(queue: RunQueue, folder: Path) -> str:
     """Submit the jobs of a queue, and return their number."""
-    queue.submit()
+    queue.look()
     return str(submissions(folder)[0]["job"])
 
 

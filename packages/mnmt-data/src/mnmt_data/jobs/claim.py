@@ -1,0 +1,256 @@
+"""Claims of a job that has a folder: a lock that ends with its process, and a heartbeat for other machines.
+
+The lock alone says who does a job. The heartbeat shows how far the job has come, and keeps machines apart
+between which locks do not hold: a job whose heartbeat another machine has renewed lately is not claimed.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+
+from mnmt_data.errors import DataError
+from mnmt_data.store.atomic_file import write_json
+from mnmt_data.store.json_lines import read_json
+from mnmt_data.store.lock import file_lock, is_locked
+
+LOCK = ".lock"
+"""Name of the lock in a job's folder."""
+LOCK_SECONDS = 0.5
+"""How long to wait for a lock, which others take for a moment to see whether it is free."""
+HEARTBEAT = "heartbeat.json"
+PERIOD = 10.0
+"""Seconds from one heartbeat to the next."""
+DEAD_AFTER = 60.0
+"""Seconds without a heartbeat after which a process of another machine is taken for dead."""
+FIRST_LOOK = 1.0
+"""Seconds after which a process looks whether another has begun the same job at the same time."""
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Heartbeat:
+    """The content of heartbeat.json: which process does a job, and how far it has come."""
+
+    host: str
+    """Name of the machine."""
+    pid: int
+    """The process, on that machine."""
+    boot: str | None = None
+    """Number of the machine's start, which tells apart machines of one name; None where it has none."""
+    time: str
+    """When this was written, in UTC."""
+    step: int
+    """Steps that are done."""
+    steps: int
+    """Steps of the job."""
+    loss: float | None = None
+    """The newest training loss, nats per target token; None before the first."""
+    seconds_left: float | None = None
+    """Seconds until the last step, at the speed since its process began; None while unknown."""
+    phase: str | None = None
+    """What its process does before the first step, such as compiling; None from then on."""
+
+    @property
+    def process(self) -> tuple[str, str | None, int]:
+        """Machine, its start and the process on it; no other process has the same."""
+        return self.host, self.boot, self.pid
+
+    @property
+    def is_here(self) -> bool:
+        """Whether it was written on this machine, since its start."""
+        return (self.host, self.boot) == (socket.gethostname(), _boot())
+
+    @property
+    def age(self) -> float:
+        """Seconds since it was written; below 0 if the clock of its machine is ahead."""
+        return (_now() - datetime.fromisoformat(self.time)).total_seconds()
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether its process has renewed it lately, if the clocks agree."""
+        return abs(self.age) < DEAD_AFTER
+
+
+def read_heartbeat(folder: Path) -> Heartbeat | None:
+    """Return the newest heartbeat of a job; None if it has none, as once it has ended."""
+    try:
+        return Heartbeat(**read_json(folder / HEARTBEAT))
+    except (DataError, TypeError, OSError):
+        return None
+
+
+def is_alive(folder: Path) -> bool:
+    """Return whether a process does a job, as far as can be told from here.
+
+    A process of this machine is looked for; one of another machine is alive while its heartbeat is fresh.
+    """
+    beat = read_heartbeat(folder)
+    if beat is None:
+        return is_locked(folder / LOCK)  # It has just begun.
+    if not beat.is_here:
+        return beat.is_fresh
+    # A process that is stopped for a while is silent; one that was given an old number holds no lock.
+    return _exists(beat.pid) and (beat.is_fresh or is_locked(folder / LOCK))
+
+
+def is_free(folder: Path) -> bool:
+    """Return whether a job can be claimed.
+
+    The heartbeat of another machine may outlive its process for up to a minute, for which the job waits.
+    """
+    return _other_machine(folder) is None and not is_locked(folder / LOCK)
+
+
+@contextmanager
+def claim(
+    folder: Path, *, error: type[Exception] = DataError, seconds: float = LOCK_SECONDS
+) -> Iterator[None]:
+    """Hold the claim of a job; it ends with the block, or with the process, however that ends.
+
+    Args:
+        folder: The job's folder, which is made if it is missing.
+        error: The exception to raise.
+        seconds: The time to wait for the lock.
+
+    Raises:
+        DataError: If another process has the claim, or one of another machine had it less than a minute ago.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with file_lock(folder / LOCK, name=folder, error=error, seconds=seconds):
+        if (beat := _other_machine(folder)) is not None:
+            raise error(
+                f"{folder}: was claimed on {beat.host} (process {beat.pid}) {beat.age:.0f} s ago; if that "
+                f"was killed, try again in {DEAD_AFTER - beat.age:.0f} s; if not, locks do not hold between "
+                "the machines"
+            )
+        yield
+
+
+class HeartbeatWriter:
+    """Renews the heartbeat of a job from a thread, until it is closed, which removes it.
+
+    It looks whose heartbeat is there before it writes: two machines whose locks do not hold between them may
+    begin a job at the same moment.
+
+    Args:
+        folder: The job's folder.
+        step: Steps that are done.
+        steps: Steps of the job.
+        clock: Returns the time in seconds.
+    """
+
+    def __init__(
+        self, folder: Path, *, step: int = 0, steps: int, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.folder, self.step, self.steps = folder, step, steps
+        self.loss: float | None = None
+        self.phase: str | None = None
+        self.other: Heartbeat | None = None
+        """The heartbeat of another process that does the job too; None as long as there is none."""
+        self._clock = clock
+        self._process = socket.gethostname(), _boot(), os.getpid()
+        self._lock = threading.Lock()
+        self._first: tuple[int, float] | None = None
+        self._ended = threading.Event()
+        self._write()
+        self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
+        self._thread.start()
+
+    def update(self, step: int) -> None:
+        """Count `step` as done; the first one starts the clock, since it may compile."""
+        self.step, self.phase = step, None
+        if self._first is None:
+            self._first = step, self._clock()
+
+    def announce(self, phase: str) -> None:
+        """Write at once what is done before the first step."""
+        self.phase = phase
+        self.renew(looks=False)
+
+    def renew(self, *, looks: bool = True) -> None:
+        """Write the heartbeat, unless another process does the job too.
+
+        Args:
+            looks: Whether to look for the heartbeat of another process.
+        """
+        beat = read_heartbeat(self.folder) if looks else None
+        if beat is not None and beat.process != self._process:
+            self.other = beat
+        if self.other is None:
+            self._write()
+
+    def close(self) -> None:
+        """End the thread and remove this process's heartbeat, and parts of those of killed ones."""
+        self._ended.set()
+        self._thread.join()
+        if self.other is None:
+            for path in (self.folder / HEARTBEAT, *self.folder.glob(f".{HEARTBEAT}.*")):
+                path.unlink(missing_ok=True)
+
+    def _seconds_left(self) -> float | None:
+        """Return the seconds until the last step, at the speed since the first; None before two are done."""
+        if self._first is None or self.step <= self._first[0]:
+            return None
+        step, since = self._first
+        return round((self._clock() - since) / (self.step - step) * (self.steps - self.step), 1)
+
+    def _run(self) -> None:
+        pause = FIRST_LOOK
+        while self.other is None and not self._ended.wait(pause):
+            self.renew()
+            pause = PERIOD
+
+    def _write(self) -> None:
+        host, boot, pid = self._process
+        beat = Heartbeat(
+            host=host,
+            boot=boot,
+            pid=pid,
+            time=_now().isoformat(timespec="seconds"),
+            step=self.step,
+            steps=self.steps,
+            loss=self.loss,
+            seconds_left=self._seconds_left(),
+            phase=self.phase,
+        )
+        with self._lock, suppress(OSError):  # A full disk ends no job; its next checkpoint may find room.
+            write_json(self.folder / HEARTBEAT, asdict(beat), end="")
+
+
+def _other_machine(folder: Path) -> Heartbeat | None:
+    """Return the fresh heartbeat of another machine's process, if there is one."""
+    beat = read_heartbeat(folder)
+    return beat if beat is not None and not beat.is_here and beat.is_fresh else None
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+@cache
+def _boot() -> str | None:
+    """Return the number of this machine's start."""
+    try:
+        return BOOT_ID.read_text(encoding="ascii").strip()
+    except OSError:
+        return None
+
+
+def _exists(pid: int) -> bool:
+    """Return whether this machine has a process of this number."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
