@@ -1,7 +1,6 @@
 import gc
 import os
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -51,15 +50,19 @@ def same(batch, expected):
             np.testing.assert_array_equal(value, getattr(other, name))
 
 
-def threads():
-    return sum(thread.name == "batch reader" for thread in threading.enumerate())
+GUARD = 60
+"""Seconds after which a test that hangs fails; no test waits for them."""
 
 
-def wait_until(condition):
-    deadline = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.002)
+class ReaderWaits(threading.Condition):
+    """A condition that says when the reading thread begins to wait."""
+
+    full = threading.Event()
+
+    def wait(self, timeout=None):
+        if threading.current_thread().name == "batch reader":
+            self.full.set()
+        return super().wait(timeout)
 
 
 @settings(max_examples=15)
@@ -90,15 +93,20 @@ def test_reading_ahead_leaves_no_trace_in_the_state():
     assert stream.state() == before
 
 
-def test_batches_are_ready_before_they_are_asked_for_and_no_more_than_allowed():
+def test_batches_are_ready_before_they_are_asked_for_and_no_more_than_allowed(monkeypatch):
+    monkeypatch.setattr("mnmt_data.stream.batch_reader.threading.Condition", ReaderWaits)
     corpus = Memory()
     stream = make_stream(corpus, batch_tokens=200_000)  # a window is one batch
     assert stream.sampler.window_batches(0) == 1
     reader = BatchReader(stream, WHOLE, ahead=3)
-    reader.read(0)
-    wait_until(lambda: corpus.windows_read >= 4)
-    time.sleep(0.05)
-    assert corpus.windows_read == 1 + 3 + 1  # taken, ready, and the one for which there is no room yet
+    ReaderWaits.full.clear()
+    reader._start(0)
+    assert ReaderWaits.full.wait(GUARD)
+    assert corpus.windows_read == 3 + 1  # ready, and the one for which there is no room yet
+    ReaderWaits.full.clear()
+    assert [reader.read(step).step for step in (0, 1)] == [0, 1]  # half of them: reading goes on
+    assert ReaderWaits.full.wait(GUARD)
+    assert corpus.windows_read == 2 + 3 + 1
     reader.close()
 
 
@@ -116,17 +124,18 @@ def test_an_error_of_the_reader_is_raised_where_the_batch_is_asked_for():
 
 
 def test_closing_and_forgetting_end_the_thread():
-    before = threads()
     reader = BatchReader(make_stream())
     reader.read(0)
-    assert threads() == before + 1
+    thread = reader._thread
     reader.close()
-    assert threads() == before
+    assert not thread.is_alive()
     reader = BatchReader(make_stream())
     reader.read(0)
+    thread = reader._thread
     del reader
     gc.collect()
-    wait_until(lambda: threads() == before)
+    thread.join(GUARD)
+    assert not thread.is_alive()
 
 
 def test_waiting_is_counted_and_then_forgotten():
