@@ -1,6 +1,5 @@
 """What prepared data give to read, whatever their format: to the last bit that of version 0.4."""
 
-import json
 import random
 from hashlib import blake2b
 
@@ -9,9 +8,6 @@ import pytest
 
 from mnmt_data.prepare import encode, prepare_study, shuffle
 from mnmt_data.readers import text_pairs
-from mnmt_data.store.atomic_file import checksum
-from mnmt_data.store.segments import write_segment
-from mnmt_data.store.shards import segment_path
 from mnmt_data.stream import BatchStream, Mixture, eval_batches
 from mnmt_data.study import read_study
 
@@ -80,28 +76,6 @@ def test_one_direction_reads_as_it_ever_did(prepare, target_tag, shuffled):
     data = prepare(target_tag, shuffled=shuffled)
     assert data.description.schema == 4
     assert digest(data) == DIGESTS[target_tag, shuffled]
-
-
-@pytest.mark.parametrize("target_tag", ["prepended", "appended", "none"])
-def test_data_with_tags_within_are_read_as_they_are_and_stay_current(prepare, target_tag):
-    """Data as version 0.4 wrote them: tags in the segments, schema 3, no word of shards."""
-    data = prepare(target_tag, shuffled=False)
-    for split, tasks in data.description.counts.items():
-        for task in tasks:
-            shard = data.shard(split, task)
-            rows = np.array_split(np.arange(len(shard)), len(list(shard.path.iterdir())))
-            for number, (src, tgt) in enumerate([shard.gather(part) for part in rows]):
-                write_segment(segment_path(shard.path, number), src, tgt)
-    table = json.loads((data.folder / "prepared.json").read_text(encoding="utf-8"))
-    del table["shards"], table["power_law_limit"], table["checksum"]
-    for name, file in table["files"].items():
-        path = data.folder / name
-        file.update(bytes=path.stat().st_size, sha256=checksum(path))
-    (data.folder / "prepared.json").write_text(json.dumps(table | {"schema": 3}), encoding="utf-8")
-    again = prepare(target_tag, shuffled=False)
-    assert again.description.schema == 3
-    again.verify()
-    assert digest(again) == DIGESTS[target_tag, False]
 
 
 def digest(data):

@@ -331,7 +331,7 @@ def test_test_set_that_holds_all_of_train_is_told(folder, prepare):
         (None, "no prepared data here; run `mnmt-data prepare` first."),
         ("{", "does not describe prepared data; run `mnmt-data prepare` again."),
         ("[]", "does not describe prepared data; run `mnmt-data prepare` again."),
-        ('{"schema": 1}', "must have schema 3 or 4, but has 1; run `mnmt-data prepare` again."),
+        ('{"schema": 1}', "must have schema 4, but has 1; run `mnmt-data prepare` again."),
     ],
 )
 def test_folders_that_are_not_prepared_data_are_named(tmp_path, content, message):
@@ -422,8 +422,16 @@ def test_dev_set_within_a_test_set_is_told(folder, prepare):
         prepare()
 
 
-EXACT = SYNTHETIC.replace("concepts = 50", "concepts = 20\nexact_test = true").replace(
-    "words_per_sentence = 4", "words_per_sentence = 2"
+EXACT = (
+    SYNTHETIC.partition("[data.synthetic]\n")[0]
+    + """[data.synthetic]
+kind = "contexts"
+languages = ["aa"]
+words = 5
+features = 9
+train_sentences = 300
+exact_test = true
+"""
 )
 
 
@@ -466,9 +474,7 @@ def test_losses_per_word_are_kept_where_words_are_tokens(prepare, vocabulary, ex
 
 
 def test_contexts_are_prepared(prepare):
-    table = 'kind = "contexts"\nlanguages = ["aa"]\nwords = 5\nfeatures = 9\ntrain_sentences = 300\n'
-    table += "exact_test = true\n"
-    data, _ = prepare(SYNTHETIC.partition("[data.synthetic]\n")[0] + "[data.synthetic]\n" + table)
+    data, _ = prepare(EXACT)
     assert data.irreducible["xx-aa"] > 0
     assert len(data.shard("train", "xx-aa")) == 300
     assert data.shard("test", "xx-aa").loss_weights().mean() == pytest.approx(1)

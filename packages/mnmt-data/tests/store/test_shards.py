@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from mnmt_data.errors import DataError
 from mnmt_data.store import mapped_segment, shards
-from mnmt_data.store.atomic_file import checksum
 from mnmt_data.store.ragged import Ragged
 from mnmt_data.store.segment_file import SegmentFile
 from mnmt_data.store.segments import write_segment
@@ -299,30 +298,3 @@ def test_a_damaged_row_is_one_line_however_it_is_read(sizes, step, part, tmp_pat
     shard.gather(np.arange(0, 300, step))
     with pytest.raises(DataError, match=r"00001\.arrow: has changed since it was written; remove it"):
         (shard.gather if part == "src" else shard.lengths)(np.arange(0, 600, step))
-
-
-def write_as_version_0_4(folder, pairs):
-    """A shard of one segment without lengths and checksums, and its SHA-256."""
-    write_shard(folder, pairs)
-    path = segment_path(folder, 0)
-    table = pa.ipc.open_file(path.read_bytes()).read_all().select(["src", "tgt"])
-    table = table.replace_schema_metadata({"mnmt": table.schema.metadata[b"mnmt"]})
-    with pa.ipc.new_file(path, table.schema) as writer:
-        writer.write_table(table)
-    return {path: checksum(path)}
-
-
-@pytest.mark.parametrize("sizes", [(0, 2**32), (2**28, 2**32)], ids=["large", "small"])
-@pytest.mark.parametrize("step", [1, 100], ids=["dense", "sparse"])
-def test_a_segment_of_version_0_4_is_compared_with_its_checksum(sizes, step, tmp_path, monkeypatch):
-    monkeypatch.setattr(shards, "SMALL", sizes[0])
-    checksums = write_as_version_0_4(tmp_path, numbered(300))
-    shard = Shard.open(tmp_path, checksums=checksums)
-    rows = np.arange(0, 300, step)
-    assert pairs_of(*shard.gather(rows)) == [numbered(1, first=row)[0] for row in rows]
-    path = segment_path(tmp_path, 0)
-    damaged = bytearray(path.read_bytes())
-    damaged[shard._files[0].tgt.values.start + 9] ^= 1
-    path.write_bytes(damaged)
-    with pytest.raises(DataError, match=r"00000\.arrow: has changed since it was written; remove it"):
-        Shard.open(tmp_path, checksums=checksums).gather(rows)

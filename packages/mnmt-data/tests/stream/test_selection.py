@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import mnmt_data.cli.select  # noqa: F401 - adds its command to the app
 from mnmt_data.cli.app import app
 from mnmt_data.errors import DataError
-from mnmt_data.store.description import PreparedDescription
+from mnmt_data.store.description import PreparedDescription, VocabularyInfo
 from mnmt_data.store.prepared import VOCABULARY, PreparedData, shard_path
 from mnmt_data.store.score_file import ScoresInfo, score_table
 from mnmt_data.store.segments import write_segment
@@ -36,9 +36,11 @@ def data(tmp_path):
     shard.mkdir(parents=True)
     train_vocabulary(SOURCES + TARGETS, folder / VOCABULARY, kind="word", size=40, languages=["de"])
     vocab = Vocabulary.load(folder / VOCABULARY)
-    src = vocab.encode_sources(SOURCES, target="de")
-    write_segment(segment_path(shard, 0), src, vocab.encode_ragged(TARGETS))
-    description = PreparedDescription(tasks=(TASK,), fingerprint="these")
+    write_segment(segment_path(shard, 0), vocab.encode_ragged(SOURCES), vocab.encode_ragged(TARGETS))
+    tags = {"de": vocab.tag("de")}
+    description = PreparedDescription(
+        tasks=(TASK,), fingerprint="these", vocabulary=VocabularyInfo(tags=tags)
+    )
     description.write(folder)
     return PreparedData(folder=folder, description=description)
 

@@ -20,9 +20,6 @@ from mnmt_data.study import StructureError, structure
 SCHEMA = 4
 """Version of the format."""
 
-TAGGED_SCHEMA = 3
-"""Version before, which is read as well: each task has shards of its own, whose sources hold their tags."""
-
 DESCRIPTION = "prepared.json"
 
 CHECKSUM = "checksum"
@@ -116,8 +113,7 @@ class PreparedDescription:
     """{split: {task: its counts}}."""
 
     shards: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """{split: {task: the direction in which its shard is named and stored, its own or the opposite}}; empty
-    where sources hold their tags."""
+    """{split: {task: the direction in which its shard is named and stored, its own or the opposite}}."""
 
     filters: Mapping[str, FilterInfo] = field(default_factory=dict)
     """{task: what was dropped of its training pairs}; what both directions share, under the first."""
@@ -159,17 +155,16 @@ class PreparedDescription:
             raise DataError(f"{path}: no prepared data here; run `mnmt-data prepare` first.")
         try:
             table = json.loads(path.read_text(encoding="utf-8"))
-            if (schema := table["schema"]) == SCHEMA and table.pop(CHECKSUM, None) != _checksum(table):
-                raise changed(path)
-            if schema in (TAGGED_SCHEMA, SCHEMA):
+            if (schema := table["schema"]) == SCHEMA:
+                if table.pop(CHECKSUM, None) != _checksum(table):
+                    raise changed(path)
                 return structure(table, cls, where="prepared")
         except (ValueError, KeyError, TypeError, StructureError):
             raise DataError(
                 f"{path}: does not describe prepared data; run `mnmt-data prepare` again."
             ) from None
-        versions = f"{TAGGED_SCHEMA} or {SCHEMA}"
         raise DataError(
-            f"{path}: must have schema {versions}, but has {schema}; run `mnmt-data prepare` again."
+            f"{path}: must have schema {SCHEMA}, but has {schema}; run `mnmt-data prepare` again."
         )
 
     def write(self, folder: Path) -> None:

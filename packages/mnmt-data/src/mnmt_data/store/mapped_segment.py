@@ -41,8 +41,8 @@ class Segment:
 
     src: Ragged
     tgt: Ragged
-    lengths: Lengths | None
-    """Those of all rows, if the file has them in columns of their own."""
+    lengths: Lengths
+    """Those of all rows."""
 
     def __len__(self) -> int:
         return len(self.src)
@@ -54,8 +54,6 @@ class Segment:
             DataError: If they are not those that were written.
         """
         self._verify(rows, self.file.is_verified[0], self.file.read_lengths)
-        if self.lengths is None:
-            return self.src.lengths_of(rows), self.tgt.lengths_of(rows)
         return self.lengths[0][rows], self.lengths[1][rows]
 
     def take(self, rows: Rows) -> tuple[Ragged, Ragged]:

@@ -88,17 +88,6 @@ class RaggedPlace:
         rows.check()
         return rows
 
-    def read_lengths(self, source: Source, start: int, stop: int) -> NDArray[np.int64]:
-        """Read the lengths of some consecutive rows: (rows,).
-
-        Raises:
-            ValueError: If there are none such, or one is negative.
-        """
-        lengths = np.diff(self._offsets(source, start, stop))
-        if lengths.min(initial=0) < 0:
-            raise ValueError("a length is negative")
-        return lengths
-
     def _offsets(self, source: Source, start: int, stop: int) -> NDArray[np.int64]:
         if start == stop:
             return np.zeros(1, dtype=np.int64)

@@ -93,16 +93,15 @@ class PreparedData:
         """
         if split == "train":
             self.check_trainable([task])
-        checksums = {self.folder / name: file.sha256 for name, file in self.description.files.items()}
-        info = self.description.counts.get(split, {}).get(task)
-        stored = self.description.shards.get(split, {}).get(task)
-        if stored is None:  # its sources hold their tags
-            return Shard.open(shard_path(self.folder, split, task), checksums=checksums, info=info)
-        vocabulary = self.description.vocabulary
-        tag = vocabulary.tags[task.split("-")[1]]
-        direction = Direction(swapped=stored != task, target_tag=vocabulary.target_tag, tag=tag)
-        path = shard_path(self.folder, split, stored)
-        return Shard.open(path, checksums=checksums, direction=direction, info=info)
+        stored = self.description.shards.get(split, {}).get(task, task)
+        path, vocabulary = shard_path(self.folder, split, stored), self.description.vocabulary
+        tag = vocabulary.tags[task.split("-")[1]] if vocabulary.target_tag != "none" else 0
+        return Shard.open(
+            path,
+            weights_sha256=self._sha256(path / WEIGHTS),
+            direction=Direction(swapped=stored != task, target_tag=vocabulary.target_tag, tag=tag),
+            info=self.description.counts.get(split, {}).get(task),
+        )
 
     def scores(self, task: str, name: str) -> Iterator[NDArray[np.float32]]:
         """Yield a score that another tool gave the training pairs of a task, by segment: (pairs,) each.
@@ -166,8 +165,12 @@ class PreparedData:
     def _verify(self, *paths: Path) -> None:
         """Compare small files with their checksums, where prepared.json knows them."""
         for path in paths:
-            if (file := self.description.files.get(path.relative_to(self.folder).as_posix())) is not None:
-                check_file(path, sha256=file.sha256)
+            if (sha256 := self._sha256(path)) is not None:
+                check_file(path, sha256=sha256)
+
+    def _sha256(self, path: Path) -> str | None:
+        file = self.description.files.get(path.relative_to(self.folder).as_posix())
+        return None if file is None else file.sha256
 
     def check_sizes(self) -> None:
         """Check that every file is there, and as large as it was when written.

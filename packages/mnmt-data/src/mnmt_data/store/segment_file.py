@@ -40,7 +40,6 @@ from mnmt_data.store.segments import (
     TOKEN_TYPES,
     SegmentInfo,
     changed,
-    check_file,
     metadata_checksum,
     segment_name,
 )
@@ -70,8 +69,8 @@ class SegmentFile:
 
     src: RaggedPlace
     tgt: RaggedPlace
-    blocks: BlockPlaces | None
-    """Lengths and checksums; none in a segment that was written by version 0.4 or before."""
+    blocks: BlockPlaces
+    """Lengths and checksums."""
 
     @classmethod
     def open(cls, path: Path) -> Self:
@@ -86,9 +85,7 @@ class SegmentFile:
             reader = pa.ipc.open_file(whole)
             batch, metadata = _read_batch(reader), reader.schema.metadata or {}
             src, tgt = (_token_places(batch, side, whole) for side in ("src", "tgt"))
-            has_checksums = CHECKSUM in metadata or CHECKSUMS in batch.schema.names
-            if has_checksums:
-                _check_metadata(metadata, path)
+            _check_metadata(metadata, path)
             return cls(
                 path=path,
                 info=_info(metadata, batch),
@@ -97,7 +94,7 @@ class SegmentFile:
                 block_rows=_block_rows(metadata),
                 src=src,
                 tgt=tgt,
-                blocks=BlockPlaces.of(batch, whole) if has_checksums else None,
+                blocks=BlockPlaces.of(batch, whole),
             )
 
     def mapping(self, *, sparse: bool) -> pa.Buffer:
@@ -127,15 +124,14 @@ class SegmentFile:
                 os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_RANDOM)
             yield file.fileno()
 
-    def views(self, whole: pa.Buffer) -> tuple[Ragged, Ragged, Lengths | None]:
+    def views(self, whole: pa.Buffer) -> tuple[Ragged, Ragged, Lengths]:
         """Return sources, targets and lengths as views of the mapped file, none of them verified.
 
         Raises:
             DataError: If they do not lie in the file.
         """
         with _explain(self.path):
-            lengths = None if self.blocks is None else self.blocks.lengths(whole, 0, self.info.pairs)
-            return self.src.view(whole), self.tgt.view(whole), lengths
+            return self.src.view(whole), self.tgt.view(whole), self.blocks.lengths(whole, 0, self.info.pairs)
 
     def read_lengths(self, source: Source, start: int, stop: int) -> Lengths:
         """Read the lengths of consecutive rows, whole blocks of them, and verify them the first time.
@@ -144,9 +140,6 @@ class SegmentFile:
             DataError: If they are not those that were written.
         """
         with _explain(self.path):
-            if self.blocks is None:
-                src, tgt = (side.read_lengths(source, start, stop) for side in (self.src, self.tgt))
-                return src, tgt
             lengths = self.blocks.lengths(source, start, stop)
             self._verify_once(0, source, start, stop, lambda: length_checksums(lengths))
             return lengths
@@ -167,7 +160,7 @@ class SegmentFile:
     ) -> None:
         """Compare some blocks with their checksums, unless this was done before."""
         is_verified = self.is_verified[kind, start // CHECKED_ROWS : -(stop // -CHECKED_ROWS)]
-        if self.blocks is not None and not is_verified.all():
+        if not is_verified.all():
             if not np.array_equal(compute(), self.blocks.checksums(source, start, stop)[:, kind]):
                 raise changed(self.path)
             is_verified[:] = True
@@ -177,24 +170,14 @@ class SegmentFile:
         """(2, blocks) whether this process has verified the lengths, and the token ids, of a block."""
         return np.zeros((2, -(self.info.pairs // -CHECKED_ROWS)), dtype=np.bool_)
 
-    def verify(self, sha256: str | None) -> None:
+    def verify(self) -> None:
         """Read the whole segment and verify it, unless this was done before.
-
-        Args:
-            sha256: Its checksum, for a segment that has none of its blocks.
 
         Raises:
             DataError: If it is not what was written.
         """
         if self.is_verified.all():
             return
-        if self.blocks is not None:
-            self._verify_blocks()
-        elif sha256 is not None:
-            check_file(self.path, sha256=sha256)
-            self.is_verified[:] = True
-
-    def _verify_blocks(self) -> None:
         with self.descriptor() as descriptor:
             for start in range(0, self.info.pairs, VERIFIED_ROWS):
                 rows = (start, min(start + VERIFIED_ROWS, self.info.pairs))
@@ -272,8 +255,7 @@ class Stretch:
         first, end = self._bounds()
         with self.file.descriptor() as descriptor:
             src, tgt = self.file.read_tokens(descriptor, first, end)
-        with _explain(self.file.path):  # offsets of a segment without checksums may be damaged
-            return src.take(rows - first), tgt.take(rows - first)
+        return src.take(rows - first), tgt.take(rows - first)
 
     def _bounds(self) -> tuple[int, int]:
         """Return the bounds of the blocks that the rows are in."""
@@ -301,7 +283,9 @@ def _read_batch(reader: pa.RecordBatchFileReader) -> pa.RecordBatch:
 
 
 def _check_metadata(metadata: Mapping[bytes, bytes], path: Path) -> None:
-    if metadata.get(CHECKSUM) != metadata_checksum(metadata):
+    if CHECKSUM not in metadata:
+        raise ValueError("it has no checksums, as those of version 0.4")
+    if metadata[CHECKSUM] != metadata_checksum(metadata):
         raise ValueError("its description has changed")
     if (name := metadata[NAME].decode()) != segment_name(path):
         raise ValueError(f"it is the segment {name}")

@@ -31,7 +31,7 @@ NAME = b"segment"
 """The key of the shard's and the segment's name, in the metadata of a segment."""
 
 CHECKSUM = b"checksum"
-"""The key of the checksum of all other metadata; segments of version 0.4 and before have none of any kind."""
+"""The key of the checksum of all other metadata."""
 
 LENGTHS = ("src_length", "tgt_length")
 """The columns of lengths."""

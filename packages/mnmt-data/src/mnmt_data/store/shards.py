@@ -14,11 +14,10 @@ are let go of. So streaming takes the same memory for any corpus.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from tokenize import TokenError
-from types import MappingProxyType
 from typing import Self
 
 import numpy as np
@@ -37,7 +36,6 @@ Rows = NDArray[np.int64]
 Piece = tuple[Segment | Stretch, Rows, Rows]
 """(where some rows are, their positions among those that were asked for, their numbers in the segment)."""
 
-NO_CHECKSUMS: Mapping[Path, str] = MappingProxyType({})
 AS_STORED = Direction()
 
 WEIGHTS = "weights.npy"
@@ -68,7 +66,7 @@ class Shard:
     Args:
         path: The folder.
         segments: Its segments, in order.
-        checksums: {file: its SHA-256}, of weights and of segments without checksums of their own.
+        weights_sha256: SHA-256 of the weights, if it is known.
         direction: How the task reads the pairs.
         info: The counts of its pairs and tokens as the task reads them, if they are known.
     """
@@ -78,7 +76,7 @@ class Shard:
         path: Path,
         segments: Sequence[SegmentFile],
         *,
-        checksums: Mapping[Path, str] = NO_CHECKSUMS,
+        weights_sha256: str | None = None,
         direction: Direction = AS_STORED,
         info: SegmentInfo | None = None,
     ) -> None:
@@ -90,7 +88,7 @@ class Shard:
         self._starts = offsets_of([file.info.pairs for file in segments])
         self._size = sum(file.size for file in segments)
         self._is_small = self._size <= SMALL
-        self._checksums = dict(checksums)
+        self._weights_sha256 = weights_sha256
         self._direction = direction
         self._touched: set[SegmentFile] = set()
         self._rows_mapped = 0
@@ -105,7 +103,7 @@ class Shard:
         cls,
         path: Path,
         *,
-        checksums: Mapping[Path, str] = NO_CHECKSUMS,
+        weights_sha256: str | None = None,
         direction: Direction = AS_STORED,
         info: SegmentInfo | None = None,
     ) -> Self:
@@ -113,7 +111,7 @@ class Shard:
 
         Args:
             path: The folder.
-            checksums: {file: its SHA-256}, of weights and of segments without checksums of their own.
+            weights_sha256: SHA-256 of the weights, if it is known.
             direction: How the task reads the pairs.
             info: The counts of its pairs and tokens as the task reads them, if they are known.
 
@@ -128,7 +126,7 @@ class Shard:
         if missing := [file for file in expected if file not in files]:
             raise DataError(f"{missing[0]}: this segment of the shard is missing; prepare again.")
         segments = [SegmentFile.open(file) for file in expected]
-        return cls(path, segments, checksums=checksums, direction=direction, info=info)
+        return cls(path, segments, weights_sha256=weights_sha256, direction=direction, info=info)
 
     def __len__(self) -> int:
         return self.info.pairs
@@ -162,7 +160,7 @@ class Shard:
     def sample(self, blocks: int) -> tuple[Ragged, Ragged]:
         """Return source and target token ids of evenly spaced blocks of `CHECKED_ROWS` rows.
 
-        Blocks that segments have checksums of are verified, and nothing else of the shard is read.
+        They are verified, and nothing else of the shard is read.
 
         Args:
             blocks: Number of blocks, at least 1; of a shard with no more of them, all rows.
@@ -184,7 +182,7 @@ class Shard:
         return self._direction.lengths(src, tgt)
 
     def _evenly_spaced(self, blocks: int) -> Iterator[Stretch]:
-        """Yield so many blocks of rows, those of one segment that follow each other at once."""
+        """Yield `blocks` blocks of rows; merge neighbouring blocks of a segment."""
         ends = offsets_of([-(file.info.pairs // -CHECKED_ROWS) for file in self._files])
         count = min(blocks, int(ends[-1]))
         places = (2 * np.arange(count) + 1) * int(ends[-1]) // (2 * count)
@@ -204,8 +202,8 @@ class Shard:
         path = self.path / WEIGHTS
         if not path.exists():
             return np.ones(len(self), dtype=np.float32)
-        if path in self._checksums:
-            check_file(path, sha256=self._checksums[path])
+        if self._weights_sha256 is not None:
+            check_file(path, sha256=self._weights_sha256)
         try:
             weights = np.load(path)
         except (OSError, ValueError, EOFError, TokenError):
@@ -233,7 +231,7 @@ class Shard:
         stretches = borders | (np.diff(local // STRETCH_ROWS) != 0)
         is_dense = DENSE_ROWS * (1 + np.count_nonzero(stretches)) <= len(rows) and not self._is_small
         files = (self._files[number] for number in np.unique(numbers))
-        self._verify(file for file in files if file.blocks is None or not is_dense)
+        self._verify(() if is_dense else files)
         if self._is_small:
             yield from self._mapped_pieces(order, local, numbers, borders, step=len(rows))
         elif is_dense:
@@ -244,15 +242,14 @@ class Shard:
     def _verify(self, files: Iterable[SegmentFile]) -> None:
         """Read segments as a whole, each once, and compare them with their checksums.
 
-        Of a very large shard each process would read all of it, where it trains on a part. There the blocks
-        of the rows that are asked for are verified alone; segments that version 0.4 wrote have none, and
-        `mnmt-data inspect --verify` verifies those.
+        Of a very large shard each process would read all of it, where it trains on a part. There only the
+        blocks of the requested rows are verified.
 
         Raises:
             DataError: If one has changed.
         """
         for file in files if self._size <= READ_WHOLE else ():
-            file.verify(self._checksums.get(file.path))
+            file.verify()
 
     def _mapped_pieces(
         self, order: Rows, local: Rows, numbers: Rows, borders: NDArray[np.bool_], *, step: int

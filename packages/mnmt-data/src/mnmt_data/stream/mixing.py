@@ -144,26 +144,17 @@ def read_order(data: PreparedData, task: str) -> NDArray[np.int64]:
     """
     path, pairs = order_path(data.folder, task), len(data.shard("train", task))
     try:
-        sha256 = _sha256(path) if path.stat().st_size <= READ_WHOLE else None
-        if sha256 is not None:
-            check_file(path, sha256=sha256)
+        if path.stat().st_size <= READ_WHOLE:
+            check_file(path, sha256=read_json(path.with_suffix(".json"))["sha256"])
         order: NDArray[np.int64] = np.load(path, mmap_mode="r")
     except FileNotFoundError:
         raise DataError(f"{path}: no such order of selected data; `mnmt-data select` makes it.") from None
-    except (EOFError, ValueError, OSError, TokenError) as error:
+    except (EOFError, ValueError, KeyError, OSError, TokenError) as error:
         raise DataError(f"{path}: not an order of selected data ({error}); select again.") from None
     if order.shape != (pairs,) or order.dtype != np.int64:
         what = f"must hold the {pairs} rows of the shard, but is {order.dtype}{order.shape}"
         raise DataError(f"{path}: {what}; select again.")
-    if sha256 is None and order.nbytes <= READ_WHOLE and not 0 <= order.min() <= order.max() < pairs:
-        raise DataError(f"{path}: must hold the rows of the shard, but holds others; select again.")
     return order
-
-
-def _sha256(order: Path) -> str | None:
-    """Return the checksum of an order; one that version 0.4 wrote has none."""
-    origin = order.with_suffix(".json")
-    return read_json(origin).get("sha256") if origin.exists() else None
 
 
 def _mixture_over(tasks: tuple[str, ...], weights: Mapping[str, float]) -> Mixture:
