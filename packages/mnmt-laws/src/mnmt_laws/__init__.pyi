@@ -42,8 +42,6 @@ from .fitting.law_fit import LawFit as LawFit
 from .fitting.law_fit import relative_noise as relative_noise
 from .fitting.prediction import PredictionInterval as PredictionInterval
 from .fitting.profile import profile_intervals as profile_intervals
-from .fitting.storage import load as load
-from .fitting.storage import save as save
 from .fitting.uncertainty import ClusterBootstrap as ClusterBootstrap
 from .fitting.uncertainty import Perturbation as Perturbation
 from .fitting.uncertainty import ResidualBootstrap as ResidualBootstrap

@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from mnmt_laws import load
-
 Run = Callable[..., tuple[int, str, str]]
 
 
@@ -83,15 +81,6 @@ def test_compare_gives_a_verdict(run: Run, small_csv: Path, tmp_path: Path) -> N
     printed = run("compare", small_csv, "--refits", 0)[1]
     assert document["verdict"].split(". ")[0] in printed
     assert {"mixture_error", "size_error"} <= set(printed.split())
-
-
-def test_a_saved_fit_is_loaded_again(run: Run, csv: Path, tmp_path: Path) -> None:
-    for name in ("fit.nc", "fit.json"):
-        status, out, _ = run("fit", csv, "--refits", 3, "--json", "-o", tmp_path / name)
-        loaded = load(tmp_path / name)
-        assert status == 0
-        alpha = [row["value"] for row in json.loads(out)["parameters"] if row["name"] == "alpha"]
-        assert loaded.parameters.alpha.values.tolist() == alpha
 
 
 def test_the_example_needs_no_file(run: Run) -> None:

@@ -30,7 +30,6 @@ from mnmt_laws.errors import TableError
 from mnmt_laws.figures.comparison import draw_comparison
 from mnmt_laws.figures.style import save
 from mnmt_laws.fitting.parameters import fit_document, format_fit
-from mnmt_laws.fitting.storage import save as save_fit
 from mnmt_laws.laws import LawName
 from mnmt_laws.report.analysis import no_progress
 from mnmt_laws.report.build import build_report
@@ -84,7 +83,6 @@ def fit(
     law: LawName = "joint",
     table: TableConfig = DEFAULT_TABLE,
     fitting: FitConfig = DEFAULT_FIT,
-    out: Annotated[Path | None, Out] = None,
     as_json: Json = False,
 ) -> None:
     """Fit a law to every task and print its parameters.
@@ -94,13 +92,9 @@ def fit(
         law: The law to fit: `joint` is eq. 7 of Fernandes et al. 2023, `capacity` is eqs. 11 and 12.
         table: What is analysed.
         fitting: How it is fitted.
-        out: Save the fit to this `.nc` (NetCDF) or `.json` file.
         as_json: Print JSON only.
     """
     fitted = fit_observations(observe_table(source, table), law, fitting)
-    if out is not None:
-        save_fit(fitted, out)
-        wrote(out)
     if as_json:
         print_json(fit_document(fitted))
         return

@@ -1,4 +1,4 @@
-"""Fits of laws to observations: estimates, refits, intervals, diagnostics and storage."""
+"""Fits of laws to observations: estimates, refits, intervals and diagnostics."""
 
 from mnmt_laws.fitting.diagnostics import Diagnostic
 from mnmt_laws.fitting.law_fit import LawFit, relative_noise
