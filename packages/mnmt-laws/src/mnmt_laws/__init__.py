@@ -1,6 +1,6 @@
 """Scaling laws of multilingual translation (Fernandes et al. 2023), fitted to tables of losses.
 
-`fit` takes a path, a frame, a dataset, a run table or observations, and returns a `LawFit`. From fits follow
+`fit` takes a path, a frame, a run table or observations, and returns a `LawFit`. From fits follow
 `effective_fractions`, `frontier`, `recommend`, `meet_targets`, `smallest_size`, `design` and
 `predict_held_out`. `compare` asks which parameter the mixture acts through, and `build_report` puts all of it
 on a page.

@@ -49,7 +49,6 @@ from .laws.known import KnownLaw as KnownLaw
 from .laws.known import example_law as example_law
 from .report.build import Report as Report
 from .report.build import build_report as build_report
-from .tables.grid import to_dataset as to_dataset
 from .tables.observations import Observations as Observations
 from .tables.run_record import collect as collect
 from .tables.source import observe as observe

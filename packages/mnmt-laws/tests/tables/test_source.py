@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from mnmt_laws import Observations, TableError, collect, observe, read_table, to_dataset
+from mnmt_laws import Observations, TableError, collect, observe, read_table
 from mnmt_laws.tables.source import open_source
 
 
@@ -20,9 +20,6 @@ def test_observations_are_the_same_whatever_holds_the_table(
     expected = observe(study_table).frame
     for source in (csv, str(csv), parquet, read_table(csv), observe(csv)):
         pd.testing.assert_frame_equal(observe(source).frame, expected)
-    grid = to_dataset(observe(study_table))
-    columns = ["task", "size", "weight", "value"]
-    pd.testing.assert_frame_equal(observe(grid).frame[columns], expected[columns], check_exact=False)
 
 
 def test_a_folder_of_run_records_is_a_source(study_records: Path) -> None:
@@ -35,7 +32,7 @@ def test_a_folder_of_run_records_is_a_source(study_records: Path) -> None:
 @pytest.mark.parametrize("source", [["runs.csv"], 3, None])
 def test_another_type_is_refused(source: object) -> None:
     kind = type(source).__name__
-    message = f"`source` must be a path, a frame, a dataset or a run table, but is {kind}."
+    message = f"`source` must be a path, a frame or a run table, but is {kind}."
     with pytest.raises(TypeError, match=re.escape(message)):
         observe(source)  # type: ignore[arg-type]
 

@@ -78,7 +78,7 @@ def compare_architectures(
     Curves are compared over the sizes that both architectures of a pair have, never beyond.
 
     Args:
-        source: Path of a run table or of a folder of run records, or a frame, a dataset or a run table.
+        source: Path of a run table or of a folder of run records, or a frame or a run table.
         predictor: What stands for N: parameters (`size`) or `flops`.
         n_0: N_0, such as that of a one-layer encoder-decoder; by default the least of any architecture.
         metric: As in `observe`.

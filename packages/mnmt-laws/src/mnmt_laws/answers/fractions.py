@@ -78,7 +78,7 @@ def fractions_of_testsets(
     compare test sets.
 
     Args:
-        source: Path of a run table or of a folder of run records, or a frame, a dataset or a run table.
+        source: Path of a run table or of a folder of run records, or a frame or a run table.
         metric: As in `observe`.
         architecture: As in `observe`.
         objective: As in `fit`.

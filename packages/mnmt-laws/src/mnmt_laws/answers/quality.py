@@ -17,7 +17,7 @@ def pair_metrics(
     """Return loss and every other metric of the same runs, tasks and test set.
 
     Args:
-        source: Path of a run table or of a folder of run records, or a frame, a dataset or a run table.
+        source: Path of a run table or of a folder of run records, or a frame or a run table.
         testset: A value of the column `testset`; by default the only one, or `test`.
         architecture: A value of the column `architecture`; may be omitted where there is only one.
 

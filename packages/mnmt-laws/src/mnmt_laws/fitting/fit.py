@@ -44,7 +44,7 @@ def fit(
     parameters left undetermined and searches that failed are reported as `diagnostics`.
 
     Args:
-        source: Path of a run table or of a folder of run records, or a frame, a dataset, a run table or
+        source: Path of a run table or of a folder of run records, or a frame, a run table or
             observations, read as by `observe`.
         law: A name from `LAWS`, or a law.
         metric: A value of the column `metric`; by default the only one, or `loss`.

@@ -56,7 +56,7 @@ def build_report(
     The folder then holds index.html, report.json, runs.csv and the figures.
 
     Args:
-        source: Path of a run table or of a folder of run records, or a frame, a dataset or a run table.
+        source: Path of a run table or of a folder of run records, or a frame or a run table.
         out: Folder to write; it is created if it does not exist.
         metric: As in `observe`.
         testset: As in `observe`.

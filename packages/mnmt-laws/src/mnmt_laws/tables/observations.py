@@ -33,16 +33,13 @@ class Observations:
     testset: str
     source: str
 
-    dims: tuple[str, ...] = ()
-    """Columns that name a cell, where the table came from a dataset."""
-
     table_warnings: tuple[str, ...] = ()
     """Possible slips in the table."""
 
     @property
     def locator(self) -> RowLocator:
         """How messages name its rows."""
-        return RowLocator(source=self.source, dims=self.dims)
+        return RowLocator(source=self.source)
 
     @property
     def rising(self) -> bool:
@@ -164,7 +161,6 @@ def select(
         metric=first["metric"],
         testset=first["testset"],
         source=table.source,
-        dims=table.dims,
         table_warnings=(*table.warnings, *left_out),
     )
 

@@ -12,23 +12,14 @@ from mnmt_laws.errors import TableError
 
 @dataclass(frozen=True, kw_only=True)
 class RowLocator:
-    """Names of rows: a spreadsheet's row numbers, or the coordinates of a dataset's cells."""
+    """Names of rows, by the numbers that a spreadsheet shows."""
 
     source: str
 
-    dims: tuple[str, ...] = ()
-    """Columns that name a cell, where the table came from a dataset."""
-
     def name(self, table: pd.DataFrame, *positions: int) -> str:
-        """Return `runs.csv rows 3 and 9`, or `dataset, loss at task=en-de, weight=0.3, size=1e8`."""
-        if self.dims:
-            return f"{self.source}, " + " and ".join(self._cell(table.iloc[place]) for place in positions)
+        """Return `runs.csv rows 3 and 9`."""
         rows = " and ".join(str(table["row"].iloc[place]) for place in positions)
         return f"{self.source} row{'s' if len(positions) > 1 else ''} {rows}"
-
-    def _cell(self, row: pd.Series) -> str:
-        where = ", ".join(f"{dim}={format_value(row[dim])}" for dim in self.dims)
-        return f"{row['metric']} at {where}"
 
 
 def reject(
@@ -50,8 +41,7 @@ def reject(
     if not wrong.any():
         return
     first, others = int(wrong.argmax()), int(wrong.sum()) - 1
-    kind = "cell" if locator.dims else "row"
-    also = f" (and {others:,} more {kind}{'s' if others > 1 else ''})" if others else ""
+    also = f" (and {others:,} more row{'s' if others > 1 else ''})" if others else ""
     must, semicolon, remedy = rule.partition(";")
     but = "" if values is None else f", but is {_quote(values.iloc[first])}"
     raise TableError(f"{locator.name(table, first)}{also}: {must}{but}{semicolon}{remedy}.")

@@ -1,4 +1,4 @@
-"""Whatever holds losses: a run table, a folder of run records, a frame, a dataset, or observations."""
+"""Whatever holds losses: a run table, a folder of run records, a frame, or observations."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pandas as pd
-import xarray as xr
 
 from mnmt_laws.errors import ArgumentError
 from mnmt_laws.tables.learning_curves import read_at
@@ -16,7 +15,7 @@ from mnmt_laws.tables.observations import Observations, select
 from mnmt_laws.tables.run_record import RunRecord, collect
 from mnmt_laws.tables.table import RunTable, read_table
 
-TableSource = str | os.PathLike[str] | pd.DataFrame | xr.Dataset | RunTable
+TableSource = str | os.PathLike[str] | pd.DataFrame | RunTable
 """Path of a run table or of a folder of run records, or a table in memory."""
 
 
@@ -35,8 +34,8 @@ def open_source(source: TableSource, *, columns: Mapping[str, str] | None = None
     """Read a run table, or collect a folder of run records.
 
     Args:
-        source: Path of a `.csv` or `.parquet` run table or of a folder of run records, or a frame, a dataset
-            or a run table.
+        source: Path of a `.csv` or `.parquet` run table or of a folder of run records, or a frame or
+            a run table.
         columns: What it calls the columns of a run table, as `read_table` takes them.
 
     Raises:
@@ -48,12 +47,10 @@ def open_source(source: TableSource, *, columns: Mapping[str, str] | None = None
         if columns:
             raise ArgumentError("`columns` must be left out for a run table; give them to `read_table`.")
         return Source(table=source)
-    if isinstance(source, (pd.DataFrame, xr.Dataset)):
+    if isinstance(source, pd.DataFrame):
         return Source(table=read_table(source, columns=columns))
     if not isinstance(source, (str, os.PathLike)):
-        raise TypeError(
-            f"`source` must be a path, a frame, a dataset or a run table, but is {type(source).__name__}."
-        )
+        raise TypeError(f"`source` must be a path, a frame or a run table, but is {type(source).__name__}.")
     path = Path(source)
     if not path.is_dir():
         return Source(table=read_table(path, columns=columns))
@@ -76,8 +73,8 @@ def observe(
     That is each run's last measurement. A row without a `run` is a run of its own.
 
     Args:
-        source: Path of a `.csv` or `.parquet` run table or of a folder of run records, or a frame, a dataset,
-            a run table, or observations, which are returned as they are.
+        source: Path of a `.csv` or `.parquet` run table or of a folder of run records, or a frame, a run
+            table, or observations, which are returned as they are.
         metric: A value of the column `metric`, in whatever case; by default the only one, or `loss`.
         testset: A value of the column `testset`; by default the only one, or `test`.
         architecture: A value of the column `architecture`; may be omitted where there is only one.

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
-import xarray as xr
 from pyarrow import parquet
 
 from mnmt_laws.errors import TableError
@@ -21,7 +20,7 @@ from mnmt_laws.tables.columns import (
     metric_of_column,
     task_warnings,
 )
-from mnmt_laws.tables.readers import read_cells, read_csv
+from mnmt_laws.tables.readers import read_csv
 from mnmt_laws.tables.row_location import RowLocator
 from mnmt_laws.tables.validation import validate
 
@@ -38,27 +37,20 @@ class RunTable:
     source: str
     """Where the table came from, for messages and provenance."""
 
-    dims: tuple[str, ...] = ()
-    """Columns that name a cell, where the table came from a dataset."""
-
     warnings: tuple[str, ...] = ()
     """Possible slips: columns that are not read, tasks that are spelt alike."""
 
     @property
     def locator(self) -> RowLocator:
         """How messages name its rows."""
-        return RowLocator(source=self.source, dims=self.dims)
+        return RowLocator(source=self.source)
 
 
-def read_table(
-    source: str | Path | pd.DataFrame | xr.Dataset, *, columns: Mapping[str, str] | None = None
-) -> RunTable:
+def read_table(source: str | Path | pd.DataFrame, *, columns: Mapping[str, str] | None = None) -> RunTable:
     """Read and validate a run table.
 
     Args:
-        source: A `.csv` or `.parquet` file, or a table in memory: a frame with one row for each measurement,
-            or a dataset with one variable for each metric over `task`, `weight`, `size` and perhaps `seed`,
-            `testset`, `step`, …, where NaN is an absent measurement.
+        source: A `.csv` or `.parquet` file, or a frame with one row for each measurement.
         columns: What the source calls the columns of a run table, `{"size": "params"}`. With one `*`,
             `{"mixture": "train_*"}` gathers a mixture from a column for each source, and
             `{"value": "valid_*"}` makes rows of a column for each task.
@@ -68,24 +60,12 @@ def read_table(
         ValueError: If `columns` names no column of a run table, or has a `*` elsewhere.
     """
     mapping = ColumnMap(columns=columns or {})
-    if isinstance(source, xr.Dataset):
-        frame, locator = read_cells(_rename(source, mapping))
-        unread = [str(name) for name in source.coords if name not in KINDS]
-        return _validate(frame, [*frame.columns, *unread], locator, ColumnMap())
     if isinstance(source, pd.DataFrame):
         frame = _flatten_index(source, mapping)
         return _validate(frame, list(frame.columns), RowLocator(source="table"), mapping)
     path = Path(source)
     frame, names = _read_file(path, mapping)
     return _validate(frame, names, RowLocator(source=str(path)), mapping)
-
-
-def _rename(dataset: xr.Dataset, mapping: ColumnMap) -> xr.Dataset:
-    wrong = [column for column in mapping.columns.values() if column not in dataset.variables]
-    if wrong:
-        known = ", ".join(map(str, dataset.variables))
-        raise TableError(f"dataset: no variable `{wrong[0]}` that `columns` names; it has {known}.")
-    return dataset.rename({column: name for name, column in mapping.columns.items()})
 
 
 def _validate(frame: pd.DataFrame, names: Sequence[str], locator: RowLocator, mapping: ColumnMap) -> RunTable:
@@ -98,7 +78,6 @@ def _validate(frame: pd.DataFrame, names: Sequence[str], locator: RowLocator, ma
     return RunTable(
         frame=valid,
         source=locator.source,
-        dims=locator.dims,
         warnings=tuple(f"{locator.source}: {warning}" for warning in warnings),
     )
 

@@ -82,9 +82,8 @@ def require_unique(table: pd.DataFrame, columns: Sequence[str], locator: RowLoca
     remedy = "or tell repeated runs apart in the `seed` column."
     if count == 1:
         raise TableError(f"{pair}: the same measurement twice; remove one, {remedy}")
-    kind = "cells" if locator.dims else "rows"
     raise TableError(
-        f"{pair}: the same measurement twice, and {count:,} {kind} in all repeat earlier ones; remove them, "
+        f"{pair}: the same measurement twice, and {count:,} rows in all repeat earlier ones; remove them, "
         f"{remedy}"
     )
 

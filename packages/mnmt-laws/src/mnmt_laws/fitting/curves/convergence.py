@@ -74,7 +74,7 @@ def correct_convergence(
     back-tests' errors, in proportion to log(horizon / last step) where that is longer than in the back-test.
 
     Args:
-        source: Path of a run table or of a folder of run records, or a frame, a dataset or a run table, with
+        source: Path of a run table or of a folder of run records, or a frame or a run table, with
             several steps of each run, named in the column `run`.
         horizon: Steps at which every run should be read.
         metric: As in `observe`.
