@@ -9,16 +9,19 @@ from __future__ import annotations
 
 from pathlib import Path
 from tempfile import gettempdir
-from typing import Literal
 
 import pandas as pd
 
 from benchmarks.measurement import Figures, print_table, run
-from mnmt_laws import ResidualBootstrap, compare_architectures
-from mnmt_laws.answers.architectures import Architectures
-from mnmt_laws.figures import draw_architectures
+from mnmt_laws import LawFit
 from mnmt_laws.figures.style import TASK_COLORS, Chart
 from studies.analysis.architectures.gaps import EFFECTS, draw_over_size, effects, gaps_to_encdec, trends
+from studies.analysis.architectures.laws import (
+    Predictor,
+    draw_architectures,
+    fit_architectures,
+    parameters_of,
+)
 from studies.analysis.architectures.models import (
     ENCDEC,
     MODELS,
@@ -37,7 +40,6 @@ OUT = PAGES / "architectures"
 KINDS = (SUPERVISED, ZERO_SHOT)
 METRICS = {"bleu": "BLEU", "chrf": "chrF", "language": "in the right language (%)"}
 COLORS = dict(zip(MODELS.values(), TASK_COLORS, strict=False))
-Predictor = Literal["size", "flops"]
 
 
 def main(
@@ -70,7 +72,7 @@ def main(
     by_size, by_flops = laws_of(losses, "size", refits), laws_of(losses, "flops", refits)
     gaps, parts = gaps_of(losses), effects(losses)
     tables = {
-        "laws": by_size.parameters, "laws over FLOPs": by_flops.parameters,
+        "laws": parameters_of(by_size), "laws over FLOPs": parameters_of(by_flops),
         "gaps to EncDec of equal size": trends(gaps, by="model", column="gap"),
         "gaps to EncDec of equal FLOPs": trends(gaps_of(losses, "flops"), by="model", column="gap"),
         "effects": trends(parts[parts["task"].isin(KINDS)], by="effect", column="difference", pair="pair"),
@@ -87,7 +89,7 @@ def main(
     for name, frame in tables.items():
         print(f"\n### {name}\n")
         print_table(frame[frame["task"].isin(KINDS)].round(4).to_dict("records"))
-    facts: Figures = {"n_0": by_size.n_0, "flops_0": by_flops.n_0}
+    facts: Figures = {"n_0": start_of(losses, "size"), "flops_0": start_of(losses, "flops")}
     charts = charts_of(by_size, gaps, parts)
     if "bleu" in metrics:
         charts["bleu"] = chart_of_bleu(metrics["bleu"])
@@ -100,16 +102,15 @@ def scores_of(table: Path) -> dict[str, pd.DataFrame]:
     return {metric: frame for metric, frame in scores.items() if len(frame)}
 
 
-def laws_of(losses: pd.DataFrame, predictor: Predictor, refits: int) -> Architectures:
+def laws_of(losses: pd.DataFrame, predictor: Predictor, refits: int) -> dict[str, LawFit]:
     """Fit eq. 7 to every model, to the tasks trained on and their mean, with N_0 the smallest EncDec."""
-    rows = losses[losses["weight"].gt(0)].rename(columns={"model": "architecture"})
-    start = rows.loc[rows["architecture"].eq(ENCDEC), predictor].min()
-    return compare_architectures(
-        rows.assign(metric="loss"),
-        predictor=predictor,
-        n_0=float(start),
-        uncertainty=ResidualBootstrap(refits=refits),
-    )
+    rows = losses[losses["weight"].gt(0)]
+    return fit_architectures(rows, n_0=start_of(losses, predictor), refits=refits, predictor=predictor)
+
+
+def start_of(losses: pd.DataFrame, predictor: Predictor) -> float:
+    """Return the parameters or FLOPs of the smallest encoder-decoder."""
+    return float(losses.loc[losses["weight"].gt(0) & losses["model"].eq(ENCDEC), predictor].min())
 
 
 def by_width(rows: pd.DataFrame, column: str = "value") -> pd.DataFrame:
@@ -126,9 +127,9 @@ def gaps_of(losses: pd.DataFrame, predictor: Predictor = "size") -> pd.DataFrame
     return pd.concat([gaps, mean.assign(model="mean of the eight")], ignore_index=True)
 
 
-def charts_of(by_size: Architectures, gaps: pd.DataFrame, parts: pd.DataFrame) -> dict[str, Chart]:
+def charts_of(by_size: dict[str, LawFit], gaps: pd.DataFrame, parts: pd.DataFrame) -> dict[str, Chart]:
     """Return the page's figures."""
-    fits = {name: by_size.fits[name] for name in MODELS.values()}
+    fits = {name: by_size[name] for name in MODELS.values()}
     gaps = gaps[gaps["model"].isin(COLORS)]
     shades = {name: shade for name, shade in COLORS.items() if name != ENCDEC}
     effect_shades = dict(zip(EFFECTS, TASK_COLORS, strict=False))

@@ -13,7 +13,7 @@ from benchmarks.measurement import Figures
 from mnmt_eval.compare.groups import group_sentences
 from mnmt_eval.runs.losses import sentence_losses
 from mnmt_eval.runs.texts import run_text
-from mnmt_laws import ResidualBootstrap, compare_architectures
+from studies.analysis.architectures.laws import fit_architectures, parameters_of
 
 ENCDEC = "EncDec"
 MODELS = {
@@ -133,11 +133,8 @@ def laws_by_length(table: Path, *, refits: int) -> pd.DataFrame:
     parameters = {}
     for group, label in PARTS.items():
         losses = read_losses(table, testset=group)
-        rows = losses[losses["task"].eq(SUPERVISED)].rename(columns={"model": "architecture"})
-        laws = compare_architectures(
-            rows.assign(metric="loss"), n_0=start, uncertainty=ResidualBootstrap(refits=refits)
-        )
-        parameters[label] = laws.parameters
+        rows = losses[losses["task"].eq(SUPERVISED)]
+        parameters[label] = parameters_of(fit_architectures(rows, n_0=start, refits=refits))
     return pd.concat(parameters, names=["part"]).droplevel(1).reset_index()
 
 

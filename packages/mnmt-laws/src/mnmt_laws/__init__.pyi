@@ -1,5 +1,3 @@
-from .answers.architectures import Architectures as Architectures
-from .answers.architectures import compare_architectures as compare_architectures
 from .answers.claims import Claim as Claim
 from .answers.claims import check_claims as check_claims
 from .answers.comparison import Comparison as Comparison

@@ -30,7 +30,6 @@ Run = Callable[..., tuple[int, str, str]]
             "leave out --tokens",
         ),
         (("recommend", "runs.csv", "--size", "1e5", "--law", "joint"), "predicts no other mixtures"),
-        (("architectures", "runs.csv"), "a comparison needs two architectures"),
         (("fit", "runs.csv", "--metric", "ter"), "the table has chrf, loss"),
         (("fit", "runs.csv", "--testset", "news"), "no row has testset 'news'"),
         (("frontier", "runs.csv", "--size", "0"), "--size"),

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from mnmt_laws import LawFit, Perturbation, fit
-from mnmt_laws.figures.losses import draw_architectures, draw_lengths, draw_losses, draw_parallels
+from mnmt_laws.figures.losses import draw_lengths, draw_losses, draw_parallels
 from mnmt_laws.figures.marks import MOST_POINTS
 from mnmt_laws.figures.points import NOTE
 from mnmt_laws.figures.style import Chart
@@ -80,24 +80,6 @@ def test_lengths_have_a_line_for_each_size(read: Read) -> None:
     short = fit(length_table().query("tokens == 1e7"), law="power", uncertainty=Perturbation(refits=0))
     with pytest.raises(ValueError, match="law of the training length, but is of the power law"):
         draw_lengths(short, task="aa")
-
-
-def test_architectures_are_overlaid(read: Read) -> None:
-    sizes = np.geomspace(1e5, 1e7, 6)
-    rows = {"task": "aa", "weight": 1.0, "metric": "loss", "size": sizes}
-    tables = {
-        name: pd.DataFrame({**rows, "value": 1 + factor * sizes**-0.3})
-        for name, factor in (("deep", 9), ("wide", 14))
-    }
-    fits = {
-        name: fit(table, law="zhang", uncertainty=Perturbation(refits=0)) for name, table in tables.items()
-    }
-    drawing = read(draw_architectures(fits))
-    assert drawing.labels() == {"deep", "wide"}
-    points, lines = drawing.rows("point"), drawing.rows("line")
-    assert len(points) == 12
-    np.testing.assert_allclose(points["measured"], points["predicted"], rtol=1e-4)
-    assert set(lines["label"]) == {"deep", "wide"}
 
 
 def test_a_large_table_is_thinned(read: Read) -> None:

@@ -1,6 +1,5 @@
 """Answers that follow from fits: effective fractions, the frontier, the best mixture and the next runs."""
 
-from mnmt_laws.answers.architectures import Architectures
 from mnmt_laws.answers.claims import Claim
 from mnmt_laws.answers.comparison import Comparison
 from mnmt_laws.answers.design import Design
@@ -11,7 +10,6 @@ from mnmt_laws.answers.recommendation import Recommendation
 from mnmt_laws.answers.simulation import TaskLaw
 
 __all__ = [
-    "Architectures",
     "Claim",
     "Comparison",
     "Design",

@@ -14,7 +14,6 @@ _UNITS = {
     "size": "parameters",
     "tokens": "target tokens of all tasks",
     "budget": "FLOPs",
-    "n_0": "parameters or FLOPs",
 }
 
 

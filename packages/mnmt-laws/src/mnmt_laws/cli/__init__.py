@@ -7,7 +7,6 @@ from importlib.metadata import version
 from cyclopts import App
 
 from mnmt_laws.cli.analysis import collect, compare, fit, report
-from mnmt_laws.cli.architectures import architectures
 from mnmt_laws.cli.console import run_app
 from mnmt_laws.cli.design import design
 from mnmt_laws.cli.frontier import frontier
@@ -20,7 +19,7 @@ app = App(
     version=version("mnmt-laws"),
     suppress_keyboard_interrupt=False,  # `run_app` says so in one line
 )
-for command in (collect, fit, compare, architectures, frontier, recommend, design, report):
+for command in (collect, fit, compare, frontier, recommend, design, report):
     app.command(command)
 
 

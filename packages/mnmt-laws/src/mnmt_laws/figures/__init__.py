@@ -3,14 +3,13 @@
 from mnmt_laws.figures.comparison import draw_comparison, draw_intervals
 from mnmt_laws.figures.curves import draw_learning_curves, draw_quality
 from mnmt_laws.figures.decisions import draw_design, draw_frontier
-from mnmt_laws.figures.losses import draw_architectures, draw_lengths, draw_losses, draw_parallels
+from mnmt_laws.figures.losses import draw_lengths, draw_losses, draw_parallels
 from mnmt_laws.figures.predictions import draw_held_out, draw_more_tasks
 from mnmt_laws.figures.style import chart_spec, panels_of, save
 from mnmt_laws.figures.weights import draw_coefficients, draw_fractions, draw_relative_gain
 
 __all__ = [
     "chart_spec",
-    "draw_architectures",
     "draw_coefficients",
     "draw_comparison",
     "draw_design",

@@ -24,7 +24,6 @@ from mnmt_laws.figures.style import (
 from mnmt_laws.fitting.law_fit import LawFit
 
 SIZE_TITLE = "model size N (non-embedding parameters)"
-_TITLES = {"size": SIZE_TITLE, "flops": "training compute C (FLOPs)", "tokens": "training length D (tokens)"}
 _LINE_POINTS = 30
 _MOST_LINES = 8
 _MOST_PANELS = 6
@@ -85,7 +84,7 @@ def draw_lengths(fit: LawFit, *, task: str) -> Chart:
     rows = _rows(fit, task)
     rows["label"], sizes = classes(rows["size"], size_label)
     lines = _lines(rows, "tokens", {"law": fit}, by=["label", "size"]).dropna(subset="value")
-    x = count_axis("tokens", rows["tokens"], _TITLES["tokens"])
+    x = count_axis("tokens", rows["tokens"], "training length D (tokens)")
     y = value_axis("value", pd.concat([rows["value"], lines["value"]]), _label(fit), log=False)
     key, weights = (
         color("label", sizes, ramp(len(sizes))),
@@ -99,29 +98,6 @@ def draw_lengths(fit: LawFit, *, task: str) -> Chart:
         for weight in weights[_spread(len(weights), _MOST_PANELS)]
     ]  # fmt: skip
     return styled(*panels, columns=2)
-
-
-def draw_architectures(
-    fits: Mapping[str, LawFit], *, predictor: str = "size", task: str | None = None
-) -> Chart:
-    """Draw the laws of several architectures over parameters or FLOPs in one figure (Zhang et al. 2022).
-
-    Args:
-        fits: A fit for each architecture, of laws of `predictor` alone.
-        predictor: `size` or `flops`: the column of the tables and the law's predictor.
-        task: The task drawn; may be omitted where there is only one.
-    """
-    task = task or next(iter(fits.values())).tasks[0]
-    parts = {name: _rows(fit, task).assign(label=name) for name, fit in fits.items()}
-    rows = pd.concat(parts.values())
-    span = (rows[predictor].min(), rows[predictor].max())
-    lines = pd.concat(
-        _lines(part, predictor, {name: fits[name]}, span=span, by=["label"]) for name, part in parts.items()
-    )
-    y = value_axis("value", pd.concat([rows["value"], lines["value"]]), _label(next(iter(fits.values()))))
-    points = marks.points(rows, label="architecture", flops="FLOPs C")
-    x, key = count_axis(predictor, span, _TITLES[predictor]), color("label", [*fits])
-    return styled(marks.panel(marks.lines(lines), points, x=x, y=y, color=key, title=task))
 
 
 def size_label(size: float) -> str:
