@@ -9,6 +9,7 @@ known irreducible loss is withheld from a fit, nothing but the losses can put Lâ
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -24,7 +25,6 @@ from mnmt_laws import (
     predict_held_out,
 )
 from mnmt_laws.answers.fractions import fitted_fraction
-from mnmt_laws.answers.without_length import without_length
 from mnmt_laws.fitting.uncertainty import bounds_of
 from studies.page import PAGES, write_page
 from studies.tables import print_rows
@@ -34,6 +34,7 @@ TABLES = {1: "runs.csv", 2: "languages-2.csv", 3: "languages-3.csv"}
 """Run tables by the seed of their languages."""
 
 WEIGHTS = (0.3, 0.5, 0.7)
+SAME_LENGTH = 1.2  # lengths that differ by a smaller factor are one
 NEWS = ("new_size", "new_length", "new_weight")
 
 
@@ -103,14 +104,28 @@ def twice_the_training(fitted: LawFit) -> Figures:
     """
     rows = predict_held_out(fitted).rows
     rows = rows[rows["new_length"]]
-    lengths = without_length(fitted.observations, uncertainty=ResidualBootstrap(refits=0))
-    if lengths is None:
-        raise ValueError("the study must have two training lengths.")
-    ignorant = rows["observed"] / lengths.by_length[-1].fit.predict(rows) - 1
+    by_length = laws_by_length(fitted.observations)
+    ignorant = rows["observed"] / list(by_length.values())[-1].predict(rows) - 1
     row: dict[str, object] = {"with_length": _size_of(rows["error"]), "without_length": _size_of(ignorant)}
-    for _, share in lengths.fractions().query("weight == 0.3").iterrows():
-        row[f"f(0.3) of {share['task']} at {share['tokens']:.3g} tokens"] = float(share["value"])
+    for tokens, law in by_length.items():
+        for task in law.tasks:
+            share = float(fitted_fraction(law, task=task, weight=0.3))
+            row[f"f(0.3) of {task} at {tokens:.3g} tokens"] = share
     return row
+
+
+def laws_by_length(observations: Observations) -> dict[float, LawFit]:
+    """Return the capacity law of the models of each training length, by its target tokens."""
+    rows = observations.fit.sort_values("tokens")
+    number = (rows["tokens"] / rows["tokens"].shift() > SAME_LENGTH).cumsum()
+    return {
+        float(part["tokens"].max()): fit(
+            replace(observations, frame=part.reset_index(drop=True)),
+            law="capacity",
+            uncertainty=ResidualBootstrap(refits=0),
+        )
+        for _, part in rows.groupby(number)
+    }
 
 
 def _size_of(errors: pd.Series) -> float:

@@ -6,7 +6,7 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from mnmt_laws.figures import draw_more_tasks, marks
+from mnmt_laws.figures import marks
 from mnmt_laws.figures.losses import SIZE_TITLE
 from mnmt_laws.figures.style import (
     MUTED,
@@ -120,4 +120,18 @@ def loss_panel(rows: pd.DataFrame, x: alt.X, plateau: float, title: str) -> alt.
 
 def draw_three(rows: pd.DataFrame) -> Chart:
     """Draw reducible losses of models of three tasks over size with the lines that a law of two predicts."""
-    return draw_more_tasks(rows, metric="reducible loss")
+    label, sizes = "reducible loss (nats per token)", sorted(rows["size"].unique())
+    rows = rows.assign(kind="measured", line=rows["mixture"].str.replace(",", "  "))
+    names = sorted(rows["line"].unique())
+    x, key = count_axis("size", sizes, SIZE_TITLE), color("line", names, ramp(len(names)))
+    panels = []
+    for task, part in marks.describe(rows, measured=rows["observed"]).groupby("task"):
+        values = part[["observed", "predicted", *marks.LAW, *marks.PREDICTED]]
+        line = part.drop_duplicates(["size", "line"]).sort_values("size")
+        points = marks.points(
+            part.assign(predicted_value=part["predicted"]), kinds={"measured": "circle"}
+        ).encode(y="measured:Q")
+        layers = [*marks.bands(line), marks.lines(line[["size", "line", "predicted"]]), points]
+        y = value_axis("predicted", values, label, log=False)
+        panels.append(marks.panel(*layers, x=x, y=y, color=key, title=str(task), width=300, height=260))
+    return styled(*panels, columns=min(3, len(panels)))

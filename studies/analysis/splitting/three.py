@@ -32,7 +32,7 @@ def predictions(law: LawName, *, refits: int) -> pd.DataFrame:
 
 
 def with_predictions(fitted: LawFit, rows: pd.DataFrame) -> pd.DataFrame:
-    """Return rows with columns as `draw_more_tasks` takes them."""
+    """Return rows with columns as `draw_three` takes them."""
     known = fitted.prediction_interval(rows)
     return rows.assign(
         observed=rows["value"], predicted=known.predicted, lower=known.law_lower, upper=known.law_upper,

@@ -10,7 +10,6 @@ from .answers.fractions import EffectiveFractions as EffectiveFractions
 from .answers.fractions import effective_fractions as effective_fractions
 from .answers.fractions import effective_size as effective_size
 from .answers.fractions import fitted_fraction as fitted_fraction
-from .answers.fractions import fractions_of_testsets as fractions_of_testsets
 from .answers.mixtures.budget import SmallestBudget as SmallestBudget
 from .answers.mixtures.budget import smallest_budget as smallest_budget
 from .answers.mixtures.frontier import frontier as frontier
@@ -19,10 +18,8 @@ from .answers.mixtures.targets import TargetMixture as TargetMixture
 from .answers.mixtures.targets import meet_targets as meet_targets
 from .answers.mixtures.targets import smallest_size as smallest_size
 from .answers.predictions import HeldOut as HeldOut
-from .answers.predictions import MoreTasks as MoreTasks
 from .answers.predictions import compare_irreducible as compare_irreducible
 from .answers.predictions import predict_held_out as predict_held_out
-from .answers.predictions import predict_more_tasks as predict_more_tasks
 from .answers.quality import pair_metrics as pair_metrics
 from .answers.quality import quality_lines as quality_lines
 from .answers.recommendation import Recommendation as Recommendation
@@ -33,13 +30,10 @@ from .errors import ArgumentError as ArgumentError
 from .errors import TableError as TableError
 from .fitting.back_test import BackTest as BackTest
 from .fitting.back_test import back_test as back_test
-from .fitting.curves.convergence import Correction as Correction
-from .fitting.curves.convergence import correct_convergence as correct_convergence
 from .fitting.fit import fit as fit
 from .fitting.law_fit import LawFit as LawFit
 from .fitting.law_fit import relative_noise as relative_noise
 from .fitting.prediction import PredictionInterval as PredictionInterval
-from .fitting.profile import profile_intervals as profile_intervals
 from .fitting.uncertainty import ClusterBootstrap as ClusterBootstrap
 from .fitting.uncertainty import Perturbation as Perturbation
 from .fitting.uncertainty import ResidualBootstrap as ResidualBootstrap

@@ -11,6 +11,7 @@ from mnmt_laws import (
     Perturbation,
     TaskLaw,
     effective_fractions,
+    effective_size,
     fit,
     fitted_fraction,
     simulate,
@@ -31,10 +32,10 @@ def test_fractions_are_those_the_losses_were_made_with(joint: LawFit, laws: dict
         assert (fractions.interval.sel(bound="upper") >= fractions.value).all()
 
 
-def test_effective_size_gives_the_single_task_loss(joint: LawFit) -> None:
-    size = effective_fractions(joint).effective_size(1e6).sel(task="en-de", weight=0.3)
-    alone = joint.predict(size=float(size), task="en-de", weight=1.0)
-    assert alone == pytest.approx(joint.predict(size=1e6, task="en-de", weight=0.3))
+def test_effective_size_gives_the_single_task_loss(exact: LawFit) -> None:
+    size = effective_size(exact, task="en-de", size=1e6, weight=0.3)
+    alone = exact.predict(size=float(size), task="en-de", weight=1.0)
+    assert alone == pytest.approx(exact.predict(size=1e6, task="en-de", weight=0.3))
 
 
 def test_without_single_task_runs_fractions_are_unknown(clean: Observations) -> None:

@@ -9,18 +9,15 @@ import pandas as pd
 import pytest
 
 from mnmt_laws import (
+    HeldOut,
     LawFit,
-    MoreTasks,
     Observations,
-    Perturbation,
     ResidualBootstrap,
-    TableError,
     TaskLaw,
     compare_irreducible,
     fit,
     observe,
     predict_held_out,
-    predict_more_tasks,
     recommend,
     simulate,
 )
@@ -72,93 +69,27 @@ def study(*, noise: float = 0.0, triples: list[dict[str, float]] = TRIPLES) -> p
     return rows_of([{task: 1.0} for task in TASKS] + PAIRS + triples, noise=noise)
 
 
-@pytest.fixture(scope="module")
-def exact_pairs() -> MoreTasks:
-    """Models of three tasks, predicted from losses of one and two without noise."""
-    return predict_more_tasks(study(), uncertainty=NONE)
+def predict_triples(rows: pd.DataFrame) -> HeldOut:
+    """Predict models of three tasks by the law of those of one and two."""
+    triple = rows["mixture"].str.count(":") > 2
+    rows = rows.assign(role=np.where(triple, "held-out", "fit"))
+    return predict_held_out(fit(rows, law="simplex-capacity", uncertainty=NONE))
 
 
-def test_three_tasks_follow_from_their_pairs(exact_pairs: MoreTasks) -> None:
-    prediction = exact_pairs
-    assert len(prediction.rows) == len(SIZES) * len(TRIPLES) * 3
-    columns = (prediction.rows[name].tolist() for name in ("task", "size", "mixture"))
+def test_three_tasks_follow_from_their_pairs() -> None:
+    rows = predict_triples(study()).rows
+    assert len(rows) == len(SIZES) * len(TRIPLES) * 3
+    columns = (rows[name].tolist() for name in ("task", "size", "mixture"))
     expected = [
         loss(task, size, parse_mixture(mixture, "row")) for task, size, mixture in zip(*columns, strict=True)
     ]
-    np.testing.assert_allclose(prediction.rows["predicted"], expected, rtol=1e-6)
-    assert prediction.median_error < 1e-6
-    assert (prediction.rows["num_tasks"] == 3).all()
-    assert prediction.rows[["lower", "upper"]].isna().all(axis=None)
-
-
-def test_models_of_three_are_predicted_and_never_fitted_held_out_or_not() -> None:
-    rows = study()
-    triple = rows["mixture"].str.count(":") > 2
-    held_out = triple & rows["size"].gt(SIZES[1])
-    odd = rows.assign(
-        value=rows["value"] * np.where(triple, 1.1, 1.0), role=np.where(held_out, "held-out", "fit")
-    )
-    predicted = predict_more_tasks(odd, uncertainty=NONE)
-    assert len(predicted.rows) == len(SIZES) * len(TRIPLES) * 3
-    assert len(predicted.fit.observations.frame) == len(rows) - len(predicted.rows)
-    np.testing.assert_allclose(predicted.rows["error"], 0.1, rtol=1e-5)
-    assert predicted.median_error == pytest.approx(0.1, rel=1e-5)
-
-
-def test_errors_are_relative_and_intervals_hold_the_prediction() -> None:
-    prediction = predict_more_tasks(study(noise=0.002), uncertainty=Perturbation(share=0.002, refits=20))
-    rows = prediction.rows
-    np.testing.assert_allclose(rows["error"], rows["observed"] / rows["predicted"] - 1)
-    assert ((rows["lower"] < rows["predicted"]) & (rows["predicted"] < rows["upper"])).mean() > 0.9
-    draws = prediction.fit.predict(prediction.fit.observations.frame.iloc[:2], draws=True)
-    assert draws.shape == (20, 2)
-    assert rows["error"].abs().median() == prediction.median_error < 0.01
+    np.testing.assert_allclose(rows["predicted"], expected, rtol=1e-6)
+    assert rows[["lower", "upper"]].isna().all(axis=None)
 
 
 def test_a_partner_may_hinder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(LAWS, "en-de", (0.35, 0.9, 1.2, 1.0, {"en-fr": 0.4, "en-zh": -0.3}))
-    prediction = predict_more_tasks(study(), uncertainty=NONE)
-    c1 = prediction.fit.parameters.c1.sel(task="en-de")
-    np.testing.assert_allclose([c1.sel(partner="en-fr"), c1.sel(partner="en-zh")], [0.4, -0.3], rtol=1e-6)
-    assert prediction.median_error < 1e-6
-
-
-def test_each_task_has_a_gain_from_each_of_its_partners(exact_pairs: MoreTasks) -> None:
-    fitted = exact_pairs.fit
-    for task, (alpha, limit, c2, c3, gains) in LAWS.items():
-        one = fitted.parameters.sel(task=task)
-        np.testing.assert_allclose([one.alpha, one.l_inf, one.c2, one.c3], [alpha, limit, c2, c3], rtol=1e-6)
-        for partner, gain in gains.items():
-            np.testing.assert_allclose(one.c1.sel(partner=partner), gain, rtol=1e-6)
-        assert np.isnan(one.c1.sel(partner=task))
-        assert fitted.num_parameters(task) == 5 + 2
-
-
-def test_tasks_that_were_in_no_pair_are_left_out() -> None:
-    frame = study()
-    alone = frame[(frame["mixture"].str.count(":") > 2) | (frame["task"] != "en-zh")]
-    prediction = predict_more_tasks(alone, uncertainty=NONE)
-    assert sorted(prediction.rows["task"].unique()) == ["en-de", "en-fr"]
-    assert prediction.median_error < 1e-6
-
-
-@pytest.mark.parametrize(
-    ("mixtures", "message"),
-    [
-        (PAIRS, "no model of three tasks or more, to predict; add such runs with their `mixture`"),
-        (TRIPLES, "no model of two tasks, to fit; add such runs with their `mixture`"),
-    ],
-)
-def test_what_cannot_be_predicted_is_refused(mixtures: list[dict[str, float]], message: str) -> None:
-    with pytest.raises(TableError, match=message):
-        predict_more_tasks(rows_of(mixtures))
-
-
-def test_mixtures_that_are_missing_are_asked_for() -> None:
-    with pytest.raises(
-        TableError, match=r"row \d+: the weights of the other tasks are not known; add a `mixture`"
-    ):
-        predict_more_tasks(rows_of(TRIPLES[1:2]).drop(columns=["mixture", "run"]))
+    assert predict_triples(study()).errors().max() < 1e-6
 
 
 def test_held_out_models_are_predicted_and_kept_from_the_fits(study_table: pd.DataFrame) -> None:
@@ -221,11 +152,3 @@ def test_without_held_out_runs_there_is_nothing_to_tell(clean: Observations) -> 
     held_out = predict_held_out(fit(clean, uncertainty=NONE))
     assert held_out.rows.empty
     assert (held_out.describe(), held_out.coverage, held_out.news) == ("", "", "")
-
-
-def test_more_tasks_are_predicted_by_any_law_of_whole_mixtures() -> None:
-    prediction = predict_more_tasks(study(), law="transfer-capacity", uncertainty=NONE)
-    assert prediction.fit.law.name == "transfer-capacity"
-    assert prediction.median_error < 0.2
-    with pytest.raises(ValueError, match=r"`law` must be a law of whole mixtures, .* but is capacity"):
-        predict_more_tasks(study(), law="capacity")

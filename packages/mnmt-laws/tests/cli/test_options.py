@@ -63,7 +63,6 @@ def test_runs_are_read_at_a_common_length(run: Run, foreign: Path) -> None:
             ("--at", "step=1e9"),
             "no run is measured at step 1e+09, or before and after it; the lengths measured are",
         ),
-        (("--at", "step=1", "--horizon", "2"), "--at and --horizon: give one; --at reads within the curves"),
     ],
 )
 def test_options_that_cannot_be_read_are_refused(

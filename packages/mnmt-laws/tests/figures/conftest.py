@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
@@ -85,19 +85,6 @@ def fits(observations: Observations) -> dict[str, LawFit]:
     laws = {"per_weighting": "per-weighting", "joint": "joint", "capacity": "capacity"}
     few = Perturbation(refits=5)
     return {name: fit(observations, law=law, uncertainty=few) for name, law in laws.items()}  # type: ignore[arg-type]
-
-
-@pytest.fixture(scope="session")
-def corrected(observations: Observations) -> Observations:
-    """The study with the largest models at weight 0.1 corrected for convergence."""
-    frame = observations.frame
-    rows = frame["size"].eq(frame["size"].max()) & frame["weight"].eq(0.1)
-    return replace(observations, frame=frame.assign(corrected=rows))
-
-
-@pytest.fixture(scope="session")
-def corrected_fits(fits: dict[str, LawFit], corrected: Observations) -> dict[str, LawFit]:
-    return {name: replace(fitted, observations=corrected) for name, fitted in fits.items()}
 
 
 @pytest.fixture(scope="session")

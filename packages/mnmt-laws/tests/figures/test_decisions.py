@@ -8,51 +8,12 @@ from typing import Any
 
 import pandas as pd
 import pytest
-import xarray as xr
 
-from mnmt_laws import Design, LawFit, Observations, Perturbation, TableError, fit
-from mnmt_laws.answers.mixtures.frontier import frontier
+from mnmt_laws import Design, Observations, Perturbation, TableError, fit
 from mnmt_laws.figures.decisions import draw_design, draw_frontier
-from mnmt_laws.figures.points import NOTE
 from mnmt_laws.figures.style import Chart
 
 Read = Callable[[Chart], Any]
-
-
-def test_a_frontier_marks_models_with_a_corrected_value(
-    corrected_fits: dict[str, LawFit], corrected: Observations, read: Read
-) -> None:
-    capacity = corrected_fits["capacity"]
-    drawing = read(draw_frontier(capacity, sizes=[148160, 262000]))
-    assert f"held out, {NOTE}" in drawing.labels()
-    frame = corrected.frame.set_index(["size", "task", "weight"])["value"]
-    expected = {
-        (frame[262000, "en-de", 0.1], frame[262000, "en-zh", 0.9]),
-        (frame[262000, "en-de", 0.9], frame[262000, "en-zh", 0.1]),
-    }
-    points = drawing.rows("point")
-    points = points[points["kind"].str.contains(NOTE)]
-    drawn = set(zip(points["first"], points["second"], strict=True))
-    assert sorted(drawn) == [pytest.approx(pair, rel=1e-5) for pair in sorted(expected)]
-    assert {"size N", "measured en-de", "weight of en-de"} <= drawing.tips()
-    assert not any(NOTE in label for label in read(draw_frontier(capacity, sizes=[148160])).labels())
-
-
-def test_a_frontier_has_bands_of_the_law_and_of_a_new_model(
-    fits: dict[str, LawFit], read: Read, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def predict(fit: LawFit, *, size: float) -> xr.Dataset:
-        result = frontier(fit, size=size)
-        return result.assign(predicted_lower=0.9 * result["lower"], predicted_upper=1.1 * result["upper"])
-
-    opacities = [
-        layer["mark"].get("opacity")
-        for layer in read(draw_frontier(fits["capacity"], sizes=[1e5])).layers("line")
-    ]
-    assert opacities == [0.2, None]
-    monkeypatch.setattr("mnmt_laws.figures.decisions.frontier", predict)
-    drawing = read(draw_frontier(fits["capacity"], sizes=[1e5]))
-    assert [layer["mark"].get("opacity") for layer in drawing.layers("line")] == [0.1, 0.2, None]
 
 
 def test_a_frontier_at_a_length_has_the_models_of_that_length(observations: Observations, read: Read) -> None:

@@ -10,34 +10,11 @@ import pandas as pd
 import pytest
 
 from mnmt_laws import LawFit, Perturbation, fit
-from mnmt_laws.figures.losses import draw_lengths, draw_losses, draw_parallels
+from mnmt_laws.figures.losses import draw_lengths, draw_losses
 from mnmt_laws.figures.marks import MOST_POINTS
-from mnmt_laws.figures.points import NOTE
 from mnmt_laws.figures.style import Chart
 
 Read = Callable[[Chart], Any]
-
-
-@pytest.mark.parametrize(
-    "draw",
-    [
-        lambda fits: draw_losses(task="en-de", **fits),
-        lambda fits: draw_parallels(task="en-de", joint=fits["joint"]),
-    ],
-)
-def test_corrected_losses_are_marked_and_named(
-    draw: Callable[[dict[str, LawFit]], Chart],
-    fits: dict[str, LawFit],
-    corrected_fits: dict[str, LawFit],
-    read: Read,
-) -> None:
-    drawing, plain = read(draw(corrected_fits)), read(draw(fits))
-    note = f"held out, {NOTE}"
-    assert note in drawing.labels()
-    points = drawing.rows("point")
-    assert points.loc[points["kind"] == note, "size"].tolist() == [262000.0]
-    assert note not in plain.labels()
-    assert {"run", "task", "size N", "weight p", "measured", "predicted"} <= drawing.tips()
 
 
 def test_laws_are_drawn_at_the_weights_that_they_know(fits: dict[str, LawFit], read: Read) -> None:
@@ -48,15 +25,6 @@ def test_laws_are_drawn_at_the_weights_that_they_know(fits: dict[str, LawFit], r
     joint = lines[lines["law"].eq("joint law") & lines["weight"].eq(0.3)]
     expected = fits["joint"].predict(task="en-de", weight=0.3, size=joint["size"].to_numpy())
     np.testing.assert_allclose(joint["value"], expected, rtol=1e-4)
-
-
-def test_published_values_are_faint_and_named(fits: dict[str, LawFit], read: Read) -> None:
-    overlay = pd.DataFrame({"size": [1e9], "value": [0.1], "label": "a paper"})
-    drawing = read(draw_losses(task="en-de", joint=fits["joint"], overlay=overlay))
-    faint, measured = drawing.layers("point")
-    assert faint["mark"]["opacity"] < 1
-    assert faint["encoding"]["tooltip"][0]["field"] == "label"
-    assert measured["encoding"]["x"]["scale"]["domain"][1] == 1e9
 
 
 def length_table() -> pd.DataFrame:

@@ -36,13 +36,6 @@ def test_a_fit_prints_law_objective_and_tasks_in_a_few_lines(two_tasks: LawFit) 
     assert f"  en-de: α {float(one.alpha):.3g} [{low:.3g}, {high:.3g}], L∞ " in repr(two_tasks)
 
 
-def test_a_notebook_shows_a_table(two_tasks: LawFit) -> None:
-    html = two_tasks._repr_html_()
-    assert "<th>task</th><th>α</th><th>L∞</th>" in html
-    assert html.count("<tr>") == 1 + len(two_tasks.tasks)
-    assert "<td>en-zh</td>" in html
-
-
 def test_values_by_weight_print_as_a_range(clean: Observations) -> None:
     fitted = fit(clean, law="per-weighting", uncertainty=ESTIMATE_ONLY)
     assert re.search(r"en-de: α [\d.]+ to [\d.]+ over 6 weights, L∞ ", repr(fitted))

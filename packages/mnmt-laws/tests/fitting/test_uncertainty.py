@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,6 @@ from mnmt_laws import (
     TaskLaw,
     fit,
     observe,
-    read_table,
     simulate,
 )
 from mnmt_laws.arrays import Array
@@ -261,35 +260,6 @@ def test_every_objective_can_be_refitted(method: Uncertainty, objective: str, cl
     fitted = fit(observe(noisy), objective=objective, uncertainty=method)
     assert np.isfinite(fitted.draws.alpha).all()
     assert (fitted.std.alpha > 0).all()
-
-
-@pytest.mark.parametrize("log", [True, False])
-@pytest.mark.parametrize(
-    "method", [ResidualBootstrap(refits=4000), ClusterBootstrap(refits=4000), Perturbation(refits=4000)]
-)
-def test_the_error_of_an_extrapolated_value_is_added_to_the_copies(method: Uncertainty, log: bool) -> None:
-    stub = fitted_stub(list(range(40)), log=log)
-    extra = np.tile([0.0, 0.1, 0.0, 0.02], 10)
-    plain, blurred = (
-        np.array([values for values, _ in method.copies(fitted)])
-        for fitted in (stub, replace(stub, extra_std=extra))
-    )
-    scale = np.log if log else np.asarray
-    expected = np.sqrt(scale(plain).var(axis=0) + extra**2)
-    np.testing.assert_allclose(scale(blurred).std(axis=0), expected, rtol=0.08, atol=1e-12)
-
-
-def test_intervals_widen_with_the_errors_of_extrapolated_values() -> None:
-    laws = {name: TaskLaw(alpha=0.5, beta=4000, l_inf=0.8) for name in "ab"}
-    sizes = np.geomspace(1e6, 1e8, 8)
-    table = read_table(simulate(laws, sizes=sizes, mixtures=[{"a": 1.0}], noise=0.002, seed=1))
-    wide = replace(table, frame=table.frame.assign(value_std=0.05 * table.frame["value"]))
-    method = Perturbation(share=0.002, refits=200)
-    narrow, widened = (
-        fit(source, law="power", uncertainty=method).std["alpha"].sel(task="a").item()
-        for source in (table, wide)
-    )
-    assert widened > 5 * narrow
 
 
 @pytest.mark.parametrize("refits", [40, 100, 200])

@@ -45,7 +45,6 @@ def analyse_table(
     table: pd.DataFrame,
     *,
     metric: str | None = None,
-    horizon: float | None = None,
     uncertainty: Uncertainty = FEW,
     fast: bool = False,
 ) -> Analysis:
@@ -54,7 +53,6 @@ def analyse_table(
         metric=metric,
         testset=None,
         architecture=None,
-        horizon=horizon,
         objective="log-ols",
         uncertainty=uncertainty,
         fast=fast,
@@ -154,7 +152,6 @@ def length_analysis() -> Analysis:
         analysis,
         law=law,
         observations=law.observations,
-        more_tasks=None,
         recommendation=None,
         design=None,
     )

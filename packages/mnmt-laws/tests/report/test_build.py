@@ -12,7 +12,6 @@ import pytest
 
 from mnmt_laws import Perturbation, build_report, fit
 from mnmt_laws.fitting.parameters import fit_document
-from mnmt_laws.report.build import read_overlay
 
 NONE = Perturbation(refits=0)
 FEW = Perturbation(refits=3)
@@ -25,7 +24,7 @@ def test_records_become_a_page_and_a_document(study_records: Path, tmp_path: Pat
     for figure in (tmp_path / "report" / "figures").glob("*.svg"):
         assert ElementTree.parse(figure).getroot().tag == "{http://www.w3.org/2000/svg}svg"
     titles = set(re.findall(r"<(?:h2|summary)[^>]*>([^<]+)<", page))
-    assert {"Findings", "Losses and laws", "Explore", "Held-out models", "Runs"} <= titles
+    assert {"Findings", "Losses and laws", "Held-out models", "Runs"} <= titles
     assert "loss became NaN at step 12" in page
     fitted = fit(tmp_path / "report" / "runs.csv", law="joint", uncertainty=FEW)
     assert document["fits"]["joint"] == fit_document(fitted)
@@ -72,13 +71,3 @@ def test_a_first_page_leaves_out_what_takes_long(losses: pd.DataFrame, tmp_path:
     assert document["comparison"] is None
     assert document["recommendation"]["weights"]
     assert "do not determine" in written.headline
-
-
-def test_published_tables_become_an_overlay(losses: pd.DataFrame, tmp_path: Path) -> None:
-    path = tmp_path / "published.csv"
-    losses.to_csv(path, index=False)
-    overlay = read_overlay([path])
-    assert overlay is not None
-    assert set(overlay["label"]) == {"published"}
-    assert len(overlay) == len(losses)
-    assert read_overlay([]) is None

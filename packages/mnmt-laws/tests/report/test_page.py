@@ -11,7 +11,7 @@ import pandas as pd
 from mnmt_laws import Perturbation
 from mnmt_laws.report.advice import Advice, Share, Trust, TrustRow
 from mnmt_laws.report.analysis import Analysis
-from mnmt_laws.report.page import SCRIPTS, render_page
+from mnmt_laws.report.page import render_page
 from mnmt_laws.report.text import Table
 
 Analyse = Callable[..., Analysis]
@@ -29,8 +29,8 @@ def test_page_holds_each_kind_of_figure_once(page: Any) -> None:
     assert all(re.search(r"<figcaption>.{40,}</figcaption>", figure) for figure in figures)
 
 
-def test_first_come_advice_findings_explorer_figures_tables(page: Any) -> None:
-    places = [page.text.index(text) for text in ('id="advice"', 'id="findings"', 'id="explorer"', "<figure")]
+def test_first_come_advice_findings_figures_tables(page: Any) -> None:
+    places = [page.text.index(text) for text in ('id="advice"', 'id="findings"', "<figure")]
     assert [*places, page.text.index('id="tables"')] == sorted([*places, page.text.index('id="tables"')])
 
 
@@ -70,10 +70,3 @@ def test_undetermined_advice_shows_the_runs_in_place_of_the_mixture(loss_analysi
     assert "27% to 36%" not in text
     assert "They buy much." in text
     assert "and 2 more" in text
-
-
-def test_our_own_scripts_are_few_lines() -> None:
-    from importlib import resources
-
-    assets = resources.files("mnmt_laws.report").joinpath("assets")
-    assert sum(len(assets.joinpath(name).read_text().splitlines()) for name in SCRIPTS) < 250

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from mnmt_laws.report.analysis import Analysis
@@ -21,19 +19,5 @@ def test_tables_say_what_the_document_says(loss_analysis: Analysis, page: Any) -
         law["label"] for law in document["comparison"]["laws"]
     ]
     assert html.escape(document["comparison"]["verdict"], quote=False) in page.text
-    assert len(page.cells("intervals-by-method-one-by-one")) == len(document["intervals"])
     expected = [f"{1 - run['share']:.1%}" for run in document["design"]["runs"]]
     assert [row[3] for row in page.cells("runs-to-train-next-in-order")] == expected
-
-
-def test_corrected_values_carry_a_dagger(
-    loss_analysis: Analysis, page: Any, read_page: Callable[[Analysis], Any]
-) -> None:
-    frame = loss_analysis.observations.frame
-    rows = frame["size"].eq(frame["size"].max()) & frame["weight"].eq(0.1)
-    corrected = replace(loss_analysis.observations, frame=frame.assign(corrected=rows))
-    corrected_page = read_page(replace(loss_analysis, observations=corrected))
-    daggered = [row for row in corrected_page.cells("held-out-models-one-by-one") if row[4].endswith(" †")]
-    assert [(row[0], row[1], row[2]) for row in daggered] == [("aa", "160K", "0.1")]
-    assert "† corrected for convergence." in corrected_page.text
-    assert "†" not in page.text

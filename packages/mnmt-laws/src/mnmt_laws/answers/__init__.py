@@ -5,7 +5,7 @@ from mnmt_laws.answers.comparison import Comparison
 from mnmt_laws.answers.design import Design
 from mnmt_laws.answers.fractions import EffectiveFractions
 from mnmt_laws.answers.mixtures import SmallestBudget, SmallestSize, TargetMixture
-from mnmt_laws.answers.predictions import HeldOut, MoreTasks
+from mnmt_laws.answers.predictions import HeldOut
 from mnmt_laws.answers.recommendation import Recommendation
 from mnmt_laws.answers.simulation import TaskLaw
 
@@ -15,7 +15,6 @@ __all__ = [
     "Design",
     "EffectiveFractions",
     "HeldOut",
-    "MoreTasks",
     "Recommendation",
     "SmallestBudget",
     "SmallestSize",

@@ -1,24 +1,16 @@
-"""Predictions of runs that no fit has seen: held-out runs, and mixtures of three and more tasks."""
+"""Predictions of runs that no fit has seen, and limits beside known irreducible losses."""
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
-from mnmt_laws.errors import ArgumentError, TableError
 from mnmt_laws.fitting.back_test import ROUNDING, is_tested
-from mnmt_laws.fitting.fit import fit
 from mnmt_laws.fitting.law_fit import LawFit, require_any_fit
 from mnmt_laws.fitting.prediction import describe_signs
-from mnmt_laws.fitting.uncertainty import Uncertainty
-from mnmt_laws.laws import LAWS, LawName
-from mnmt_laws.laws.law import Law
-from mnmt_laws.tables.mixture import mixture_weights
-from mnmt_laws.tables.observations import Observations
-from mnmt_laws.tables.source import TableSource, observe
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,96 +167,3 @@ def compare_irreducible(fit: LawFit) -> pd.DataFrame:
             lower, upper = (float(value) for value in interval.l_inf.sel(task=task))
             rows.append((task, true, fitted, float(std.l_inf.sel(task=task)), lower, upper, fitted - true))
     return pd.DataFrame(rows, columns=["task", "true", "fitted", "std", "lower", "upper", "difference"])
-
-
-@dataclass(frozen=True, kw_only=True)
-class MoreTasks:
-    """Models of three and more tasks, predicted from models of one and two."""
-
-    rows: pd.DataFrame
-    """A row for each run and task: `run`, `task`, `size`, `weight`, `mixture`, `num_tasks`, `observed`,
-    `predicted`, `lower` and `upper` (95%, of the law), `predicted_lower` and `predicted_upper` (95%, of a new
-    model) and `error` (the measured
-    value over the predicted, less 1)."""
-
-    fit: LawFit
-    """The law fitted to models of at most two tasks."""
-
-    @property
-    def median_error(self) -> float:
-        """Median absolute relative error; NaN where nothing was predicted."""
-        return float(self.rows["error"].abs().median())
-
-
-def predict_more_tasks(
-    source: TableSource | Observations,
-    *,
-    law: LawName | Law = "simplex-capacity",
-    metric: str | None = None,
-    testset: str | None = None,
-    architecture: str | None = None,
-    objective: str = "log-ols",
-    uncertainty: Uncertainty | None = None,
-) -> MoreTasks:
-    """Predict models of three and more tasks from those of one and two (Fernandes et al. 2023, app. H).
-
-    In the `simplex-capacity` law each task has its own α, β_1 and L∞ and a gain c1 from every partner; in a
-    larger mixture the gain is the partners' mean by weight. Mixtures of more than two tasks are never fitted,
-    whether they are held out or not.
-
-    Args:
-        source: Anything that `observe` takes.
-        law: A law of whole mixtures.
-        metric: As in `observe`.
-        testset: As in `observe`.
-        architecture: As in `observe`.
-        objective: As in `fit`.
-        uncertainty: As in `fit`.
-
-    Raises:
-        TableError: If the table cannot be read, or has no models of two tasks, or none of more.
-        ValueError: If the law does not know whole mixtures.
-    """
-    definition = LAWS.get(law) if isinstance(law, str) else law
-    if definition is None or "partners" not in definition.predictors:
-        name = law if isinstance(law, str) else law.name
-        raise ArgumentError(
-            f"`law` must be a law of whole mixtures, such as simplex-capacity, but is {name}."
-        )
-    observations = observe(source, metric=metric, testset=testset, architecture=architecture)
-    counts = _task_counts(observations)
-    small, large = observations.frame[counts <= 2], observations.frame[counts > 2]
-    pairs = observations.frame[counts == 2]
-    for rows, what in ((pairs, "two tasks, to fit"), (large, "three tasks or more, to predict")):
-        if rows.empty:
-            raise TableError(
-                f"{observations.source}: no model of {what}; add such runs with their `mixture`."
-            )
-    few = replace(observations, frame=small.reset_index(drop=True))
-    fitted = fit(few, law=definition, objective=objective, uncertainty=uncertainty)
-    trained = large["weight"].gt(0) | definition.zero_shot
-    predictable = large[large["task"].isin(fitted.tasks) & trained]
-    return MoreTasks(
-        rows=_prediction_table(fitted, predictable, counts[predictable.index]).reset_index(drop=True),
-        fit=fitted,
-    )
-
-
-def _task_counts(observations: Observations) -> pd.Series:
-    """Return the number of tasks in the mixture of each row."""
-    weights = mixture_weights(observations.frame, observations.tasks, observations.source)
-    return pd.Series(weights.gt(0).sum(axis=1).to_numpy(), index=observations.frame.index)
-
-
-def _prediction_table(fitted: LawFit, rows: pd.DataFrame, num_tasks: pd.Series) -> pd.DataFrame:
-    interval, observed = fitted.prediction_interval(rows), rows["value"].to_numpy(float)
-    return rows[["run", "task", "size", "weight", "mixture"]].assign(
-        num_tasks=num_tasks,
-        observed=observed,
-        predicted=interval.predicted,
-        lower=interval.law_lower,
-        upper=interval.law_upper,
-        predicted_lower=interval.lower,
-        predicted_upper=interval.upper,
-        error=observed / interval.predicted - 1,
-    )

@@ -146,7 +146,6 @@ def report(
     out: Annotated[Path | None, Out] = None,
     table: TableConfig = DEFAULT_TABLE,
     fitting: FitConfig = DEFAULT_FIT,
-    overlay: Annotated[tuple[Path, ...], Parameter(negative="")] = (),
     fast: Annotated[bool, Parameter(negative="")] = False,
     as_json: Json = False,
 ) -> None:
@@ -157,7 +156,6 @@ def report(
         out: The folder to write. By default `report`, beside the source.
         table: What is analysed.
         fitting: How it is fitted.
-        overlay: A table of published losses to draw as faint points; may be given several times.
         fast: Write a first page within seconds: no refits, so no intervals, and no rival laws.
         as_json: Print JSON only: the path of the page, the advice, the findings and the warnings.
     """
@@ -168,10 +166,8 @@ def report(
         metric=table.metric,
         testset=table.testset,
         architecture=table.architecture,
-        horizon=table.horizon,
         objective=fitting.objective,
         uncertainty=fitting.method,
-        overlay=overlay,
         fast=fast,
         progress=no_progress if as_json else partial(_print_stage, time.monotonic()),
     )

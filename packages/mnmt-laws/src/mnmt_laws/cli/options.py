@@ -14,7 +14,6 @@ from cyclopts.validators import Number
 from mnmt_laws.cli.console import warn
 from mnmt_laws.errors import ArgumentError, TableError
 from mnmt_laws.figures.style import FORMATS
-from mnmt_laws.fitting.curves.convergence import correct_convergence
 from mnmt_laws.fitting.fit import fit
 from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.fitting.uncertainty import ClusterBootstrap, Perturbation, ResidualBootstrap, Uncertainty
@@ -73,9 +72,6 @@ class TableConfig:
 
     at: str | None = None
     """Read every run at this length, as `step=2000` or `tokens=1e9`, within its learning curve."""
-
-    horizon: Positive | None = None
-    """Read runs that have not converged at this training step, from their learning curves."""
 
     example: Annotated[bool, Parameter(negative="")] = False
     """Analyse the example table that comes with mnmt-laws."""
@@ -154,8 +150,6 @@ def open_table(source: Path | None, config: TableConfig) -> Source:
         raise TableError(f"give a run table, a folder of run records, or --example; {count} given.")
     if config.example and config.column:
         raise TableError("--column goes with a table of your own; the columns of --example have their names.")
-    if config.length and config.horizon:
-        raise TableError("--at and --horizon: give one; --at reads within the curves, --horizon beyond them.")
     opened = Source(table=example_table()) if source is None else open_source(source, columns=config.columns)
     if config.length is None:
         return opened
@@ -163,17 +157,12 @@ def open_table(source: Path | None, config: TableConfig) -> Source:
 
 
 def observe_table(source: Path | None, config: TableConfig) -> Observations:
-    """Open a table, correct it for convergence if a horizon is given, and print its warnings."""
+    """Open a table and print its warnings."""
     opened = open_table(source, config)
-    table, metric, testset, architecture = opened.table, config.metric, config.testset, config.architecture
-    warnings = opened.warnings
-    if config.horizon is not None:
-        correction = correct_convergence(
-            table, horizon=config.horizon, metric=metric, testset=testset, architecture=architecture
-        )
-        table, warnings = correction.table, (*warnings, *correction.warnings)
-    warn(warnings)
-    return observe(table, metric=metric, testset=testset, architecture=architecture)
+    warn(opened.warnings)
+    return observe(
+        opened.table, metric=config.metric, testset=config.testset, architecture=config.architecture
+    )
 
 
 def fit_observations(observations: Observations, law: LawName, config: FitConfig) -> LawFit:

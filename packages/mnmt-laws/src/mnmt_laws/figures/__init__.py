@@ -1,10 +1,10 @@
 """Figures: each function returns an Altair chart, which a notebook shows and `save` writes."""
 
-from mnmt_laws.figures.comparison import draw_comparison, draw_intervals
-from mnmt_laws.figures.curves import draw_learning_curves, draw_quality
+from mnmt_laws.figures.comparison import draw_comparison
 from mnmt_laws.figures.decisions import draw_design, draw_frontier
 from mnmt_laws.figures.losses import draw_lengths, draw_losses, draw_parallels
-from mnmt_laws.figures.predictions import draw_held_out, draw_more_tasks
+from mnmt_laws.figures.predictions import draw_held_out
+from mnmt_laws.figures.quality import draw_quality
 from mnmt_laws.figures.style import chart_spec, panels_of, save
 from mnmt_laws.figures.weights import draw_coefficients, draw_fractions, draw_relative_gain
 
@@ -16,11 +16,8 @@ __all__ = [
     "draw_fractions",
     "draw_frontier",
     "draw_held_out",
-    "draw_intervals",
-    "draw_learning_curves",
     "draw_lengths",
     "draw_losses",
-    "draw_more_tasks",
     "draw_parallels",
     "draw_quality",
     "draw_relative_gain",

@@ -1,4 +1,4 @@
-"""Rival laws side by side, and intervals by several methods."""
+"""Rival laws side by side."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from mnmt_laws.errors import ArgumentError
 from mnmt_laws.figures import marks
 from mnmt_laws.figures.style import EDGE, INK, Chart, color, styled
 
@@ -15,28 +14,21 @@ SYMBOLS = {"alpha": "α", "beta": "β", "l_inf": "L∞", "c1": "c₁", "c2": "c�
 _ERRORS = {
     "size_error": "error at the largest size, left out",
     "length_error": "error at the longest training, left out",
-    "weight_error": "error at weights left out",
     "mixture_error": "error at mixtures left out",
 }
 _PANEL_WIDTH = 230  # pixels, in a file
 _MOST_GROUPS = 4  # that get a line of their own within a row
 
 
-def draw_comparison(table: pd.DataFrame, *, criterion: str = "bic") -> Chart:
-    """Draw the information criterion above the best law's and errors on left-out runs, a row for each law.
+def draw_comparison(table: pd.DataFrame) -> Chart:
+    """Draw BIC above the best law's and errors on left-out runs, a row for each law.
 
     Args:
-        table: A row for each (task, law), as `Comparison.table`: `task`, `law`, `label`, `bic` or `aic`, and
-            any of `size_error`, `length_error`, `weight_error`, `mixture_error`; NaN is left blank.
-        criterion: `bic` or `aic`.
-
-    Raises:
-        ValueError: If the criterion is unknown.
+        table: A row for each (task, law), as `Comparison.table`: `task`, `law`, `label`, `bic`, and any of
+            `size_error`, `length_error`, `mixture_error`; NaN is left blank.
     """
-    if criterion not in ("aic", "bic"):
-        raise ArgumentError(f"`criterion` must be aic or bic, but is {criterion!r}.")
-    excess = table[criterion] - table.groupby("task")[criterion].transform("min")
-    panels = [_law_panel(table, excess, f"Δ{criterion.upper()}", log=True)]
+    excess = table["bic"] - table.groupby("task")["bic"].transform("min")
+    panels = [_law_panel(table, excess, "ΔBIC", log=True)]
     errors = {name: title for name, title in _ERRORS.items() if name in table and table[name].notna().any()}
     panels += [_law_panel(table, table[name], title) for name, title in errors.items()]
     return styled(*panels, columns=len(panels))
@@ -62,33 +54,6 @@ def _law_panel(table: pd.DataFrame, values: pd.Series, title: str, *, log: bool 
     x = alt.X("value:Q", title=title, axis=axis, scale=scale)
     return _rows_panel(*layers, base.mark_point(size=60, opacity=1 if is_sparse else 0.6), x=x, rows=rows,
                        field="label", group="task", groups=sorted(rows["task"].unique()))  # fmt: skip
-
-
-def draw_intervals(table: pd.DataFrame) -> Chart:
-    """Draw intervals of each parameter in a panel, a row for each task and an interval for each method.
-
-    Args:
-        table: Columns `task`, `parameter`, `method`, `estimate`, `lower` and `upper`; unknown bounds NaN.
-    """
-    table = table.sort_values("task", kind="stable")
-    panels = [
-        _interval_panel(table[table["parameter"] == name], SYMBOLS.get(name, name))
-        for name in dict.fromkeys(table["parameter"])
-    ]
-    return styled(*panels, columns=3)
-
-
-def _interval_panel(rows: pd.DataFrame, title: str) -> alt.LayerChart:
-    titles = {name: name for name in ("task", "method", "estimate", "lower", "upper")}
-    rows = rows[[*titles]]
-    bars = alt.Chart(marks.data(rows.dropna())).mark_rule(strokeWidth=2.2).encode(x="lower:Q", x2="upper:Q")
-    points = alt.Chart(marks.data(rows)).mark_point(size=60)
-    layers = [marks.with_tooltips(chart, rows, titles) for chart in (bars, points)]
-    axis, scale = alt.Axis(tickCount=5), alt.Scale(zero=False, padding=8)
-    x = alt.X("estimate:Q", title=title, scale=scale, axis=axis)
-    return _rows_panel(
-        *layers, x=x, rows=rows, field="task", group="method", groups=[*dict.fromkeys(rows["method"])]
-    )
 
 
 def _rows_panel(

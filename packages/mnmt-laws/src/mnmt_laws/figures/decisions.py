@@ -12,12 +12,11 @@ import pandas as pd
 import xarray as xr
 
 from mnmt_laws.answers.design.next_runs import Design
-from mnmt_laws.answers.mixtures.frontier import frontier
+from mnmt_laws.answers.mixtures.frontier import frontier, observed_pairs
 from mnmt_laws.errors import TableError
 from mnmt_laws.figures import marks
 from mnmt_laws.figures.losses import SIZE_TITLE, size_label
-from mnmt_laws.figures.marks import LARGE_RING, LAW, PREDICTED
-from mnmt_laws.figures.points import marked_pairs
+from mnmt_laws.figures.marks import LARGE_RING
 from mnmt_laws.figures.style import (
     MUTED,
     PAPER,
@@ -41,7 +40,7 @@ _RUNS = {"trained": "circle", "proposed, in this order": LARGE_RING}
 def draw_frontier(capacity: LawFit, *, sizes: Sequence[float], **length: Any) -> Chart:
     """Draw predicted frontiers as lines and measured models as points; hollow ones were held out.
 
-    Bands are 95% intervals of the law and, lighter, of a new model where the frontier has them.
+    Bands are 95% intervals of the law.
 
     Args:
         capacity: A fit of two tasks by a law that predicts any mixture.
@@ -55,12 +54,11 @@ def draw_frontier(capacity: LawFit, *, sizes: Sequence[float], **length: Any) ->
     observations = _trained_for(capacity.observations, **length)
     results = {size_label(size): frontier(capacity, size=size, **length) for size in sorted(sizes)}
     lines = pd.concat([_points_of(result, name) for name, result in results.items()])
-    pairs = marked_pairs(observations).rename(columns={first: "first", second: "second"})
+    pairs = observed_pairs(observations).rename(columns={first: "first", second: "second"})
     pairs = pairs[pairs["size"].isin(sizes)]
     pairs = marks.describe(pairs, line=pairs["size"].map(size_label))
     banded = list(results.items()) if len(results) <= _MOST_BANDS else [list(results.items())[-1]]
-    outlines = [_outline(result, name, ends) for ends in (PREDICTED, LAW) for name, result in banded
-                if ends[0] in result and bool(result[ends[0]].notnull().all())]  # fmt: skip
+    outlines = [_outline(result, name) for name, result in banded if bool(result.lower.notnull().all())]
     extent, metric = (
         pd.concat([lines, pairs, *outlines]),
         f"{observations.metric} ({observations.unit})",
@@ -107,20 +105,16 @@ def _points_of(result: xr.Dataset, line: str) -> pd.DataFrame:
     return pd.DataFrame({"first": first, "second": second, "weight": weight, "line": line}).iloc[::2]
 
 
-def _outline(result: xr.Dataset, line: str, ends: tuple[str, str]) -> pd.DataFrame:
+def _outline(result: xr.Dataset, line: str) -> pd.DataFrame:
     """Return the outline of the area between the lower ends and the upper ends of both tasks."""
-    low, high = (result[end].to_numpy()[:, ::4] for end in ends)
+    low, high = (result[end].to_numpy()[:, ::4] for end in ("lower", "upper"))
     first, second = np.concatenate([low, high[:, ::-1]], axis=1)
-    opacity = 0.1 if ends == PREDICTED else 0.2
-    return pd.DataFrame({"first": first, "second": second, "line": line, "opacity": opacity}).reset_index(
-        names="order"
-    )
+    return pd.DataFrame({"first": first, "second": second, "line": line}).reset_index(names="order")
 
 
 def _band(outline: pd.DataFrame) -> alt.Chart:
-    look = {"interpolate": "linear-closed", "filled": True, "opacity": outline["opacity"].iloc[0]}
-    area: alt.Chart = marks.lines(outline.drop(columns="opacity"), **look).encode(order="order:Q")
-    return area
+    area: alt.Chart = marks.lines(outline, interpolate="linear-closed", filled=True, opacity=0.2)
+    return area.encode(order="order:Q")
 
 
 def draw_design(design: Design, observations: Observations, *, task: str) -> Chart:

@@ -35,7 +35,6 @@ def draw_losses(
     joint: LawFit,
     per_weighting: LawFit | None = None,
     capacity: LawFit | None = None,
-    overlay: pd.DataFrame | None = None,
 ) -> Chart:
     """Draw a task's values over size with the joint law, each weight's own, and at unseen weights capacity.
 
@@ -44,7 +43,6 @@ def draw_losses(
         joint: The law drawn as solid lines.
         per_weighting: The law drawn as dotted lines, where it is given.
         capacity: The law drawn as dashed lines at weights that `joint` does not know.
-        overlay: Values published elsewhere, drawn as faint points: columns `size`, `value` and `label`.
     """
     laws = {"joint law": joint, "each alone": per_weighting, "capacity law": capacity}
     rows = _rows(joint, task)
@@ -53,7 +51,7 @@ def draw_losses(
     lines = lines[lines["law"].ne("capacity law") | lines["weight"].isin(unknown)].dropna(subset="value")
     if capacity is not None:
         rows["predicted"] = rows["predicted"].fillna(pd.Series(capacity.predict(rows)))
-    return _over_size(rows, lines, _label(joint), task, overlay=overlay)
+    return _over_size(rows, lines, _label(joint), task)
 
 
 def draw_parallels(*, task: str, joint: LawFit) -> Chart:
@@ -153,16 +151,14 @@ def _over_size(
     title: str,
     *,
     log: bool = False,
-    overlay: pd.DataFrame | None = None,
 ) -> Chart:
     """Draw points and lines over size, one colour for each weight."""
-    published = pd.DataFrame(columns=["size", "value"], dtype=float) if overlay is None else overlay
     both, weights = classes(pd.concat([rows["weight"], lines["weight"]]), lambda weight: f"p = {weight:.3g}")
     rows, lines = rows.assign(p=both.iloc[: len(rows)]), lines.assign(p=both.iloc[len(rows) :])
     patterns = {"joint law": SOLID, "each alone": DOTTED, "capacity law": DASHED}
     dash = dashes("law", {law: pattern for law, pattern in patterns.items() if lines["law"].eq(law).any()})
     layers = [marks.lines(lines, dash=dash), marks.points(rows)]
-    values = pd.concat([part["value"] for part in (rows, lines, published)])
-    x = count_axis("size", pd.concat([rows["size"], published["size"]]), SIZE_TITLE)
+    values = pd.concat([rows["value"], lines["value"]])
+    x = count_axis("size", rows["size"], SIZE_TITLE)
     y, key = value_axis("value", values, label, log=log), color("p", weights, ramp(len(weights)))
-    return styled(marks.panel(*marks.faint(published), *layers, x=x, y=y, color=key, title=title))
+    return styled(marks.panel(*layers, x=x, y=y, color=key, title=title))

@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from mnmt_laws.figures.points import NOTE, corrected_rows
 from mnmt_laws.figures.style import HEIGHT, MUTED, WIDTH, format_size, legend
 
 SOLID, DOTTED, DASHED = [1, 0], [2, 3], [6, 4]
@@ -27,9 +26,7 @@ def _circle(radius: float, *, hole: bool = False) -> str:
 
 
 RING, LARGE_RING = _circle(1) + _circle(0.68, hole=True), _circle(1.5) + _circle(1.22, hole=True)
-RINGED_DIAMOND = _circle(1.25) + _circle(1.02, hole=True) + "M0.62,0L0,0.62L-0.62,0L0,-0.62Z"
-_HOLLOW_DIAMOND = RINGED_DIAMOND + "M0.3,0L0,-0.3L-0.3,0L0,0.3Z"
-KINDS = {"trained": "circle", "held out": RING, NOTE: RINGED_DIAMOND, f"held out, {NOTE}": _HOLLOW_DIAMOND}
+KINDS = {"trained": "circle", "held out": RING}
 """The mark of each kind of point."""
 
 _TITLES = {
@@ -136,7 +133,7 @@ def points(rows: pd.DataFrame, *, kinds: Mapping[str, str] = KINDS, **titles: st
 def describe(rows: pd.DataFrame, **columns: Any) -> pd.DataFrame:
     """Return rows with further columns and what a point tells: kind, and sizes and intervals in words.
 
-    Many rows are thinned; those that were held out or corrected stay.
+    Many rows are thinned; held-out ones stay.
     """
     rows = rows.assign(**columns)
     for name, column in (("N", "size"), ("D", "tokens")):
@@ -151,8 +148,7 @@ def describe(rows: pd.DataFrame, **columns: Any) -> pd.DataFrame:
 
 def _kinds(rows: pd.DataFrame) -> list[str]:
     held_out = rows["role"].eq("held-out") if "role" in rows else pd.Series(False, index=rows.index)
-    pairs = zip(held_out, corrected_rows(rows), strict=True)
-    return [list(KINDS)[int(role) + 2 * int(corrected)] for role, corrected in pairs]
+    return np.where(held_out, "held out", "trained").tolist()
 
 
 def _thin(rows: pd.DataFrame) -> pd.DataFrame:
@@ -162,11 +158,3 @@ def _thin(rows: pd.DataFrame) -> pd.DataFrame:
     ordinary = rows["kind"].eq(rows["kind"].mode().iloc[0])
     step = -(-int(ordinary.sum()) // MOST_POINTS)
     return rows[~ordinary | (ordinary.cumsum() % step == 0)]
-
-
-def faint(published: pd.DataFrame) -> list[alt.Chart]:
-    """Return values published elsewhere, `size`, `value` and `label`, as faint points."""
-    rows = published.assign(N=[format_size(size) for size in published["size"]])
-    chart = alt.Chart(data(rows)).mark_point(opacity=0.45, size=35).encode(color=alt.value(MUTED))
-    titles = {"label": "published", "N": "size N", "value": "value"}
-    return [] if rows.empty else [with_tooltips(chart, rows, titles)]

@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from mnmt_laws.arrays import Array
 from mnmt_laws.errors import ArgumentError, TableError
 from mnmt_laws.fitting.diagnostics import Diagnostic, check_constant, check_lengths
 from mnmt_laws.fitting.evaluator import read_predictors
@@ -112,17 +111,9 @@ def _fit_tasks(
         task_runs = runs[task_rows.index]
         fits[str(task)] = fit_task(
             law, sample, objective, method,
-            runs=task_runs, number=number, extra_std=_extra_std(task_rows, objective),
+            runs=task_runs, number=number,
         )  # fmt: skip
     return fits
-
-
-def _extra_std(rows: pd.DataFrame, objective: Objective) -> Array | None:
-    """Return the standard errors of extrapolated values in the unit of residuals; None if there are none."""
-    if "value_std" not in rows or rows["value_std"].isna().all():
-        return None
-    errors = rows["value_std"].fillna(0.0).to_numpy(float)
-    return np.asarray(errors / rows["value"].to_numpy(float) if objective.log else errors)
 
 
 def _require_limit(law: Law, observations: Observations) -> None:

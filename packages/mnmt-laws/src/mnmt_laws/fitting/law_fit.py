@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from html import escape
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -71,21 +70,6 @@ class LawFit:
         ]
         lines += [f"  {task}: {', '.join(cells.values())}" for task, cells in self._summary.items()]
         return "\n".join([*lines, *self._remarks])
-
-    def _repr_html_(self) -> str:
-        """Return the same as a table for a notebook."""
-        head = f"<b>{escape(self.law.name)} law</b> ({escape(self.law.equation)}), {escape(self.objective)}"
-        names = dict.fromkeys(name for cells in self._summary.values() for name in cells)
-        header = "".join(f"<th>{escape(name)}</th>" for name in ("task", *names))
-        rows = "".join(
-            f"<tr><td>{escape(task)}</td>"
-            + "".join(f"<td>{escape(cells.get(name, '').removeprefix(f'{name} '))}</td>" for name in names)
-            + "</tr>"
-            for task, cells in self._summary.items()
-        )
-        lines = "<br>".join(escape(line) for line in (self.law.formula, self._provenance))
-        remarks = "".join(f"<p>{escape(line)}</p>" for line in self._remarks)
-        return f"<p>{head}<br>{lines}</p><table><tr>{header}</tr>{rows}</table>{remarks}"
 
     @property
     def tasks(self) -> list[str]:
@@ -154,36 +138,6 @@ class LawFit:
         if task is not None or mixture is not None or predictors:
             raise ArgumentError("`rows` must be given alone: they bring their task, weight and predictors.")
         return self.evaluator.predict_rows(parameters, rows, self.observations)
-
-    def predict_mixture(
-        self, *, mixture: Mapping[str, ArrayLike], draws: bool = False, **predictors: ArrayLike
-    ) -> xr.DataArray:
-        """Return the law's metric for every task of some mixtures.
-
-        Args:
-            mixture: Weights of the sources, arrays broadcast against each other and the predictors; a weight
-                above 0 for every task, save for laws that predict zero-shot tasks.
-            draws: Whether to predict with the parameters of every refit rather than with the estimate.
-            **predictors: What the law takes beside the mixture: `size` (N, parameters), `tokens`; numbers or
-                arrays.
-
-        Returns:
-            Predictions over (task, point), or (draw, task, point); points in the flattened broadcast shape.
-
-        Raises:
-            ValueError: If a task has no weight, or a predictor is missing, unknown or out of range.
-        """
-        missing = [task for task in self.tasks if task not in mixture and not self.law.zero_shot]
-        if missing:
-            raise ArgumentError(
-                f"`mixture` must give a weight to {missing[0]}, but names {', '.join(mixture)}."
-            )
-        shape = np.broadcast_shapes(*(np.shape(value) for value in (*predictors.values(), *mixture.values())))
-        flat = {name: np.broadcast_to(weight, shape).ravel() for name, weight in mixture.items()}
-        rest = {name: np.broadcast_to(value, shape).ravel() for name, value in predictors.items()}
-        parts = [self.predict(None, task=task, mixture=flat, draws=draws, **rest) for task in self.tasks]
-        dims = ("draw", "task", "point") if draws else ("task", "point")
-        return xr.DataArray(np.stack(parts, axis=-2), dims=dims, coords={"task": self.tasks})
 
     def prediction_interval(
         self,

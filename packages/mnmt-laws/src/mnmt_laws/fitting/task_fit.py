@@ -91,7 +91,6 @@ def fit_task(
     *,
     runs: NDArray[np.int64],
     number: int,
-    extra_std: Array | None = None,
 ) -> TaskFit:
     """Fit a law to one task and refit it to the method's copies.
 
@@ -104,7 +103,6 @@ def fit_task(
         method: How copies are made.
         runs: (n,) number of the run of each observation, the same in every task.
         number: Number of the task.
-        extra_std: (n,) standard errors of extrapolated values, as in `FittedTask`.
     """
     parts, left_out = solve_parts(law, sample, objective)
     diagnostics = [
@@ -120,9 +118,6 @@ def fit_task(
     solved, ended = [part.vector[None] for part in parts], np.ones(0, dtype=bool)
     if method.refits:
         fitted = _fitted_task(parts, sample, objective, runs, number)
-        if extra_std is not None:
-            used = np.any([part.rows for part in parts], axis=0)
-            fitted = replace(fitted, extra_std=extra_std[used])
         solved, ended = _refit(parts, objective, method, fitted)
         diagnostics += _diagnose_refits(parts, solved, ended)
     datasets = [_dataset(part, vectors) for part, vectors in zip(parts, solved, strict=True)]

@@ -50,21 +50,10 @@ class FittedTask:
     task: int
     """Number of the task, so that tasks do not share their noise."""
 
-    extra_std: Array | None = None
-    """(n,) standard error of each value beyond its residual's scatter, in the unit of residuals: that of a
-    value which was extrapolated. 0 for measured ones."""
-
     @property
     def degrees_of_freedom(self) -> int:
         """Observations beyond the number of parameters."""
         return len(self.values) - self.num_parameters
-
-    def blur(self, values: Array, rng: np.random.Generator) -> Array:
-        """Return (n,) values with noise of the standard errors `extra_std`, where there are any."""
-        if self.extra_std is None:
-            return values
-        noise = self.extra_std * rng.standard_normal(len(values))
-        return np.asarray(values * np.exp(noise) if self.log else values + noise)
 
 
 class Uncertainty(Protocol):
@@ -112,8 +101,7 @@ class Perturbation:
         rng = np.random.default_rng([self.seed, fitted.task])
         ones = np.ones(len(fitted.values))
         for _ in range(self.refits):
-            values = fitted.values * (1.0 + self.share * rng.standard_normal(len(ones)))
-            yield fitted.blur(values, rng), ones
+            yield fitted.values * (1.0 + self.share * rng.standard_normal(len(ones))), ones
 
     def describe(self) -> str:
         """Return the method in a phrase."""
@@ -143,7 +131,7 @@ class ResidualBootstrap:
             size = np.sqrt(freedom / rng.chisquare(freedom)) if freedom > 0 else np.nan
             noise = size * residuals[rng.integers(len(residuals), size=len(residuals))]
             values = fitted.predicted * np.exp(noise) if fitted.log else fitted.predicted + noise
-            yield fitted.blur(values, rng), ones
+            yield values, ones
 
     def describe(self) -> str:
         """Return the method in a phrase."""
@@ -166,9 +154,9 @@ class ClusterBootstrap:
 
     def copies(self, fitted: FittedTask) -> Iterator[Copy]:
         """Yield the observed values with a random weight for each run, the same in every task."""
-        rng, noise = np.random.default_rng(self.seed), np.random.default_rng([self.seed, fitted.task, 1])
+        rng = np.random.default_rng(self.seed)
         for _ in range(self.refits):
-            yield fitted.blur(fitted.values, noise), rng.standard_exponential(fitted.num_runs)[fitted.run]
+            yield fitted.values, rng.standard_exponential(fitted.num_runs)[fitted.run]
 
     def describe(self) -> str:
         """Return the method in a phrase."""

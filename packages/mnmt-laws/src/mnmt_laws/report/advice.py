@@ -69,20 +69,6 @@ class Advice:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LawRow:
-    """One thing that the law of the advice says."""
-
-    label: str
-    """What it is about."""
-
-    values: tuple[str, ...]
-    """The numbers, a line for each task or kind."""
-
-    explanation: str
-    """What they mean, in a sentence."""
-
-
-@dataclass(frozen=True, kw_only=True)
 class TrustRow:
     """One reason to trust the advice, or not to."""
 

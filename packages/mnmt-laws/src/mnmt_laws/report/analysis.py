@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -14,27 +14,16 @@ from mnmt_laws.answers.claims import Claim, check_claims
 from mnmt_laws.answers.comparison import Comparison, compare
 from mnmt_laws.answers.comparison.preferred_law import preferred_law
 from mnmt_laws.answers.design.next_runs import Design, design
-from mnmt_laws.answers.fractions import EffectiveFractions, effective_fractions, fractions_of_testsets
-from mnmt_laws.answers.predictions import (
-    HeldOut,
-    MoreTasks,
-    compare_irreducible,
-    predict_held_out,
-    predict_more_tasks,
-)
+from mnmt_laws.answers.fractions import EffectiveFractions, effective_fractions
+from mnmt_laws.answers.predictions import HeldOut, compare_irreducible, predict_held_out
 from mnmt_laws.answers.quality import pair_metrics
 from mnmt_laws.answers.recommendation import Recommendation, recommend
-from mnmt_laws.answers.without_length import WithoutLength, without_length
 from mnmt_laws.errors import ArgumentError, TableError
-from mnmt_laws.figures.points import corrected_rows, mark_corrected
-from mnmt_laws.fitting.curves.convergence import correct_convergence
-from mnmt_laws.fitting.curves.learning_curve import Curve
 from mnmt_laws.fitting.fit import fit
 from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.fitting.uncertainty import Perturbation, ResidualBootstrap, Uncertainty
 from mnmt_laws.laws import LawName
 from mnmt_laws.laws.law import Law
-from mnmt_laws.report.intervals import intervals_by_method
 from mnmt_laws.tables.observations import Observations, learning_curves
 from mnmt_laws.tables.run_record import RunRecord
 from mnmt_laws.tables.source import Source, observe
@@ -104,26 +93,11 @@ class Analysis:
     comparison: Comparison | None = None
     """The rival laws: which parameter the mixture acts through."""
 
-    testsets: Mapping[str, EffectiveFractions] | None = None
-    """Effective fractions of each test set."""
-
-    more_tasks: MoreTasks | None = None
-    """Predictions of models of three and more tasks."""
-
-    curves: tuple[Curve, ...] | None = None
-    """The learning curves that were fitted to correct for convergence."""
-
     recommendation: Recommendation | None = None
     """The recommended mixture at twice the largest size."""
 
     design: Design | None = None
     """The runs to train next."""
-
-    without_length: WithoutLength | None = None
-    """What a law that does not know the training length makes of the table, where the preferred one does."""
-
-    intervals: pd.DataFrame | None = None
-    """Intervals by several methods: `task`, `parameter`, `method`, `estimate`, `lower`, `upper`."""
 
     @property
     def fits(self) -> tuple[LawFit, ...]:
@@ -153,12 +127,6 @@ class Analysis:
         return len(self.tasks) > 1 and bool(mixed.any())
 
     @property
-    def corrected_runs(self) -> frozenset[str]:
-        """The runs with a value that was corrected for convergence."""
-        frame = self.observations.frame
-        return frozenset(frame.loc[corrected_rows(frame), "run"])
-
-    @property
     def wall_seconds(self) -> float:
         """The training time of all runs together, in seconds; NaN where none is recorded."""
         seconds = [record.wall_seconds for record in self.records if record.wall_seconds is not None]
@@ -176,7 +144,6 @@ def analyse(
     metric: str | None,
     testset: str | None,
     architecture: str | None,
-    horizon: float | None = None,
     objective: str,
     uncertainty: Uncertainty,
     fast: bool = False,
@@ -189,10 +156,9 @@ def analyse(
         metric: As in `observe`.
         testset: As in `observe`.
         architecture: As in `observe`.
-        horizon: As in `build_report`.
         objective: As in `fit`.
         uncertainty: As in `fit`.
-        fast: Whether to leave out what takes long: refits, rival laws, and intervals by other methods.
+        fast: Whether to leave out refits and rival laws, which take long.
         progress: Called with the name of each stage as it begins.
 
     Raises:
@@ -201,15 +167,7 @@ def analyse(
     if fast:
         uncertainty = ResidualBootstrap(refits=0)
     progress("read the table")
-    correction = (
-        None
-        if horizon is None
-        else correct_convergence(
-            source.table, horizon=horizon, metric=metric, testset=testset, architecture=architecture
-        )
-    )
-    table = source.table if correction is None else correction.table
-    observations = observe(table, metric=metric, testset=testset, architecture=architecture)
+    observations = observe(source.table, metric=metric, testset=testset, architecture=architecture)
     if not fast:
         progress("compare rival laws")
     comparison = _compare(observations, objective, fast=fast)
@@ -224,7 +182,6 @@ def analyse(
     progress("answer the questions")
     warnings = [
         *source.warnings,
-        *(() if correction is None else correction.warnings),
         *(() if effective is None else effective.warnings),
         *_scatter_warning(law, uncertainty),
         *_fit_warnings(law),
@@ -239,15 +196,13 @@ def analyse(
         held_out=predict_held_out(law),
         irreducible=compare_irreducible(law),
         claims=_claims(per_weighting, joint, effective),
-        quality=_quality(table, observations),
+        quality=_quality(source.table, observations),
         records=source.records,
         warnings=tuple(dict.fromkeys(warnings)),
-        curves=None if correction is None else correction.curves,
-        late_fall=_late_fall(table, observations),
+        late_fall=_late_fall(source.table, observations),
         comparison=comparison,
         recommendation=_if_possible(lambda: _recommendation(law)),
         design=_if_possible(lambda: _design(law)),
-        **({} if fast else _slow_answers(table, law, joint, uncertainty, progress)),
     )
 
 
@@ -282,28 +237,6 @@ def _claims(
     return check_claims(per_weighting=per_weighting, joint=joint, effective=effective)
 
 
-def _slow_answers(
-    table: RunTable, law: LawFit, joint: LawFit | None, uncertainty: Uncertainty, progress: Progress
-) -> dict[str, Any]:
-    """Return the answers that need more fits, by their names in `Analysis`."""
-    observations, objective = law.observations, law.objective
-    progress("measure intervals by other methods")
-    return {
-        "testsets": None if joint is None else _if_possible(lambda: _testsets(table, joint, uncertainty)),
-        "more_tasks": _if_possible(
-            lambda: predict_more_tasks(observations, objective=objective, uncertainty=uncertainty)
-        ),
-        "without_length": _without_length(law, uncertainty),
-        "intervals": None if joint is None else intervals_by_method(joint),
-    }
-
-
-def _without_length(law: LawFit, uncertainty: Uncertainty) -> WithoutLength | None:
-    if not law.law.knows_length or not law.law.knows_mixture:
-        return None
-    return without_length(law.observations, objective=law.objective, uncertainty=uncertainty)
-
-
 def _fit_warnings(law: LawFit) -> Iterator[str]:
     """Yield the warnings of the law of the advice, and a line if its search did not converge."""
     yield from law.warnings
@@ -322,12 +255,10 @@ def _scatter_warning(law: LawFit, uncertainty: Uncertainty) -> list[str]:
 
 
 def _quality(table: RunTable, observations: Observations) -> pd.DataFrame:
-    """Return `pair_metrics` and `corrected`, without zero-shot rows: their losses are far larger."""
+    """Return `pair_metrics` without zero-shot rows, whose losses are far larger."""
     architecture = observations.frame["architecture"].iloc[0]
     pairs = pair_metrics(table, testset=observations.testset or None, architecture=architecture or None)
-    if pairs.empty:
-        return pairs
-    return mark_corrected(pairs[pairs["weight"] > 0], observations.frame)
+    return pairs if pairs.empty else pairs[pairs["weight"] > 0]
 
 
 def _late_fall(table: RunTable, observations: Observations) -> float:
@@ -351,20 +282,6 @@ def _if_possible(answer: Callable[[], Answer]) -> Answer | None:
         return answer()
     except (TableError, ArgumentError):
         return None
-
-
-def _testsets(
-    table: RunTable, joint: LawFit, uncertainty: Uncertainty
-) -> Mapping[str, EffectiveFractions] | None:
-    """Return the fractions of every test set, if there are several."""
-    fractions = fractions_of_testsets(
-        table,
-        metric=joint.observations.metric,
-        architecture=joint.observations.frame["architecture"].iloc[0] or None,
-        objective=joint.objective,
-        uncertainty=uncertainty,
-    )
-    return fractions if len(fractions) > 1 else None
 
 
 def _recommendation(law: LawFit) -> Recommendation | None:

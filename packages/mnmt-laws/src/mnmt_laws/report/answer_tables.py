@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from mnmt_laws.answers.recommendation import Recommendation
-from mnmt_laws.figures.comparison import SYMBOLS
-from mnmt_laws.figures.points import mark_corrected
 from mnmt_laws.figures.style import format_size
 from mnmt_laws.report.analysis import Analysis
-from mnmt_laws.report.text import DAGGER, DAGGER_NOTE, Table, format_interval, format_number, format_percent
+from mnmt_laws.report.text import Table, format_interval, format_number, format_percent
 
 
 def answer_tables(analysis: Analysis) -> list[Table]:
@@ -15,10 +13,7 @@ def answer_tables(analysis: Analysis) -> list[Table]:
     tables = [
         _recommendation(analysis),
         _comparison(analysis),
-        _more_tasks(analysis),
-        _curves(analysis),
         _design(analysis),
-        _intervals(analysis),
     ]
     return [table for table in tables if table is not None]
 
@@ -75,57 +70,6 @@ def _comparison(analysis: Analysis) -> Table | None:
     )
 
 
-def _more_tasks(analysis: Analysis) -> Table | None:
-    if analysis.more_tasks is None:
-        return None
-    predictions = mark_corrected(analysis.more_tasks.rows, analysis.observations.frame)
-    rows = (
-        (
-            row["task"],
-            format_size(row["size"]),
-            row["mixture"].replace(",", " "),
-            format_number(row["observed"], 4) + (DAGGER if row["corrected"] else ""),
-            format_number(row["predicted"], 4),
-            format_interval(row["lower"], row["upper"], 4),
-            format_percent(row["error"], sign=True),
-        )
-        for row in predictions.to_dict("records")
-    )
-    return Table(
-        title="Models of more tasks, one by one",
-        note="Predicted from models of one and two tasks."
-        + (DAGGER_NOTE if predictions["corrected"].any() else ""),
-        header=("task", "N", "mixture", "measured", "predicted", "95% interval", "error"),
-        rows=tuple(rows),
-        folded=True,
-    )
-
-
-def _curves(analysis: Analysis) -> Table | None:
-    if not analysis.curves:
-        return None
-    rows = (
-        (
-            curve.run,
-            curve.task,
-            format_size(curve.size),
-            f"{curve.weight:g}",
-            format_number(float(curve.values[-1]), 4),
-            format_number(curve.value, 4) + (DAGGER if curve.corrected else ""),
-            format_number(curve.std, 2),
-            f"{curve.horizon:g}",
-        )
-        for curve in analysis.curves
-    )
-    return Table(
-        title="Learning curves, one by one",
-        note="What each run measured last, and its power law at the horizon." + DAGGER_NOTE,
-        header=("run", "task", "N", "p", "measured", "at the horizon", "std", "horizon, steps"),
-        rows=tuple(rows),
-        folded=True,
-    )
-
-
 def _design(analysis: Analysis) -> Table | None:
     if analysis.design is None:
         return None
@@ -143,28 +87,6 @@ def _design(analysis: Analysis) -> Table | None:
         note=f"What each, with those before it, takes off the uncertainty of {analysis.design.quantity}.",
         header=("order", "N", "mixture", "less uncertain by"),
         rows=tuple(rows),
-    )
-
-
-def _intervals(analysis: Analysis) -> Table | None:
-    if analysis.intervals is None:
-        return None
-    rows = (
-        (
-            row["task"],
-            SYMBOLS.get(row["parameter"], row["parameter"]),
-            row["method"],
-            format_number(row["estimate"], 5),
-            format_interval(row["lower"], row["upper"], 5),
-        )
-        for row in analysis.intervals.to_dict("records")
-    )
-    return Table(
-        title="Intervals by method, one by one",
-        note="95% intervals of the joint law.",
-        header=("task", "parameter", "method", "estimate", "interval"),
-        rows=tuple(rows),
-        folded=True,
     )
 
 

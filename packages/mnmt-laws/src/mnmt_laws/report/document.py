@@ -9,7 +9,6 @@ from typing import Any
 import pandas as pd
 
 from mnmt_laws.answers.recommendation import Recommendation
-from mnmt_laws.fitting.curves.learning_curve import Curve
 from mnmt_laws.fitting.parameters import fit_document, null_if_nan
 from mnmt_laws.report.analysis import Analysis
 from mnmt_laws.report.findings import report_findings
@@ -44,10 +43,6 @@ def report_document(analysis: Analysis) -> dict[str, Any]:
         "comparison": _comparison(analysis),
         "recommendation": _recommendation(analysis.recommendation),
         "design": _design(analysis),
-        "intervals": _frame(analysis.intervals),
-        "testsets": _testsets(analysis),
-        "more_tasks": None if analysis.more_tasks is None else _records(analysis.more_tasks.rows),
-        "corrected": [_corrected(curve) for curve in analysis.curves or () if curve.corrected],
         "runs": _runs(analysis),
         "wall_seconds": null_if_nan(analysis.wall_seconds),
         "warnings": list(analysis.warnings),
@@ -79,22 +74,6 @@ def _design(analysis: Analysis) -> dict[str, Any] | None:
         "method": design.method,
         "runs": _records(design.runs),
     }
-
-
-def _testsets(analysis: Analysis) -> dict[str, Any] | None:
-    """Return f(p) of each test set."""
-    if analysis.testsets is None:
-        return None
-    frames = {
-        name: effective.fractions[["value", "std"]].to_dataframe().dropna(subset=["value"]).reset_index()
-        for name, effective in analysis.testsets.items()
-    }
-    return {name: _records(frame[["task", "weight", "value", "std"]]) for name, frame in frames.items()}
-
-
-def _corrected(curve: Curve) -> dict[str, Any]:
-    keys = ("run", "task", "size", "weight", "horizon", "value", "std")
-    return {"last": float(curve.values[-1]), **{key: null_if_nan(getattr(curve, key)) for key in keys}}
 
 
 def _frame(frame: pd.DataFrame | None) -> list[dict[str, Any]] | None:

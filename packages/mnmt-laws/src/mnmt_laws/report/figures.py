@@ -8,15 +8,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import pandas as pd
-
 from mnmt_laws.answers.quality import quality_lines
-from mnmt_laws.figures.comparison import draw_comparison, draw_intervals
-from mnmt_laws.figures.curves import QUALITY_NAMES, draw_learning_curves, draw_quality
+from mnmt_laws.figures.comparison import draw_comparison
 from mnmt_laws.figures.decisions import draw_design, draw_frontier
 from mnmt_laws.figures.losses import draw_lengths, draw_losses, draw_parallels
-from mnmt_laws.figures.points import corrected_rows
-from mnmt_laws.figures.predictions import draw_held_out, draw_more_tasks
+from mnmt_laws.figures.predictions import draw_held_out
+from mnmt_laws.figures.quality import QUALITY_NAMES, draw_quality
 from mnmt_laws.figures.style import Chart, chart_spec, format_size, panels_of, to_svg
 from mnmt_laws.figures.weights import draw_coefficients, draw_fractions, draw_relative_gain
 from mnmt_laws.report.analysis import Analysis
@@ -61,22 +58,18 @@ def _draw_group(title: str, caption: str, charts: list[Chart], *, wide: bool = F
     return FigureGroup(title=title, caption=caption, charts=tuple(charts), wide=wide)
 
 
-def draw_figures(
-    analysis: Analysis, *, overlay: pd.DataFrame | None = None, fast: bool = False
-) -> list[FigureGroup]:
+def draw_figures(analysis: Analysis, *, fast: bool = False) -> list[FigureGroup]:
     """Draw every figure of the report, in the order of the page.
 
     Args:
         analysis: What the figures show.
         fast: Whether to draw only the losses.
-        overlay: Losses published elsewhere: `task`, `size`, `value` and `label`. A task that the analysis
-            does not have is drawn in the figure of every task.
     """
     if fast:
-        return [_losses(analysis, overlay) if analysis.joint is not None else _predicted(analysis, overlay)]
-    groups = _by_weight(analysis, overlay) if analysis.joint is not None else []
+        return [_losses(analysis) if analysis.joint is not None else _predicted(analysis)]
+    groups = _by_weight(analysis) if analysis.joint is not None else []
     groups += _lengths(analysis)
-    groups = groups or [_predicted(analysis, overlay)]
+    groups = groups or [_predicted(analysis)]
     if analysis.law.law.fraction is not None and len(analysis.law.sources) == 2:
         groups.append(_fractions(analysis))
     groups += _gains(analysis)
@@ -87,17 +80,14 @@ def draw_figures(
     return groups + _quality(analysis) + _answer_groups(analysis)
 
 
-def _by_weight(analysis: Analysis, overlay: pd.DataFrame | None) -> list[FigureGroup]:
+def _by_weight(analysis: Analysis) -> list[FigureGroup]:
     """Draw the laws of one weight at a time, and the one that weights share."""
-    return [_losses(analysis, overlay), _parallels(analysis), *_coefficients(analysis)]
+    return [_losses(analysis), _parallels(analysis), *_coefficients(analysis)]
 
 
-def _predicted(analysis: Analysis, overlay: pd.DataFrame | None) -> FigureGroup:
-    """Draw losses over size by the law of the advice alone."""
-    charts = [
-        draw_losses(task=task, joint=analysis.law, overlay=_overlay_of(task, analysis, overlay))
-        for task in analysis.tasks
-    ]
+def _predicted(analysis: Analysis) -> FigureGroup:
+    """Draw losses over size by the law of the advice."""
+    charts = [draw_losses(task=task, joint=analysis.law) for task in analysis.tasks]
     metric, law = analysis.observations.metric, analysis.law.law.name
     return _draw_group(
         "Losses and laws", f"The {metric} of each model over its size, and the {law} law.", charts
@@ -119,37 +109,25 @@ def _lengths(analysis: Analysis) -> list[FigureGroup]:
     ]
 
 
-def _losses(analysis: Analysis, overlay: pd.DataFrame | None) -> FigureGroup:
+def _losses(analysis: Analysis) -> FigureGroup:
     assert analysis.joint is not None  # the caller has checked it
     law = analysis.law if analysis.law.law.knows_mixture and not analysis.law.law.knows_length else None
-    corrected = corrected_rows(analysis.observations.frame).any()
     return _draw_group(
         "Losses and laws",
         f"The {analysis.observations.metric} of each model over its size, one colour for each weight. "
         "Solid: the joint law, one exponent and one limit for all weights. Dotted: each weight's "
         "own law; where both coincide, the weight acts through the factor only. Hollow points were held out; "
-        f"dashed lines are the {analysis.law.law.name} law at weights it was not fitted to."
-        + (" A diamond within a ring was corrected for convergence, here and below." if corrected else "")
-        + ("" if overlay is None else " Faint points were published elsewhere."),
+        f"dashed lines are the {analysis.law.law.name} law at weights it was not fitted to.",
         [
             draw_losses(
                 task=task,
                 per_weighting=analysis.per_weighting,
                 joint=analysis.joint,
                 capacity=law,
-                overlay=_overlay_of(task, analysis, overlay),
             )
             for task in analysis.tasks
         ],
     )
-
-
-def _overlay_of(task: str, analysis: Analysis, overlay: pd.DataFrame | None) -> pd.DataFrame | None:
-    """Return what is drawn over a task's losses, or None."""
-    if overlay is None:
-        return None
-    rows = overlay[overlay["task"].eq(task) | ~overlay["task"].isin(analysis.tasks)]
-    return None if rows.empty else rows
 
 
 def _parallels(analysis: Analysis) -> FigureGroup:
@@ -199,21 +177,17 @@ def _fractions(analysis: Analysis) -> FigureGroup:
 
 
 def _gains(analysis: Analysis) -> list[FigureGroup]:
-    """Draw f(p) / p of all tasks and, where there are several test sets, of each task on all of them."""
+    """Draw f(p) / p of all tasks."""
     effective = analysis.effective
     if effective is None or not bool(effective.fractions.value.notnull().any()):
         return []
-    testsets = analysis.testsets or {}
-    figures = [draw_relative_gain({"": effective})]
-    if len(testsets) > 1:
-        figures += [draw_relative_gain(testsets, task=task) for task in analysis.tasks]
     return [
         _draw_group(
             "Relative gain",
             "How many times its weight a task has of the model, f(p) / p. At 1 it has just its share; lines "
             "that rise to the left gain most where they are trained least. Lines whose intervals overlap "
             "cannot be told apart.",
-            figures,
+            [draw_relative_gain({"": effective})],
         )
     ]
 
@@ -267,7 +241,7 @@ def _quality(analysis: Analysis) -> list[FigureGroup]:
 
 def _answer_groups(analysis: Analysis) -> list[FigureGroup]:
     """Draw the figures of every question that the table can answer."""
-    questions = (_comparison, _intervals, _more_tasks, _curves, _design)
+    questions = (_comparison, _design)
     groups = (question(analysis) for question in questions)
     return [group for group in groups if group is not None]
 
@@ -282,44 +256,6 @@ def _comparison(analysis: Analysis) -> FigureGroup | None:
         "errors on what a law was not fitted to. The shorter, the better.",
         [draw_comparison(analysis.comparison.table)],
         wide=True,
-    )
-
-
-def _intervals(analysis: Analysis) -> FigureGroup | None:
-    if analysis.intervals is None or analysis.intervals.empty:
-        return None
-    return _draw_group(
-        "Intervals by method",
-        "95% intervals of the joint law's parameters. Methods that agree leave little doubt; where they do "
-        "not, trust the widest.",
-        [draw_intervals(analysis.intervals)],
-        wide=True,
-    )
-
-
-def _more_tasks(analysis: Analysis) -> FigureGroup | None:
-    if analysis.more_tasks is None or analysis.more_tasks.rows.empty:
-        return None
-    observations = analysis.observations
-    return _draw_group(
-        "Models of more tasks",
-        "Lines and 95% bands are predicted from models of one and two tasks; points were measured. "
-        f"Median error {analysis.more_tasks.median_error:.1%}.",
-        [draw_more_tasks(analysis.more_tasks.rows, metric=observations.metric, unit=observations.unit)],
-        wide=True,
-    )
-
-
-def _curves(analysis: Analysis) -> FigureGroup | None:
-    if not analysis.curves:
-        return None
-    tasks = sorted({curve.task for curve in analysis.curves})
-    metric = f"{analysis.observations.metric} ({analysis.observations.unit})"
-    return _draw_group(
-        "Learning curves",
-        "What runs measured as they trained, and the power law fitted to it, read at the dotted horizon. "
-        "A diamond within a ring takes the place of the last measurement; a circle changes nothing.",
-        [draw_learning_curves(analysis.curves, task=task, metric=metric) for task in tasks],
     )
 
 

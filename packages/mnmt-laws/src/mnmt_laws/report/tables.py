@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterable
 
 from mnmt_laws.figures.comparison import SYMBOLS
-from mnmt_laws.figures.points import mark_corrected
 from mnmt_laws.figures.style import format_size
 from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.fitting.parameters import parameter_frame
@@ -14,8 +13,6 @@ from mnmt_laws.report.analysis import Analysis
 from mnmt_laws.report.answer_tables import answer_tables
 from mnmt_laws.report.document import fraction_frame
 from mnmt_laws.report.text import (
-    DAGGER,
-    DAGGER_NOTE,
     UNKNOWN,
     Table,
     format_duration,
@@ -67,11 +64,10 @@ def _limits(analysis: Analysis) -> Table:
 
 
 def _held_out(analysis: Analysis) -> Table:
-    held_out = mark_corrected(analysis.held_out.rows, analysis.observations.frame)
     rows = []
-    for row in held_out.to_dict("records"):
+    for row in analysis.held_out.rows.to_dict("records"):
         new = " and ".join(name for name in ("weight", "size") if row[f"new_{name}"]) or UNKNOWN
-        measured = format_number(row["observed"], 4) + (DAGGER if row["corrected"] else "")
+        measured = format_number(row["observed"], 4)
         interval = format_interval(row["predicted_lower"], row["predicted_upper"], 4)
         run = (row["task"], format_size(row["size"]), f"{row['weight']:.3g}", new)
         predicted = format_number(row["predicted"], 4)
@@ -79,8 +75,7 @@ def _held_out(analysis: Analysis) -> Table:
     return Table(
         title="Held-out models, one by one",
         note=f"Predicted by the {analysis.law.law.name} law, fitted without them; the interval is that "
-        "of a new model, the error the measured value over the predicted."
-        + (DAGGER_NOTE if held_out["corrected"].any() else ""),
+        "of a new model, the error the measured value over the predicted.",
         header=("task", "N", "p", "unseen", "measured", "predicted", "95% interval", "error"),
         rows=tuple(rows),
         folded=True,
@@ -130,7 +125,7 @@ def _fit(fitted: LawFit) -> Table:
 def _runs(analysis: Analysis) -> Table:
     rows = (
         (
-            record.run + (DAGGER if record.run in analysis.corrected_runs else ""),
+            record.run,
             record.status if record.error is None else f"{record.status}: {record.error}",
             record.role,
             format_size(record.size),
@@ -141,7 +136,7 @@ def _runs(analysis: Analysis) -> Table:
     )
     return Table(
         title="Runs",
-        note=_total(analysis) + (DAGGER_NOTE if analysis.corrected_runs else ""),
+        note=_total(analysis),
         header=("run", "status", "role", "N", "mixture", "wall time"),
         rows=tuple(rows),
         folded=True,

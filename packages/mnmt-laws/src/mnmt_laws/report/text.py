@@ -6,8 +6,6 @@ import math
 from dataclasses import dataclass
 
 UNKNOWN = "–"
-DAGGER = " †"
-DAGGER_NOTE = " † corrected for convergence."
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import xarray as xr
@@ -29,7 +26,6 @@ def frontier(
     tokens: float | None = None,
     weights: ArrayLike | None = None,
     level: float = 0.95,
-    new_model: bool = False,
 ) -> xr.Dataset:
     """Predict every task's metric over the mixtures, at one size and training length.
 
@@ -40,8 +36,6 @@ def frontier(
         weights: Mixtures (points, sources), or for two sources the weights of the first; by default evenly
             spread, for two tasks over the weights observed.
         level: Level of the intervals.
-        new_model: Whether to add `predicted_lower` and `predicted_upper`, where a model that is yet to be
-            trained will lie (see `LawFit.prediction_interval`).
 
     Returns:
         `value`, `lower` and `upper` (central interval over the refits, NaN without) over (task, point);
@@ -62,13 +56,11 @@ def frontier(
     draws = fit.evaluator.predict_points(fit.draws, points=points[None], **predictors)
     low, high = bounds_of(draws, level)
     dims, sources = ("task", "point"), "task" if fit.sources == fit.tasks else "source"
-    ends = _of_new_model(fit, points, level, predictors) if new_model else {}
     return xr.Dataset(
         {
             "value": (dims, value),
             "lower": (dims, low),
             "upper": (dims, high),
-            **{name: (dims, values) for name, values in ends.items()},
             "weight": ((sources, "point"), points.T),
             "efficient": ("point", efficient(sign_of(fit) * value)),
         },
@@ -80,19 +72,6 @@ def frontier(
             "level": level,
         },
     )
-
-
-def _of_new_model(
-    fit: LawFit, points: Array, level: float, predictors: Mapping[str, float]
-) -> dict[str, Array]:
-    """Return (tasks, points) ends of the intervals of models yet to be trained."""
-    mixture = dict(zip(fit.sources, points.T, strict=True))
-    at: dict[str, Any] = {"mixture": mixture, "level": level, **predictors}
-    intervals = [fit.prediction_interval(task=task, **at) for task in fit.tasks]
-    return {
-        "predicted_lower": np.stack([interval.lower for interval in intervals]),
-        "predicted_upper": np.stack([interval.upper for interval in intervals]),
-    }
 
 
 def _mixtures(fit: LawFit, weights: ArrayLike | None) -> Array:
