@@ -49,8 +49,6 @@ def test_collect_then_fit_is_fit_of_the_records(run: Run, study_records: Path, t
         assert status == 0
         assert "of 48 runs" in out
         assert "warning: run broken failed and is left out" in err
-    _, out, _ = run("collect", study_records, "--out", tmp_path / "runs.csv", "--json")
-    assert json.loads(out)["runs"] == 48
     documents = [
         run("fit", source, "--json", "--refits", 0)[1] for source in (tmp_path / "runs.csv", study_records)
     ]
@@ -63,21 +61,19 @@ def test_collect_adds_runs_to_a_table(run: Run, study_records: Path, tmp_path: P
     status, out, _ = run("collect", study_records, "--into", path)
     assert status == 0
     assert out.endswith(" rows of 48 runs, 48 of them new and 0 replaced\n")
-    document = json.loads(run("collect", study_records, "--into", path, "--json")[1])
-    assert (document["added"], document["replaced"], document["runs"]) == (0, 48, 48)
+    assert run("collect", study_records, "--into", path)[1].endswith(", 0 of them new and 48 replaced\n")
     status, _, err = run("collect", study_records)
     assert (status, err.count("\n")) == (2, 1)
     assert "either --out TABLE, which it writes, or --into TABLE" in err
 
 
-def test_compare_gives_a_verdict(run: Run, small_csv: Path, tmp_path: Path) -> None:
-    status, out, _ = run("compare", small_csv, "--json", "--refits", 3, "--figure", tmp_path / "laws.svg")
+def test_compare_gives_a_verdict(run: Run, small_csv: Path) -> None:
+    status, out, _ = run("compare", small_csv, "--json", "--refits", 3)
     document = json.loads(out)
     assert status == 0
     assert document["decided"] == bool(document["best"]) == (not document["reasons"])
     rivals = {"joint", "limit-varies", "exponent-varies", "per-weighting", "capacity", "linear-capacity"}
     assert {row["law"] for row in document["laws"]} <= rivals
-    assert (tmp_path / "laws.svg").read_text().lstrip().startswith("<svg")
     printed = run("compare", small_csv, "--refits", 0)[1]
     assert document["verdict"].split(". ")[0] in printed
     assert {"mixture_error", "size_error"} <= set(printed.split())

@@ -43,7 +43,6 @@ Run = Callable[..., tuple[int, str, str]]
         (("report", "runs.csv", "--out", "runs.csv"), "runs.csv"),
         (("fit",), "give a run table, a folder of run records, or --example; neither was given"),
         (("fit", "runs.csv", "--example"), "or --example; both were given"),
-        (("fit", "runs.csv", "--delta", "0.1"), "--delta goes with --objective huber"),
         (("fit", "runs.csv", "--law", "chinchilla"), "this law needs `tokens` above 0 in every row"),
         (("recommend", "runs.csv"), "give --size, for the best weights at a size, or --targets"),
         (("recommend", "runs.csv", "--prefer", "a:1", "--targets", "b:1"), "are two questions; give one"),
@@ -59,28 +58,11 @@ Run = Callable[..., tuple[int, str, str]]
             ("design", "runs.csv", "--quantity", "limit:en-de", "--budget", "1e-9", "--refits", "10"),
             "`budget` must be at least",
         ),
-        (("recommend", "runs.csv", "--size", "1e5", "--study", "s.toml"), "--study goes with --toml"),
-        (("recommend", "runs.csv", "--size", "1e5", "--toml", "--json"), "--toml and --json: give one"),
         (
-            ("recommend", "runs.csv", "--size", "1e5", "--flops-per-token-parameter", "3"),
-            "--flops-per-token-parameter goes with --budget",
+            ("recommend", "runs.csv", "--size", "1e5", "--study", "s", "--json"),
+            "--study and --json: give one",
         ),
         (("design", "runs.csv", "--quantity", "limit:en-de", "--study", "s.toml"), "--study goes with --out"),
-        (
-            ("design", "runs.csv", "--quantity", "limit:en-de", "--flops-per-token-parameter", "3"),
-            "give --flops-per-parameter for",
-        ),
-        (
-            (
-                "design",
-                "runs.csv",
-                "--quantity",
-                "loss:en-de@size=1,tokens=1,p=1",
-                "--flops-per-parameter",
-                "3",
-            ),
-            "give --flops-per-token-parameter for",
-        ),
         (("nonsense",), "nonsense"),
     ],
 )

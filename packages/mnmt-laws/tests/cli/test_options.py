@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+import xarray as xr
 
-from mnmt_laws import fit, observe
+from mnmt_laws import ResidualBootstrap, fit, observe
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -30,21 +30,30 @@ def foreign(tmp_path: Path) -> Path:
 OPTIONS = ("--column", "size=Model Size", "--column", "tokens=Updates", "--column", "value=dev loss")
 
 
+def read(run: Run, source: Path, *options: str) -> pd.DataFrame:
+    """Collect a table, and read it."""
+    path = source.with_name("runs.csv")
+    assert run("collect", source, *options, "--out", path)[0] == 0
+    return pd.read_csv(path)
+
+
 def test_columns_are_mapped(run: Run, foreign: Path) -> None:
-    status, out, err = run("fit", foreign, *OPTIONS, "--law", "chinchilla", "--json", "--refits", 0)
-    assert (status, err) == (0, "")
+    collected = read(run, foreign, *OPTIONS)
     columns = {"size": "Model Size", "tokens": "Updates", "value": "dev loss"}
-    expected = fit(observe(foreign, columns=columns), law="chinchilla").parameters
-    values = {one["name"]: one["value"] for one in json.loads(out)["parameters"]}
-    assert values == pytest.approx({name: float(expected[name].item()) for name in values}, rel=1e-6)
+    expected, found = (
+        fit(observe(source, columns=names), law="chinchilla", uncertainty=ResidualBootstrap(refits=0))
+        for source, names in ((foreign, columns), (collected, None))
+    )
+    xr.testing.assert_allclose(expected.parameters, found.parameters)
 
 
 def test_runs_are_read_at_a_common_length(run: Run, foreign: Path) -> None:
-    named = (*OPTIONS, "--column", "run=name", "--law", "power", "--json", "--refits", 0)
-    at_end = json.loads(run("fit", foreign, *named)[1])["parameters"]
-    assert json.loads(run("fit", foreign, *named, "--at", "tokens=2000")[1])["parameters"] == at_end
-    earlier = json.loads(run("fit", foreign, *named, "--at", "tokens=700")[1])["parameters"]
-    assert earlier[-1]["value"] > at_end[-1]["value"]
+    named = (*OPTIONS, "--column", "run=name")
+    earlier, at_end = (
+        read(run, foreign, *named, "--at", f"tokens={length}")["value"] for length in (700, 2000)
+    )
+    assert len(earlier) == len(at_end) == 5
+    assert (earlier > at_end).all()
 
 
 @pytest.mark.parametrize(
@@ -55,7 +64,6 @@ def test_runs_are_read_at_a_common_length(run: Run, foreign: Path) -> None:
             ("--column", "sise=params"),
             "--column: `columns` must name columns of a run table (is `size` meant?)",
         ),
-        (("--noise", "0.02"), "--noise goes with --uncertainty perturbation, but that is residual."),
         (("--at", "2000"), "--at 2000: must read step=NUMBER or tokens=NUMBER."),
         (("--at", "size=2000"), "--at size=2000: must read step=NUMBER or tokens=NUMBER."),
         (("--at", "step=-1"), "--at step=-1: must read step=NUMBER or tokens=NUMBER."),
@@ -66,27 +74,16 @@ def test_runs_are_read_at_a_common_length(run: Run, foreign: Path) -> None:
     ],
 )
 def test_options_that_cannot_be_read_are_refused(
-    run: Run, csv: Path, options: tuple[str, ...], message: str
+    run: Run, csv: Path, tmp_path: Path, options: tuple[str, ...], message: str
 ) -> None:
-    status, out, err = run("fit", csv, *options)
+    status, out, err = run("collect", csv, *options, "--out", tmp_path / "runs.csv")
     assert (status, out) == (2, "")
     assert message in err
 
 
-def test_the_examples_columns_have_their_names(run: Run) -> None:
-    status, _, err = run("fit", "--example", "--column", "size=params")
-    assert status == 2
-    assert "--column goes with a table of your own" in err
-
-
-def test_a_figure_of_another_format_is_refused_before_the_table_is_read(run: Run, tmp_path: Path) -> None:
-    status, _, err = run("compare", tmp_path / "missing.csv", "--figure", "a.jpg")
-    assert status == 2
-    assert 'Invalid value "a.jpg" for --figure. It must end in .svg' in err
-
-
 def test_one_model_at_several_lengths_needs_a_choice(run: Run, foreign: Path) -> None:
-    status, _, err = run("fit", foreign, *OPTIONS, "--law", "power")
+    read(run, foreign, *OPTIONS)
+    status, _, err = run("fit", foreign.with_name("runs.csv"), "--law", "power")
     assert status == 2
     assert "the same task, mixture and size after 500 and 2000 tokens, but the power law does not know" in err
-    assert "(--at tokens=…)" in err
+    assert "(collect --at tokens=…)" in err

@@ -6,7 +6,8 @@ from importlib.metadata import version
 
 from cyclopts import App
 
-from mnmt_laws.cli.analysis import collect, compare, fit, report
+from mnmt_laws.cli.analysis import compare, fit, report
+from mnmt_laws.cli.collect import collect
 from mnmt_laws.cli.console import run_app
 from mnmt_laws.cli.design import design
 from mnmt_laws.cli.frontier import frontier

@@ -1,4 +1,4 @@
-"""`mnmt-laws collect`, `fit`, `compare` and `report`: from run records to laws."""
+"""`mnmt-laws fit`, `compare` and `report`: from run tables to laws."""
 
 from __future__ import annotations
 
@@ -16,65 +16,25 @@ from mnmt_laws.answers.comparison import compare as compare_laws
 from mnmt_laws.cli.console import print_frame, print_json, warn, wrote
 from mnmt_laws.cli.options import (
     DEFAULT_FIT,
+    DEFAULT_REFITS,
     DEFAULT_TABLE,
-    Figure,
     FitConfig,
     Json,
     Out,
+    Refits,
     TableConfig,
     fit_observations,
     observe_table,
     open_table,
 )
-from mnmt_laws.errors import TableError
-from mnmt_laws.figures.comparison import draw_comparison
-from mnmt_laws.figures.style import save
 from mnmt_laws.fitting.parameters import fit_document, format_fit
+from mnmt_laws.fitting.uncertainty import ResidualBootstrap
 from mnmt_laws.laws import LawName
 from mnmt_laws.report.analysis import no_progress
 from mnmt_laws.report.build import build_report
-from mnmt_laws.tables.growing import add_runs, write_table
-from mnmt_laws.tables.run_record import collect as collect_records
+from mnmt_laws.solver.objective import ObjectiveName
 
 _PRINTED_FINDINGS = 6
-
-
-def collect(
-    runs: Path,
-    *,
-    out: Annotated[Path | None, Out] = None,
-    into: Path | None = None,
-    as_json: Json = False,
-) -> None:
-    """Write the run table of a folder of run records, or add them to one.
-
-    Args:
-        runs: A run record, or a folder of them.
-        out: The `.csv` or `.parquet` file to write.
-        into: The `.csv` file to add the runs to, which is made if it is missing. Runs that it has are
-            replaced, unless it has measurements of them that their records lack.
-        as_json: Print JSON only.
-    """
-    path = out or into
-    if path is None or (out and into):
-        raise TableError(
-            "collect needs either --out TABLE, which it writes, or --into TABLE, to which it adds."
-        )
-    collected = collect_records(runs)
-    table, warnings, text = collected.table, collected.warnings, ""
-    counts = {}
-    if into:
-        grown = add_runs(into, table)
-        table, warnings = grown.table, (*warnings, *grown.warnings)
-        counts = {"added": len(grown.added), "replaced": len(grown.replaced)}
-        text = f", {counts['added']} of them new and {counts['replaced']} replaced"
-    write_table(table, path)
-    rows, count = len(table), table["run"].nunique()
-    if as_json:
-        print_json({"output": str(path), "rows": rows, "runs": count, **counts, "warnings": warnings})
-        return
-    warn(warnings)
-    wrote(f"{path}: {rows} rows of {count} runs{text}")
 
 
 def fit(
@@ -106,8 +66,8 @@ def compare(
     source: Path | None = None,
     *,
     table: TableConfig = DEFAULT_TABLE,
-    fitting: FitConfig = DEFAULT_FIT,
-    figure: Figure = None,
+    objective: ObjectiveName = "log-ols",
+    refits: Refits = DEFAULT_REFITS,
     as_json: Json = False,
 ) -> None:
     """Find the law that the table prefers, and what the mixture acts through: β, L∞, α, or all of them.
@@ -115,15 +75,12 @@ def compare(
     Args:
         source: A run table, or a folder of run records.
         table: What is analysed.
-        fitting: How it is fitted.
-        figure: Draw the comparison to this `.svg`, `.png` or `.pdf` file.
+        objective: What the fits minimise, as in `mnmt-laws fit`.
+        refits: The number of refits of the law of each weight.
         as_json: Print JSON only.
     """
     observations = observe_table(source, table)
-    result = compare_laws(observations, objective=fitting.objective, uncertainty=fitting.method)
-    if figure is not None:
-        save(draw_comparison(result.table), figure)
-        wrote(figure)
+    result = compare_laws(observations, objective=objective, uncertainty=ResidualBootstrap(refits=refits))
     if as_json:
         constancy = [asdict(claim) for claim in result.constancy]
         document = {

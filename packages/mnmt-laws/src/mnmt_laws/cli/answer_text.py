@@ -34,10 +34,10 @@ def format_answer(answer: Answer, fitted: LawFit) -> list[str]:
     return [*mixture, _smallest_size(answer)]
 
 
-def study_of(answer: Answer, fitted: LawFit, base: Path | None) -> str:
+def study_of(answer: Answer, fitted: LawFit, base: Path) -> str:
     """Return the TOML of a study of one model of the answer's mixture."""
     if not answer.weights:
-        raise TableError(f"--toml: there is nothing to train; {getattr(answer, 'reason', '')}.")
+        raise TableError(f"--study: there is nothing to train; {getattr(answer, 'reason', '')}.")
     mixture, *lines = format_answer(answer, fitted)
     notes = [f"{mixture}: recommended by mnmt-laws, {fitted.law.name} law.", *lines]
     run = Candidate(answer.size, answer.weights, answer.tokens)

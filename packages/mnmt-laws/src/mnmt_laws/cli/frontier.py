@@ -13,22 +13,19 @@ from mnmt_laws.answers.mixtures.doubts import extrapolation
 from mnmt_laws.answers.mixtures.frontier import frontier as predict_frontier
 from mnmt_laws.arrays import Array
 from mnmt_laws.cli.choice_of_law import check_model, law_of, print_back_tests
-from mnmt_laws.cli.console import print_frame, print_json, warn, wrote
+from mnmt_laws.cli.console import print_frame, print_json, warn
 from mnmt_laws.cli.options import (
-    DEFAULT_FIT,
+    DEFAULT_REFITS,
     DEFAULT_TABLE,
-    Figure,
-    FitConfig,
     Json,
-    Size,
+    Positive,
+    Refits,
     TableConfig,
-    fit_observations,
     observe_table,
 )
-from mnmt_laws.errors import TableError
-from mnmt_laws.figures.decisions import draw_frontier
-from mnmt_laws.figures.style import save
+from mnmt_laws.fitting.fit import fit
 from mnmt_laws.fitting.law_fit import LawFit
+from mnmt_laws.fitting.uncertainty import ResidualBootstrap
 from mnmt_laws.laws import LawName
 
 _PRINTED_POINTS = 13  # about as many points of a frontier are printed as a table
@@ -37,12 +34,11 @@ _PRINTED_POINTS = 13  # about as many points of a frontier are printed as a tabl
 def frontier(
     source: Path | None = None,
     *,
-    size: Size = None,
-    tokens: Size = None,
+    size: Positive | None = None,
+    tokens: Positive | None = None,
     law: LawName | None = None,
     table: TableConfig = DEFAULT_TABLE,
-    fitting: FitConfig = DEFAULT_FIT,
-    figure: Figure = None,
+    refits: Refits = DEFAULT_REFITS,
     as_json: Json = False,
 ) -> None:
     """Predict the loss of every task over the mixtures, at one size and training length.
@@ -54,19 +50,16 @@ def frontier(
         law: How losses depend on size, length and mixture. By default `capacity`, or with `--tokens`
             `share-tied`; `simplex-capacity` and `simplex-share` where a weight occurs in several mixtures.
         table: What is analysed.
-        fitting: How it is fitted.
-        figure: Draw the frontier of two tasks to this `.svg`, `.png`, `.pdf` or `.html` file.
+        refits: The number of refits. With 0 the uncertainty is unknown.
         as_json: Print JSON only.
     """
     observations = observe_table(source, table)
     name = law_of(observations, law, length=tokens is not None)
     check_model(name, size=size, tokens=tokens)
-    fitted = fit_observations(observations, name, fitting)
+    fitted = fit(observations, law=name, uncertainty=ResidualBootstrap(refits=refits))
     result = predict_frontier(fitted, size=size, tokens=tokens)
     at = {name: value for name, value in (("size", size), ("tokens", tokens)) if value is not None}
     warnings = (*fitted.warnings, *extrapolation(fitted, {}, **at))
-    if figure is not None:
-        _draw(fitted, figure, size=size, tokens=tokens)
     if as_json:
         print_json({**_document(fitted, result, size=size, tokens=tokens), "warnings": warnings})
         return
@@ -74,16 +67,6 @@ def frontier(
     print_frame(points, dict.fromkeys(map(str, points), "{:.4f}"))
     print_back_tests(fitted, size=size, tokens=tokens)
     warn(warnings)
-
-
-def _draw(fitted: LawFit, figure: Path, *, size: float | None, tokens: float | None) -> None:
-    if size is None:
-        raise TableError(
-            f"leave out --figure: it draws one size, but the {fitted.law.name} law does not know it."
-        )
-    length = {} if tokens is None else {"tokens": tokens}
-    save(draw_frontier(fitted, sizes=[size], **length), figure)
-    wrote(figure)
 
 
 def _weights(fitted: LawFit, result: xr.Dataset) -> dict[str, Array]:

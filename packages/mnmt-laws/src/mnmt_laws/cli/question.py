@@ -11,9 +11,8 @@ from mnmt_laws.answers.mixtures.targets import meet_targets, smallest_size
 from mnmt_laws.answers.recommendation import recommend as recommend_mixture
 from mnmt_laws.cli.answer_text import Answer
 from mnmt_laws.cli.choice_of_law import check_model
-from mnmt_laws.errors import TableError
 from mnmt_laws.fitting.law_fit import LawFit
-from mnmt_laws.laws import LAWS, LawName
+from mnmt_laws.laws import LawName
 from mnmt_laws.laws.law import Law
 from mnmt_laws.tables.observations import Observations
 
@@ -29,8 +28,6 @@ class Question:
     budget: float | None
     preference: dict[str, float] | None
     targets: dict[str, float]
-    least_weight: float
-    flops_per_token_parameter: float | None
 
     @property
     def seeks_smallest(self) -> bool:
@@ -48,18 +45,13 @@ class Question:
 
     def check(self, law: LawName) -> None:
         """Refuse numbers that the law lacks or has no use for, before anything is computed."""
-        computes = self.budget is not None or self.seeks_length(LAWS[law])
-        if self.flops_per_token_parameter is not None and not computes:
-            raise TableError(
-                "--flops-per-token-parameter goes with --budget, or the least compute of --targets."
-            )
         if self.budget is None and not self.targets:
             check_model(law, size=self.size, tokens=self.tokens)
 
     def doubts_of_cost(self, fitted: LawFit) -> tuple[str, ...]:
         """Return a line where the table's runs cost otherwise than a budget is counted by default."""
         counted = self.budget is not None or self.seeks_length(fitted.law)
-        if self.flops_per_token_parameter is not None or not counted or "flops" not in fitted.rows:
+        if not counted or "flops" not in fitted.rows:
             return ()
         rows = fitted.rows
         rates = (rows["flops"] / (rows["size"] * rows["tokens"])).dropna()
@@ -67,24 +59,17 @@ class Question:
             return ()
         usual = f"FLOPs are counted as {FLOPS_PER_TOKEN_PARAMETER:g} for each parameter and token"
         ours = f"runs of the table cost {rates.min():.3g} to {rates.max():.3g}"
-        return (f"{usual}, but {ours}; --flops-per-token-parameter sets another rate.",)
+        return (f"{usual}, but {ours}; in Python `flops_per_token_parameter` sets another rate.",)
 
     def ask(self, fitted: LawFit) -> Answer:
         """Return the law's answer."""
-        rate = self.flops_per_token_parameter or FLOPS_PER_TOKEN_PARAMETER
-        least = self.least_weight
         if self.seeks_length(fitted.law):
-            return smallest_budget(
-                fitted, targets=self.targets, flops_per_token_parameter=rate, least_weight=least
-            )
+            return smallest_budget(fitted, targets=self.targets)
         if self.seeks_smallest:
-            return smallest_size(fitted, tokens=self.tokens, targets=self.targets, least_weight=least)
+            return smallest_size(fitted, tokens=self.tokens, targets=self.targets)
         if self.targets:
             assert self.size is not None
-            return meet_targets(
-                fitted, size=self.size, tokens=self.tokens, targets=self.targets, least_weight=least
-            )
+            return meet_targets(fitted, size=self.size, tokens=self.tokens, targets=self.targets)
         return recommend_mixture(
-            fitted, size=self.size, tokens=self.tokens, budget=self.budget, preference=self.preference,
-            flops_per_token_parameter=rate, least_weight=least,
-        )  # fmt: skip
+            fitted, size=self.size, tokens=self.tokens, budget=self.budget, preference=self.preference
+        )

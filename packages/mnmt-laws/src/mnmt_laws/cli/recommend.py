@@ -4,51 +4,41 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from cyclopts import Parameter
-from cyclopts.validators import Number
-
-from mnmt_laws.answers.mixtures.best_mixture import LEAST_WEIGHT
 from mnmt_laws.cli.answer_text import Answer, format_answer, study_of
 from mnmt_laws.cli.choice_of_law import law_of, print_back_tests
 from mnmt_laws.cli.console import print_json, warn
 from mnmt_laws.cli.options import (
-    DEFAULT_FIT,
+    DEFAULT_REFITS,
     DEFAULT_TABLE,
-    BaseStudy,
-    FitConfig,
     Json,
     Positive,
-    Size,
+    Refits,
     TableConfig,
-    fit_observations,
     observe_table,
 )
 from mnmt_laws.cli.question import Question
 from mnmt_laws.cli.task_numbers import parse_numbers, parse_preference
 from mnmt_laws.errors import TableError
+from mnmt_laws.fitting.fit import fit
 from mnmt_laws.fitting.law_fit import LawFit
+from mnmt_laws.fitting.uncertainty import ResidualBootstrap
 from mnmt_laws.laws import LAWS, LawName
-
-Toml = Annotated[bool, Parameter("--toml", negative="")]
 
 
 def recommend(
     source: Path | None = None,
     *,
-    size: Size = None,
-    tokens: Size = None,
-    budget: Size = None,
+    size: Positive | None = None,
+    tokens: Positive | None = None,
+    budget: Positive | None = None,
     prefer: str | None = None,
     targets: str | None = None,
-    least_weight: Annotated[float, Parameter(validator=Number(gte=0))] = LEAST_WEIGHT,
-    flops_per_token_parameter: Positive | None = None,
     law: LawName | None = None,
-    toml: Toml = False,
-    study: BaseStudy = None,
+    study: Path | None = None,
     table: TableConfig = DEFAULT_TABLE,
-    fitting: FitConfig = DEFAULT_FIT,
+    refits: Refits = DEFAULT_REFITS,
     as_json: Json = False,
 ) -> None:
     """Recommend the weights of the tasks, for a preference or to meet targets.
@@ -65,19 +55,18 @@ def recommend(
         prefer: How much each task's loss matters, as in `en-de:2,en-zh:1`. By default all matter equally.
         targets: The loss that each task should reach, as in `en-de:0.9,en-zh:1.2`. Takes the place of a
             preference.
-        least_weight: The smallest weight that a task may get.
-        flops_per_token_parameter: What a run costs, by default 6: C = 6 N D.
         law: How losses depend on size, length and mixture. By default `capacity`, or with `--tokens` or
             `--budget`, or for targets alone where lengths vary, `share-tied`; `simplex-capacity` and
             `simplex-share` where a weight occurs in several mixtures.
-        toml: Print the TOML of a study that trains the answer, and nothing else.
-        study: The study file whose sections and sizes the TOML takes over.
+        study: Print the study (TOML) that trains the answer, and nothing else. Its sections and sizes are
+            those of this study file.
         table: What is analysed.
-        fitting: How it is fitted.
+        refits: The number of refits. With 0 the uncertainty is unknown.
         as_json: Print JSON only.
     """
     _check_options(size, budget, prefer, targets, law)
-    _check_output(toml=toml, as_json=as_json, study=study)
+    if study is not None and as_json:
+        raise TableError("--study and --json: give one; each prints nothing else.")
     observations = observe_table(source, table)
     question = Question(
         size=size,
@@ -85,18 +74,16 @@ def recommend(
         budget=budget,
         preference=None if prefer is None else parse_preference(prefer, observations.tasks),
         targets={} if targets is None else parse_numbers(targets, observations.tasks, "--targets"),
-        least_weight=least_weight,
-        flops_per_token_parameter=flops_per_token_parameter,
     )
     name = law_of(observations, law, length=question.needs_length(observations))
     question.check(name)
-    fitted = fit_observations(observations, name, fitting)
+    fitted = fit(observations, law=name, uncertainty=ResidualBootstrap(refits=refits))
     answer = question.ask(fitted)
     warnings = (*fitted.warnings, *answer.warnings, *question.doubts_of_cost(fitted))
     if as_json:
         print_json({**_document(answer, fitted), "warnings": warnings})
         return
-    if toml:
+    if study is not None:
         print(study_of(answer, fitted, study), end="")
     else:
         print("\n".join(format_answer(answer, fitted)))
@@ -110,13 +97,6 @@ def _document(answer: Answer, fitted: LawFit) -> dict[str, Any]:
     document = {key: value for key, value in asdict(answer).items() if key != "next_runs"}
     runs = {} if next_runs is None else {"next_runs": next_runs.runs}
     return {**document, **runs, "law": fitted.law.name}
-
-
-def _check_output(*, toml: bool, as_json: bool, study: Path | None) -> None:
-    if toml and as_json:
-        raise TableError("--toml and --json: give one; each prints nothing else.")
-    if study is not None and not toml:
-        raise TableError("--study goes with --toml.")
 
 
 def _check_options(

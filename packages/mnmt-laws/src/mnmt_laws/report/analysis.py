@@ -250,7 +250,8 @@ def _scatter_warning(law: LawFit, uncertainty: Uncertainty) -> list[str]:
         return []
     return [
         f"the values lie {law.scatter:.1%} from the {law.law.name} law, but standard deviations assume "
-        f"{uncertainty.share:.1%} noise and are too small; --noise {law.scatter:.2g} would fit the data."
+        f"{uncertainty.share:.1%} noise and are too small; "
+        f"`Perturbation(share={law.scatter:.2g})` would fit the data."
     ]
 
 
