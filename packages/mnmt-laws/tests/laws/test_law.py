@@ -175,7 +175,6 @@ def test_noise_free_parameters_are_recovered(name: str, objective: str, seed: in
     recover(name, objective, seed)
 
 
-LAD = ("power", "joint", "limit-varies", "linear-capacity", "zhang", "gordon")  # the others are dear
 HUBER = (
     "exponent-varies",
     "capacity",
@@ -188,11 +187,9 @@ HUBER = (
 )
 
 
-@pytest.mark.parametrize(
-    ("name", "objective"), [*((name, "lad") for name in LAD), *((name, "huber") for name in HUBER)]
-)
-def test_objectives_with_kinks_recover_noise_free_parameters_too(name: str, objective: str) -> None:
-    recover(name, objective, seed=1)
+@pytest.mark.parametrize("name", HUBER)
+def test_an_objective_with_kinks_recovers_noise_free_parameters_too(name: str) -> None:
+    recover(name, "huber", seed=1)
 
 
 def recover(name: str, objective: str, seed: int) -> None:

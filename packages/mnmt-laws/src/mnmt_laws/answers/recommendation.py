@@ -21,7 +21,6 @@ from mnmt_laws.answers.mixtures.best_mixture import (
     FLOPS_PER_TOKEN_PARAMETER,
     LEAST_WEIGHT,
     Compute,
-    RunCost,
     best_mixtures,
     best_models,
     sign_of,
@@ -99,7 +98,6 @@ def recommend(
     preference: Mapping[str, float] | None = None,
     least_weight: float = LEAST_WEIGHT,
     flops_per_token_parameter: float = FLOPS_PER_TOKEN_PARAMETER,
-    cost: RunCost | None = None,
 ) -> Recommendation:
     """Find the weights p that minimise Σ_i λ_i L_i(N, D; p), or maximise the sum of a metric that rises.
 
@@ -113,7 +111,6 @@ def recommend(
         preference: λ of each task, equal by default. Only proportions matter.
         least_weight: Smallest weight that a source may get; 0 for laws of zero-shot tasks.
         flops_per_token_parameter: What a run costs: C = 6 N D.
-        cost: FLOPs of runs by their sizes and tokens, elementwise, in place of that.
 
     Raises:
         TypeError: If `fit` is not a fit, or a number is none.
@@ -123,7 +120,7 @@ def recommend(
     require_law(fit)
     shares = check_preference(fit, preference)
     factors, least = np.array(list(shares.values())), check_least_weight(fit, least_weight)
-    compute = _compute(fit, budget, flops_per_token_parameter, cost)
+    compute = _compute(fit, budget, flops_per_token_parameter)
     if compute is not None and (size is None) != (tokens is None):
         size, tokens = _complete(compute, size, tokens)
     if compute is not None and size is None:
@@ -134,7 +131,7 @@ def recommend(
     return _recommendation(fit, predictors, shares, best, refits, costs, budget=budget)
 
 
-def _compute(fit: LawFit, budget: object, scale: object, cost: RunCost | None) -> Compute | None:
+def _compute(fit: LawFit, budget: object, scale: object) -> Compute | None:
     if budget is None:
         return None
     amount, flops = check_number("budget", budget), check_number("flops_per_token_parameter", scale)
@@ -143,7 +140,7 @@ def _compute(fit: LawFit, budget: object, scale: object, cost: RunCost | None) -
             f"`budget` needs a law of size and training length, such as length, but the {fit.law.name} law "
             f"predicts from {', '.join(fit.law.predictors)}; give `size`, or fit such a law."
         )
-    return Compute(budget=amount, cost=cost, flops_per_token_parameter=flops)
+    return Compute(budget=amount, flops_per_token_parameter=flops)
 
 
 def _complete(compute: Compute, size: object, tokens: object) -> tuple[float, float]:

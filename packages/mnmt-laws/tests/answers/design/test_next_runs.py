@@ -58,11 +58,11 @@ def test_the_predicted_fall_is_what_a_trained_run_brings(laws: dict, study_sizes
 
 
 def test_runs_stay_within_the_budget(two_tasks: LawFit) -> None:
-    proposal = design(two_tasks, quantity=QUANTITY, runs=20, budget=2e5, cost=lambda size: size, per="run")
+    proposal = design(two_tasks, quantity=QUANTITY, runs=20, budget=2e5, per="run")
     assert proposal.runs["total_cost"].iloc[-1] <= 2e5
     assert len(proposal.runs) < 20
     with pytest.raises(ValueError, match=r"`budget` must be at least 9.46e\+03 FLOPs, the cheapest run"):
-        design(two_tasks, quantity=QUANTITY, budget=10.0, cost=lambda size: size)
+        design(two_tasks, quantity=QUANTITY, budget=10.0)
 
 
 @pytest.mark.parametrize(

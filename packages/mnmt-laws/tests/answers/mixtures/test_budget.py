@@ -102,16 +102,6 @@ def test_no_model_of_a_fine_grid_beats_a_budgets_best(mixed: LawFit) -> None:
     assert advice.tokens_interval[0] < advice.tokens < advice.tokens_interval[1]
 
 
-def test_a_cost_that_is_not_a_product_is_spent_in_full(mixed: LawFit) -> None:
-    def cost(size: np.ndarray, tokens: np.ndarray) -> np.ndarray:
-        return 6 * (size + 1e6) * tokens
-
-    advice = recommend(mixed, budget=1e17, cost=cost)
-    assert cost(advice.size, advice.tokens) == pytest.approx(1e17, rel=1e-9)
-    plain = recommend(mixed, budget=1e17, cost=lambda size, tokens: 6 * size * tokens)
-    assert plain.size == pytest.approx(recommend(mixed, budget=1e17).size, rel=1e-6)
-
-
 def test_a_budget_and_a_size_leave_the_length(mixed: LawFit) -> None:
     given_size = recommend(mixed, budget=6e16, size=1e7)
     given_both = recommend(mixed, size=1e7, tokens=1e9)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -51,7 +51,6 @@ def design(
     quantity: str,
     runs: int = 3,
     candidates: Sequence[Candidate | tuple[float, Mapping[str, float]]] | None = None,
-    cost: Callable[..., float] | None = None,
     budget: float = math.inf,
     per: Literal["cost", "run"] = "cost",
 ) -> Design:
@@ -70,9 +69,8 @@ def design(
         runs: How many to propose.
         candidates: Sizes, mixtures and training lengths to choose from; by default those of
             `default_candidates`.
-        cost: FLOPs of a run by its size, and by its tokens where the law knows them; by default 6 N D, or
-            without length a power of size fitted to the table's `flops`, 6 N times the median `tokens`, or N.
-        budget: FLOPs that all proposed runs may cost together.
+        budget: FLOPs that all proposed runs may cost together. A run costs 6 N D, or without length a power
+            of size fitted to the table's `flops`, 6 N times the median `tokens`, or N.
         per: Whether runs compete by the fall of the log-variance for their `cost`, or for one `run` whatever
             it costs.
 
@@ -88,7 +86,7 @@ def design(
     if candidates is not None and not options:
         raise ArgumentError("`candidates` must hold at least one size and mixture, but is empty.")
     options = options or default_candidates(fit)
-    return _propose(fit, quantity, values, options, runs=runs, cost=cost, budget=budget, per=per)
+    return _propose(fit, quantity, values, options, runs=runs, budget=budget, per=per)
 
 
 def runs_for(fit: LawFit, mixtures: Array, *, runs: int = 3) -> Design | None:
@@ -107,7 +105,7 @@ def runs_for(fit: LawFit, mixtures: Array, *, runs: int = 3) -> Design | None:
     try:
         return _propose(
             fit, f"best weight of {fit.sources[widest]}", mixtures[:, widest], default_candidates(fit),
-            runs=runs, cost=None, budget=math.inf, per="run",
+            runs=runs, budget=math.inf, per="run",
         )  # fmt: skip
     except ArgumentError:  # the weight does not vary over the refits
         return None
@@ -120,14 +118,11 @@ def _propose(
     options: list[Candidate],
     *,
     runs: int,
-    cost: Callable[..., float] | None,
     budget: float,
     per: str,
 ) -> Design:
-    price = cost or cost_of_runs(fit)
+    price = cost_of_runs(fit)
     costs = np.array([float(price(*option.arguments)) for option in options])
-    if not bool((costs > 0).all()):
-        raise ArgumentError("`cost` must return FLOPs above 0 for every candidate.")
     beliefs = Beliefs.of(fit, values, options)
     selected, first = _select(beliefs, costs, runs, budget, per)
     table = _candidate_table(options, costs)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mnmt_laws.answers.mixtures.simplex import minimise_on_simplex
 from mnmt_laws.arrays import Array
@@ -19,39 +18,22 @@ LEAST_WEIGHT = 1e-3
 FLOPS_PER_TOKEN_PARAMETER = 6.0
 """FLOPs of training, for each parameter and token: forward and backward (Kaplan et al. 2020)."""
 
-RunCost = Callable[[Array, Array], Array]
-"""FLOPs of runs by their sizes and tokens, elementwise; it rises with both."""
-
-_DOUBLINGS = 400  # of size or tokens at most
-_HALVINGS = 60
-
 
 @dataclass(frozen=True, kw_only=True)
 class Compute:
-    """A budget of FLOPs, and what a run costs."""
+    """A budget of FLOPs, and what a run costs for each parameter and token: C = 6 N D."""
 
     budget: float
-
-    cost: RunCost | None = None
-    """FLOPs of runs; by default `flops_per_token_parameter` N D."""
 
     flops_per_token_parameter: float = FLOPS_PER_TOKEN_PARAMETER
 
     def tokens(self, size: Array) -> Array:
         """Return the tokens that the budget pays for, at each size."""
-        if self.cost is None:
-            return np.asarray(self.budget / (self.flops_per_token_parameter * size))
-        return _largest(lambda tokens: self._pays_for(size, tokens), np.shape(size))
+        return np.asarray(self.budget / (self.flops_per_token_parameter * size))
 
     def size(self, tokens: float) -> float:
         """Return the parameters that the budget pays for, at a number of tokens."""
-        if self.cost is None:
-            return self.budget / (self.flops_per_token_parameter * tokens)
-        return float(_largest(lambda size: self._pays_for(size, np.array([tokens])), (1,))[0])
-
-    def _pays_for(self, size: Array, tokens: Array) -> NDArray[np.bool_]:
-        assert self.cost is not None  # 6 N D is solved in closed form
-        return np.asarray(self.cost(size, tokens) <= self.budget)
+        return self.budget / (self.flops_per_token_parameter * tokens)
 
     @property
     def log_sizes(self) -> tuple[float, float]:
@@ -60,20 +42,6 @@ class Compute:
         if not largest > 1:
             raise ArgumentError(f"`budget` must pay for a run, but {self.budget:g} FLOPs pay for none.")
         return 0.0, float(np.log(largest))
-
-
-def _largest(within: Callable[[Array], NDArray[np.bool_]], shape: tuple[int, ...]) -> Array:
-    """Return the greatest number, at least 1, for which `within` holds, by doubling and halving."""
-    low, step = np.zeros(shape), np.ones(shape)
-    for _ in range(_DOUBLINGS):
-        inside = within(np.exp(low + step))
-        if not inside.any():
-            break
-        low = np.where(inside, low + step, low)
-    for _ in range(_HALVINGS):
-        step = step / 2
-        low = np.where(within(np.exp(low + step)), low + step, low)
-    return np.exp(low)
 
 
 def sign_of(fit: LawFit) -> int:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mnmt_laws.answers.arguments import check_number, require_law
-from mnmt_laws.answers.mixtures.best_mixture import FLOPS_PER_TOKEN_PARAMETER, LEAST_WEIGHT, RunCost
+from mnmt_laws.answers.mixtures.best_mixture import FLOPS_PER_TOKEN_PARAMETER, LEAST_WEIGHT
 from mnmt_laws.answers.mixtures.doubts import extrapolation
 from mnmt_laws.answers.mixtures.needed_sizes import LARGEST, minimise_maximum, needed_log_sizes, size_of
 from mnmt_laws.answers.mixtures.targets import beyond_limits, check_question, infinite_share, open_interval
@@ -63,7 +63,6 @@ def smallest_budget(
     targets: Mapping[str, float],
     least_weight: float = LEAST_WEIGHT,
     flops_per_token_parameter: float = FLOPS_PER_TOKEN_PARAMETER,
-    cost: RunCost | None = None,
 ) -> SmallestBudget:
     """Find the least compute with which some size, length and mixture meet every target.
 
@@ -72,7 +71,6 @@ def smallest_budget(
         targets: The metric that tasks should reach; tasks without a target get the least weight.
         least_weight: Smallest weight that a source may get.
         flops_per_token_parameter: What a run costs: C = 6 N D.
-        cost: FLOPs of runs by their sizes and tokens, elementwise, in place of that.
 
     Raises:
         TypeError: If `fit` is not a fit, or a number is none.
@@ -87,9 +85,8 @@ def smallest_budget(
         )
     requested, _, least = check_question(fit, targets, 1.0, 1.0, least_weight)
     scale = check_number("flops_per_token_parameter", flops_per_token_parameter)
-    flops = cost or (lambda size, tokens: scale * size * tokens)
-    point, budget = _least_compute(fit, requested, least, flops, draws=False)
-    points, budgets = _least_compute(fit, requested, least, flops, draws=True)
+    point, budget = _least_compute(fit, requested, least, scale, draws=False)
+    points, budgets = _least_compute(fit, requested, least, scale, draws=True)
     size, tokens, mixture = float("inf"), float("inf"), {}
     if np.isfinite(budget[0]):
         size, tokens = float(_sizes_at(fit, requested, point, draws=False)[0]), float(np.exp(point[0, -1]))
@@ -110,7 +107,7 @@ def smallest_budget(
 
 
 def _least_compute(
-    fit: LawFit, targets: Mapping[str, float], least: float, flops: RunCost, *, draws: bool
+    fit: LawFit, targets: Mapping[str, float], least: float, scale: float, *, draws: bool
 ) -> tuple[Array, Array]:
     """Return (refits or 1, sources + 1) mixtures and log D of the least FLOPs, and these."""
 
@@ -118,7 +115,8 @@ def _least_compute(
         tokens = np.exp(points[..., -1])
         sizes = needed_log_sizes(fit, targets, points[..., :-1], draws=draws, tokens=tokens)
         within = np.minimum(sizes, np.log(LARGEST))
-        return np.log(flops(np.exp(within), np.broadcast_to(tokens[:, None], sizes.shape))) + sizes - within
+        spent = scale * np.exp(within) * np.broadcast_to(tokens[:, None], sizes.shape)
+        return np.asarray(np.log(spent) + sizes - within)
 
     count = fit.draws.sizes["draw"] if draws else 1
     points, log_least = minimise_maximum(log_flops, fit, count=count, least=least, span=_LOG_TOKENS)
