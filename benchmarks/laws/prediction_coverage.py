@@ -23,7 +23,7 @@ import pandas as pd
 
 from benchmarks.laws.recovery import LENGTHS, SIZES, TASKS, WEIGHTS, anchored, table_of
 from benchmarks.measurement import Figures, Names, Out, print_table, provenance, run, write_report
-from mnmt_laws import KnownLaw, ResidualBootstrap, example_law, fit
+from mnmt_laws import KnownLaw, ResidualBootstrap, example_law, fit, predict_interval
 from mnmt_laws.laws import LAWS, LawName
 
 PLACES = {"inside": 0.0, "2 times": 2.0, "4 times": 4.0}
@@ -83,7 +83,7 @@ def study(law: LawName, seed: int, *, noise: float, bend: float, refits: int) ->
     for place in PLACES:
         rows = table[table["place"] == place]
         if len(rows):
-            interval, values = fitted.prediction_interval(rows), rows["value"].to_numpy()
+            interval, values = predict_interval(fitted, rows), rows["value"].to_numpy()
             held[place] = float(np.mean((interval.lower <= values) & (values <= interval.upper)))
     return held
 

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import t as student
 
-from mnmt_laws import LawFit
+from mnmt_laws import LawFit, predict_interval
 from mnmt_laws.laws import LawName
 from studies.analysis.splitting.fractions import ratios
 from studies.analysis.splitting.tables import above_entropy, fit_reducible, read, tables
@@ -33,7 +33,7 @@ def predictions(law: LawName, *, refits: int) -> pd.DataFrame:
 
 def with_predictions(fitted: LawFit, rows: pd.DataFrame) -> pd.DataFrame:
     """Return rows with columns as `draw_three` takes them."""
-    known = fitted.prediction_interval(rows)
+    known = predict_interval(fitted, rows)
     return rows.assign(
         observed=rows["value"], predicted=known.predicted, lower=known.law_lower, upper=known.law_upper,
         predicted_lower=known.lower, predicted_upper=known.upper,

@@ -30,10 +30,12 @@ from .errors import ArgumentError as ArgumentError
 from .errors import TableError as TableError
 from .fitting.back_test import BackTest as BackTest
 from .fitting.back_test import back_test as back_test
+from .fitting.back_test import back_tests as back_tests
 from .fitting.fit import fit as fit
 from .fitting.law_fit import LawFit as LawFit
 from .fitting.law_fit import relative_noise as relative_noise
 from .fitting.prediction import PredictionInterval as PredictionInterval
+from .fitting.prediction import predict_interval as predict_interval
 from .fitting.uncertainty import ClusterBootstrap as ClusterBootstrap
 from .fitting.uncertainty import Perturbation as Perturbation
 from .fitting.uncertainty import ResidualBootstrap as ResidualBootstrap

@@ -10,7 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnmt_laws import Observations, ResidualBootstrap, back_test, fit, observe, simulate
+from mnmt_laws import (
+    Observations,
+    ResidualBootstrap,
+    back_test,
+    back_tests,
+    fit,
+    observe,
+    predict_interval,
+    simulate,
+)
 from mnmt_laws.fitting.back_test import beyond
 from mnmt_laws.fitting.prediction import measure_noise
 
@@ -23,7 +32,7 @@ def test_the_largest_size_is_predicted_by_a_fit_without_it(study_table, laws) ->
     largest = frame["size"] == frame["size"].max()
     without = fit(dataclasses.replace(observations, frame=frame[~largest]), uncertainty=NONE)
     errors = frame.loc[largest, "value"].to_numpy() / without.predict(frame[largest]) - 1
-    test = back_test(observations)
+    test = back_test(fit(observations, uncertainty=NONE))
     assert test is not None
     np.testing.assert_allclose(test.rows["error"], errors, atol=1e-7)
     assert test.error == pytest.approx(np.sqrt(np.mean(errors**2)), abs=1e-7)
@@ -39,13 +48,13 @@ def test_a_law_that_is_true_is_right_about_what_it_has_not_seen(clean: Observati
         assert test is not None
         assert test.error < 1e-6
     assert back_test(fitted, left_out="tokens") is None
-    assert [test.left_out for test in fitted.back_tests] == ["size"]
+    assert [test.left_out for test in back_tests(fitted)] == ["size"]
 
 
 def test_a_law_that_is_wrong_errs_beyond_noise(laws) -> None:  # type: ignore[no-untyped-def]
     table = simulate(laws, sizes=np.geomspace(1e4, 1e6, 8), weights=(0.2, 0.5, 0.8), noise=0.002)
     bent = table.assign(value=table["value"] * (1 + 0.3 * (np.log10(table["size"]) - 4) ** 3 / 8))
-    test = back_test(observe(bent))
+    test = back_test(fit(bent, uncertainty=NONE))
     assert test is not None
     assert test.chance < 0.001
     assert test.excess > 1
@@ -54,7 +63,7 @@ def test_a_law_that_is_wrong_errs_beyond_noise(laws) -> None:  # type: ignore[no
 
 def test_too_few_sizes_have_no_back_test(clean: Observations) -> None:
     few = clean.frame["size"].isin(sorted(clean.frame["size"].unique())[:3])
-    assert back_test(dataclasses.replace(clean, frame=clean.frame[few])) is None
+    assert back_test(fit(clean.frame[few], uncertainty=NONE)) is None
 
 
 def runs(lengths: tuple[float, ...], *, spread: float = 0.015, seeds: int = 2) -> pd.DataFrame:
@@ -90,8 +99,8 @@ def test_two_lengths_have_no_back_test_however_they_vary(spread: float) -> None:
     """Those of tokens that differ by 3% would tell of a factor of 1.03, and be taken for more."""
     table = runs((1e5, 2e5), spread=spread)
     fitted = fit(table, law="share-tied", uncertainty=ResidualBootstrap(refits=20))
-    assert [test.left_out for test in fitted.back_tests] == ["size"]
-    interval = fitted.prediction_interval(task="a", weight=0.5, size=1e4, tokens=4e5)
+    assert [test.left_out for test in back_tests(fitted)] == ["size"]
+    interval = predict_interval(fitted, task="a", weight=0.5, size=1e4, tokens=4e5)
     assert interval.upper / interval.lower < 1.2
 
 

@@ -50,8 +50,9 @@ def write(folder: Path, text: str, name: str = "runs.csv") -> Path:
         ),
         (
             "size,task,weigth,metric,value\n1,a,1,loss,2\n",
-            "{} row 1: no column `weight` (is `weigth` meant?); rename the one that holds it, or name it with "
-            "`mnmt-laws collect --column weight=weigth`: the table has size, task, metric, value, weigth.",
+            "{} row 1: no column `weight` (is `weigth` meant?); rename the one that holds it, or name it "
+            "with `mnmt-laws collect --column weight=weigth`: "
+            "the table has size, task, metric, value, weigth.",
         ),
         (
             f"{HEADER.title()}\n{ROW}",

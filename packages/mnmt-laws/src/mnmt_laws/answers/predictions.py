@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from mnmt_laws.fitting.back_test import ROUNDING, is_tested
+from mnmt_laws.fitting.back_test import ROUNDING, describe_signs, is_tested
 from mnmt_laws.fitting.law_fit import LawFit, require_any_fit
-from mnmt_laws.fitting.prediction import describe_signs
+from mnmt_laws.fitting.prediction import predict_interval
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +105,7 @@ def predict_held_out(fit: LawFit) -> HeldOut:
     frame, fitted = fit.observations.frame, fit.rows
     predictable = frame["role"].eq("held-out") & (frame["weight"].gt(0) | fit.law.zero_shot)
     rows = frame[predictable & frame["task"].isin(fit.tasks)].reset_index(drop=True)
-    known = fit.prediction_interval(rows)
+    known = predict_interval(fit, rows)
     predicted = known.predicted
     columns = ["run", "task", "size", "weight", "mixture", "tokens"]
     table = rows[columns].assign(

@@ -16,6 +16,7 @@ from mnmt_laws.answers.recommendation import Recommendation
 from mnmt_laws.errors import TableError
 from mnmt_laws.figures.style import format_size
 from mnmt_laws.fitting.law_fit import LawFit
+from mnmt_laws.fitting.prediction import predict_interval
 
 Answer = Recommendation | TargetMixture | SmallestSize | SmallestBudget
 
@@ -69,8 +70,11 @@ def _recommendation(answer: Recommendation, fitted: LawFit) -> list[str]:
     ]
     models = {name: getattr(answer, name) for name in ("size", "tokens") if getattr(answer, name) is not None}
     for task, predicted in answer.predicted.items():
-        interval = fitted.prediction_interval(
-            task=task, mixture={name: np.array([weight]) for name, weight in answer.weights.items()}, **models
+        interval = predict_interval(
+            fitted,
+            task=task,
+            mixture={name: np.array([weight]) for name, weight in answer.weights.items()},
+            **models,
         )
         new = (float(interval.lower[0]), float(interval.upper[0]))
         lines.append(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pandas as pd
@@ -12,15 +13,9 @@ from scipy.stats import f as f_distribution
 
 from mnmt_laws.arrays import Array
 from mnmt_laws.errors import ArgumentError
-from mnmt_laws.fitting.copies import NO_REFITS, log_of, predict_without
-from mnmt_laws.fitting.fit import fit as fit_law
 from mnmt_laws.fitting.law_fit import LawFit
-from mnmt_laws.fitting.prediction import describe_signs
-from mnmt_laws.laws import LawName
-from mnmt_laws.laws.law import Law
+from mnmt_laws.fitting.refits import log_of, predict_without
 from mnmt_laws.tables.lengths import level_numbers
-from mnmt_laws.tables.observations import Observations
-from mnmt_laws.tables.source import TableSource, observe
 
 Axis = Literal["size", "tokens", "mixture"]
 """What a back-test leaves out: the largest size, the longest training, or each mixture in turn."""
@@ -35,6 +30,9 @@ mixtures differ in their tokens by a few percent. A back-test that reaches no fu
 _MOST_MIXTURES = 24
 _NAMES = {"size": "the largest size", "tokens": "the longest training", "mixture": "each mixture in turn"}
 _UNITS = {"size": "parameters", "tokens": "tokens"}
+_WORDS = (
+    "none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,52 +85,47 @@ class BackTest:
         )
 
 
-def back_test(
-    source: LawFit | TableSource | Observations,
-    *,
-    law: LawName | Law | None = None,
-    left_out: Axis = "size",
-    metric: str | None = None,
-    testset: str | None = None,
-    architecture: str | None = None,
-) -> BackTest | None:
+def back_test(fit: LawFit, *, left_out: Axis = "size") -> BackTest | None:
     """Predict the largest size, the longest training or each mixture by the law as it is without them.
 
     Where sizes or lengths are many, the tenth of the rows that lies furthest out is left out. The error
     stands behind every answer that extrapolates.
 
     Args:
-        source: A fit, or anything that `observe` takes.
-        law: The law, where the source is no fit; `joint` by default.
+        fit: A fit.
         left_out: `size`, `tokens` or `mixture`.
-        metric: As in `observe`.
-        testset: As in `observe`.
-        architecture: As in `observe`.
 
     Returns:
         The back-test; None where the law does not know the axis, or too little would be left to fit.
 
     Raises:
-        TableError: If the source cannot be fitted.
-        ValueError: If `left_out` is none of these, or a law is given beside a fit.
+        ValueError: If `left_out` is none of these.
     """
     if left_out not in _NAMES:
         raise ArgumentError(f"`left_out` must be one of {', '.join(_NAMES)}, but is {left_out!r}.")
-    if not isinstance(source, LawFit):
-        observations = observe(source, metric=metric, testset=testset, architecture=architecture)
-        return back_test(fit_law(observations, law=law or "joint", uncertainty=NO_REFITS), left_out=left_out)
-    if law is not None:
-        raise ArgumentError("`law` must be left out where the source is a fit.")
-    masks = masks_of_mixtures(source) if left_out == "mixture" else _mask_beyond(source, left_out)
-    if not len(masks) or not _can_predict(source, left_out):
+    masks = masks_of_mixtures(fit) if left_out == "mixture" else _mask_beyond(fit, left_out)
+    if not len(masks) or not _can_predict(fit, left_out):
         return None
-    predicted = predict_without(source, masks)
-    return _test(source, left_out, masks, predicted)
+    return _test(fit, left_out, masks, predict_without(fit, masks))
+
+
+def back_tests(fit: LawFit) -> tuple[BackTest, ...]:
+    """Return the back-tests without the largest size and the longest training, where the data allow them.
+
+    They refit the law, so each fit is tested once.
+    """
+    if fit not in _tests:
+        tests = (back_test(fit, left_out="size"), back_test(fit, left_out="tokens"))
+        _tests[fit] = tuple(test for test in tests if test is not None)
+    return _tests[fit]
+
+
+_tests: WeakKeyDictionary[LawFit, tuple[BackTest, ...]] = WeakKeyDictionary()
 
 
 def is_tested(fit: LawFit, axis: str) -> bool:
     """Return whether a back-test tells how far a law errs beyond the data along an axis, if it knows that."""
-    return axis not in fit.law.predictors or any(test.left_out == axis for test in fit.back_tests)
+    return axis not in fit.law.predictors or any(test.left_out == axis for test in back_tests(fit))
 
 
 def _can_predict(fit: LawFit, axis: Axis) -> bool:
@@ -238,3 +231,27 @@ def _chow(fit: LawFit, predicted: Array, out: NDArray[np.bool_]) -> tuple[float,
     chance = float(f_distribution.sf(ratio, count, max(freedom, 1)))
     size = float(np.concatenate(squares).mean())
     return (size * (1 - 1 / ratio) if ratio > 1 else 0.0), chance
+
+
+def count_in_words(count: int) -> str:
+    """Return a number up to twelve as a word, and others in digits."""
+    return _WORDS[count] if 0 <= count < len(_WORDS) else str(count)
+
+
+def describe_signs(errors: Array) -> str:
+    """Return on which side of their predictions measured values lie.
+
+    Args:
+        errors: (n,) measured less predicted, NaN where nothing was predicted.
+
+    Returns:
+        `all ten above the prediction`, `all ten below the prediction`, or `7 of 10 above the prediction`.
+    """
+    known = errors[np.isfinite(errors)]
+    count, above = len(known), int((known > 0).sum())
+    if not count:
+        return "nothing was predicted"
+    if above in (0, count):
+        who = "the one value is" if count == 1 else f"all {count_in_words(count)}"
+        return f"{who} {'above' if above else 'below'} the prediction"
+    return f"{above} of {count} above the prediction"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -21,10 +21,6 @@ from mnmt_laws.laws.law import Law
 from mnmt_laws.solver.objective import find_objective
 from mnmt_laws.tables.observations import Observations
 
-if TYPE_CHECKING:
-    from mnmt_laws.fitting.back_test import BackTest
-    from mnmt_laws.fitting.prediction import PredictionInterval
-
 Irreducible = Literal["bound", "known", "ignore"]
 """What a known irreducible loss is used for: it bounds L∞ from above, is taken as L∞, or is ignored."""
 
@@ -32,9 +28,9 @@ _SYMBOLS = {"alpha": "α", "l_inf": "L∞"}
 _TASKS_SHOWN = 5  # by `repr`
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class LawFit:
-    """A law fitted to every task of a set of observations."""
+    """A law fitted to every task of a set of observations; two fits are equal if they are one object."""
 
     law: Law
 
@@ -138,34 +134,6 @@ class LawFit:
         if task is not None or mixture is not None or predictors:
             raise ArgumentError("`rows` must be given alone: they bring their task, weight and predictors.")
         return self.evaluator.predict_rows(parameters, rows, self.observations)
-
-    def prediction_interval(
-        self,
-        rows: pd.DataFrame | None = None,
-        *,
-        level: float = 0.95,
-        task: str | None = None,
-        weight: ArrayLike = 1.0,
-        mixture: Mapping[str, ArrayLike] | None = None,
-        **predictors: ArrayLike,
-    ) -> PredictionInterval:
-        """Return predictions with the law's interval and that of a model yet to be trained.
-
-        See `mnmt_laws.fitting.prediction.predict_interval`; the arguments are those of `predict`.
-        """
-        from mnmt_laws.fitting.prediction import predict_interval  # it refits laws, and so needs this class
-
-        return predict_interval(
-            self, rows, level=level, task=task, weight=weight, mixture=mixture, **predictors
-        )
-
-    @cached_property
-    def back_tests(self) -> tuple[BackTest, ...]:
-        """The back-tests without the largest size and the longest training, where the data allow them."""
-        from mnmt_laws.fitting.back_test import back_test  # it refits laws, and so needs this class
-
-        tests = (back_test(self, left_out="size"), back_test(self, left_out="tokens"))
-        return tuple(test for test in tests if test is not None)
 
     @cached_property
     def evaluator(self) -> LawEvaluator:

@@ -14,8 +14,9 @@ from scipy.stats import t as t_distribution
 
 from mnmt_laws.arrays import Array
 from mnmt_laws.errors import ArgumentError
-from mnmt_laws.fitting.copies import log_of, value_of
+from mnmt_laws.fitting.back_test import back_tests
 from mnmt_laws.fitting.law_fit import LawFit
+from mnmt_laws.fitting.refits import log_of, value_of
 from mnmt_laws.fitting.uncertainty import bounds_of
 from mnmt_laws.solver.objective import find_objective
 from mnmt_laws.tables.lengths import ROUNDING, level_numbers
@@ -24,21 +25,6 @@ _CELL = ("size", "encoder_size", "decoder_size", "unique_tokens", "weight", "mix
 _LENGTHS = ("tokens", "step", "flops")
 _SIGNIFICANCE = 0.05
 _AXES = ("size", "tokens")
-_WORDS = (
-    "none",
-    "one",
-    "two",
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
-    "eleven",
-    "twelve",
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -211,7 +197,7 @@ def _spread(
 def model_error(fit: LawFit, task: str, at: Mapping[str, Array]) -> Array:
     """Return (n,) the variance of the law's own error beyond the data, as a multiple of the noise's."""
     rows, total = fit.rows[fit.rows["task"] == task], np.zeros(1)
-    for test in fit.back_tests:
+    for test in back_tests(fit):
         values = at.get(test.left_out)
         if values is None or not test.excess:
             continue
@@ -219,27 +205,3 @@ def model_error(fit: LawFit, task: str, at: Mapping[str, Array]) -> Array:
         distance = np.maximum(np.log(values / observed.max()), np.log(observed.min() / values))
         total = total + test.excess * (np.maximum(distance, 0.0) / np.log(test.reach)) ** 2
     return total
-
-
-def count_in_words(count: int) -> str:
-    """Return a number up to twelve as a word, and others in digits."""
-    return _WORDS[count] if 0 <= count < len(_WORDS) else str(count)
-
-
-def describe_signs(errors: Array) -> str:
-    """Return on which side of their predictions measured values lie.
-
-    Args:
-        errors: (n,) measured less predicted, NaN where nothing was predicted.
-
-    Returns:
-        `all ten above the prediction`, `all ten below the prediction`, or `7 of 10 above the prediction`.
-    """
-    known = errors[np.isfinite(errors)]
-    count, above = len(known), int((known > 0).sum())
-    if not count:
-        return "nothing was predicted"
-    if above in (0, count):
-        who = "the one value is" if count == 1 else f"all {count_in_words(count)}"
-        return f"{who} {'above' if above else 'below'} the prediction"
-    return f"{above} of {count} above the prediction"

@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from mnmt_laws.answers.recommendation import Recommendation
+from mnmt_laws.fitting.back_test import back_tests
 from mnmt_laws.fitting.parameters import fit_document, null_if_nan
 from mnmt_laws.report.analysis import Analysis
 from mnmt_laws.report.findings import report_findings
@@ -136,7 +137,7 @@ def _back_tests(analysis: Analysis) -> list[dict[str, Any]]:
             "chance": null_if_nan(test.chance),
             "sentence": test.describe(),
         }
-        for test in analysis.law.back_tests
+        for test in back_tests(analysis.law)
     ]
 
 

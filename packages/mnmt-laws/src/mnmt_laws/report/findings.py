@@ -10,6 +10,7 @@ from mnmt_laws.answers.claims import r_squared
 from mnmt_laws.answers.fractions import fitted_fraction
 from mnmt_laws.arrays import Array
 from mnmt_laws.figures.style import format_size
+from mnmt_laws.fitting.back_test import back_tests
 from mnmt_laws.fitting.uncertainty import bounds_of
 from mnmt_laws.report.analysis import Analysis
 from mnmt_laws.report.text import format_duration
@@ -90,7 +91,7 @@ def _held_out(analysis: Analysis) -> str:
 
 
 def _back_tests(analysis: Analysis) -> list[str]:
-    return [test.describe() for test in analysis.law.back_tests]
+    return [test.describe() for test in back_tests(analysis.law)]
 
 
 def _fractions(analysis: Analysis) -> str:

@@ -14,6 +14,8 @@ from mnmt_laws.answers.design.study_toml import runs_of, studies_of
 from mnmt_laws.answers.mixtures.doubts import open_parameters
 from mnmt_laws.answers.recommendation import Recommendation
 from mnmt_laws.figures.style import format_size
+from mnmt_laws.fitting.back_test import back_tests
+from mnmt_laws.fitting.prediction import predict_interval
 from mnmt_laws.report.advice import Advice, Interval, Share, Trust, TrustRow, Verdict
 from mnmt_laws.report.analysis import Analysis, next_model
 from mnmt_laws.report.text import Table, format_number, format_percent
@@ -63,7 +65,7 @@ def _shares(analysis: Analysis, recommendation: Recommendation) -> tuple[Share, 
         if source not in analysis.tasks:
             shares.append(Share(task=source, weight=weight, weight_interval=interval))
             continue
-        new = analysis.law.prediction_interval(task=source, mixture=recommendation.weights, **where)
+        new = predict_interval(analysis.law, task=source, mixture=recommendation.weights, **where)
         shares.append(
             Share(
                 task=source,
@@ -95,7 +97,7 @@ def _without_mixture(analysis: Analysis) -> Advice:
 
 def _predicted(analysis: Analysis, where: dict[str, Any]) -> str:
     task, metric = analysis.tasks[0], analysis.observations.metric
-    new = analysis.law.prediction_interval(task=task, **where)
+    new = predict_interval(analysis.law, task=task, **where)
     ends: Interval = (float(new.lower), float(new.upper))
     interval = "" if not np.isfinite(ends).all() else f" ({ends[0]:.4g} to {ends[1]:.4g})"
     size = f"at {format_size(where['size'])} parameters " if "size" in where else ""
@@ -178,7 +180,7 @@ def _sign_verdict(above: int, count: int) -> Verdict:
 
 
 def _back_test_rows(analysis: Analysis) -> Iterator[TrustRow]:
-    for test in analysis.law.back_tests:
+    for test in back_tests(analysis.law):
         what = {"size": "Largest size left out", "tokens": "Longest training left out"}
         yield TrustRow(
             label=what.get(test.left_out, "Mixtures left out"),

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mnmt_laws import LawFit, Observations, Perturbation, fit, meet_targets, smallest_size
+from mnmt_laws import LawFit, Observations, Perturbation, fit, meet_targets, predict_interval, smallest_size
 
 SIZE = 5e5
 
@@ -74,7 +74,7 @@ def test_probabilities_count_the_scatter_of_models(two_tasks: LawFit) -> None:
 @pytest.mark.parametrize("size", [SIZE, 100 * SIZE])
 def test_probabilities_agree_with_the_interval_of_a_new_model(two_tasks: LawFit, size: float) -> None:
     weights = meet_targets(two_tasks, size=size, targets={"en-de": 0.3}).weights
-    interval = two_tasks.prediction_interval(task="en-de", size=size, weight=weights["en-de"])
+    interval = predict_interval(two_tasks, task="en-de", size=size, weight=weights["en-de"])
     answer = meet_targets(two_tasks, size=size, targets={"en-de": float(interval.upper)})
     assert answer.probability["en-de"] == pytest.approx(0.975, abs=0.015)
 

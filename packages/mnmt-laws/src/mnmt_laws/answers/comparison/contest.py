@@ -18,9 +18,9 @@ from mnmt_laws.answers.comparison.sentences import (
 )
 from mnmt_laws.answers.comparison.verdict import decide, pool
 from mnmt_laws.errors import TableError
-from mnmt_laws.fitting.copies import NO_REFITS
 from mnmt_laws.fitting.fit import fit
 from mnmt_laws.fitting.law_fit import LawFit
+from mnmt_laws.fitting.refits import NO_REFITS
 from mnmt_laws.fitting.uncertainty import ResidualBootstrap, Uncertainty
 from mnmt_laws.laws import LawName
 from mnmt_laws.laws.law import Law

@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 
 from mnmt_laws.arrays import Array
-from mnmt_laws.fitting.copies import log_of, refit_copies, value_of
 from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.fitting.prediction import measure_noise, task_residuals
+from mnmt_laws.fitting.refits import log_of, refit_copies, value_of
 from mnmt_laws.solver.objective import find_objective
 
 _ROUNDING = 1e-12  # residuals below this are those of a perfect fit
@@ -21,7 +21,8 @@ _ROUNDING = 1e-12  # residuals below this are those of a perfect fit
 def criteria_of(fit: LawFit, task: str, label: str) -> dict[str, object]:
     """Return a task's row of the table: parameters, scatter, AIC, BIC and the test of lack of fit.
 
-    AIC and BIC are those of Gaussian errors for `log-ols` and `ols`, and unknown for `huber` and for a law that has as many parameters as there are values.
+    AIC and BIC are those of Gaussian errors for `log-ols` and `ols`, and unknown for `huber`, and for
+    a law that has as many parameters as there are values.
     """
     rows, _ = task_residuals(fit, task)
     observed, predicted = rows["value"].to_numpy(float), fit.predict(rows)

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from mnmt_laws.arrays import Array
-from mnmt_laws.fitting.back_test import ROUNDING, BackTest, is_tested
+from mnmt_laws.fitting.back_test import ROUNDING, BackTest, back_tests, is_tested
 from mnmt_laws.fitting.diagnostics import Diagnostic
 from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.fitting.uncertainty import bounds_of
@@ -122,4 +122,4 @@ def tests_behind(fit: LawFit, **predictors: float | None) -> tuple[BackTest, ...
         for name, value in predictors.items()
         if value is not None and name in fit.law.predictors and value > fit.rows[name].max() * (1 + _ROUNDING)
     }
-    return tuple(test for test in fit.back_tests if test.left_out in beyond) if beyond else ()
+    return tuple(test for test in back_tests(fit) if test.left_out in beyond) if beyond else ()

@@ -27,9 +27,9 @@ from mnmt_laws.answers.mixtures.needed_sizes import (
 from mnmt_laws.answers.mixtures.simplex import simplex_points
 from mnmt_laws.arrays import Array
 from mnmt_laws.errors import ArgumentError
-from mnmt_laws.fitting.copies import log_of
 from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.fitting.prediction import measure_noise, model_error
+from mnmt_laws.fitting.refits import log_of
 from mnmt_laws.fitting.uncertainty import bounds_of
 
 
@@ -61,7 +61,7 @@ class TargetMixture:
     probability: dict[str, float]
     """The probability that a model of this mixture meets each target.
 
-    It counts what the interval of a new model counts (`LawFit.prediction_interval`): the spread of the
+    It counts what the interval of a new model counts (`predict_interval`): the spread of the
     refits, the scatter of models about the law and, beyond the data, the law's own error.
     """
 

@@ -1,4 +1,4 @@
-"""Refits to copies that are given: rows left out, or values simulated from a fit."""
+"""Refits to supplied resamples: rows left out, or values simulated from a fit."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from mnmt_laws.fitting.uncertainty import Copy, FittedTask, ResidualBootstrap
 from mnmt_laws.solver.objective import find_objective
 
 NO_REFITS = ResidualBootstrap(refits=0)
-"""For fits whose uncertainty nobody asks for."""
+"""For fits whose uncertainty is not used."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class GivenCopies:
-    """A method of uncertainty whose copies are given."""
+class SuppliedResamples:
+    """A method of uncertainty that takes its copies from the caller."""
 
     values: Mapping[int, Array]
     """(copies, n) values of each task, by its number."""
@@ -39,7 +39,7 @@ class GivenCopies:
 
     def describe(self) -> str:
         """Return the method in a phrase."""
-        return f"{self.refits} refits to given copies"
+        return f"{self.refits} refits to supplied resamples"
 
 
 def refit_copies(
@@ -62,7 +62,7 @@ def refit_copies(
     weights = np.ones(copies.shape) if importance is None else importance
     known = np.isfinite(fit_of.predict(rows))
     masks = {number: (rows["task"] == task).to_numpy() & known for number, task in enumerate(fit_of.tasks)}
-    method = GivenCopies(
+    method = SuppliedResamples(
         values={number: filled[:, mask] for number, mask in masks.items()},
         importance={number: weights[:, mask] for number, mask in masks.items()},
         refits=len(copies),
