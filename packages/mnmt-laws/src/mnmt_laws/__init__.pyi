@@ -1,8 +1,8 @@
 from .answers.claims import Claim as Claim
 from .answers.claims import check_claims as check_claims
-from .answers.comparison import Comparison as Comparison
+from .answers.comparison import LawComparison as LawComparison
 from .answers.comparison import compare as compare
-from .answers.design.candidates import Candidate as Candidate
+from .answers.design.candidates import CandidateRun as CandidateRun
 from .answers.design.candidates import default_candidates as default_candidates
 from .answers.design.next_runs import Design as Design
 from .answers.design.next_runs import design as design
@@ -41,7 +41,7 @@ from .fitting.uncertainty import Perturbation as Perturbation
 from .fitting.uncertainty import ResidualBootstrap as ResidualBootstrap
 from .laws.known import KnownLaw as KnownLaw
 from .laws.known import example_law as example_law
-from .report.build import Report as Report
+from .report.build import ReportSummary as ReportSummary
 from .report.build import build_report as build_report
 from .tables.observations import Observations as Observations
 from .tables.run_record import collect as collect

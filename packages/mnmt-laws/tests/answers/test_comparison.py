@@ -12,7 +12,7 @@ import pytest
 
 from mnmt_laws import Observations, ResidualBootstrap, TableError, TaskLaw, fit, observe, simulate
 from mnmt_laws import compare as compare_any
-from mnmt_laws.answers.comparison import RIVALS, Comparison
+from mnmt_laws.answers.comparison import RIVALS, LawComparison
 from mnmt_laws.answers.comparison.evidence import shared_errors
 from mnmt_laws.answers.comparison.rivals import find_rivals, keep_comparable, story_of
 from mnmt_laws.laws import LawName
@@ -23,7 +23,7 @@ PIVOT = 3e7
 COUNTS: dict[LawName, int] = {"joint": 6, "limit-varies": 6, "exponent-varies": 6, "per-weighting": 12}
 
 
-def compare(source: Observations, **options: Any) -> Comparison:
+def compare(source: Observations, **options: Any) -> LawComparison:
     """Compare the four laws of one value for each weight."""
     return compare_any(source, **{"laws": list(RIVALS), "tables": 20, **options})
 
@@ -51,12 +51,12 @@ def table(moves: LawName, *, noise: float = 0.003, tasks: tuple[str, ...] = ("en
 
 
 @pytest.fixture(scope="module")
-def joint() -> Comparison:
+def joint() -> LawComparison:
     return compare(table("joint"), uncertainty=FEW)
 
 
 @pytest.mark.parametrize("moves", RIVALS)
-def test_the_verdict_names_what_moves(moves: LawName, joint: Comparison) -> None:
+def test_the_verdict_names_what_moves(moves: LawName, joint: LawComparison) -> None:
     result = joint if moves == "joint" else compare(table(moves), uncertainty=FEW)
     assert result.best == moves
     if moves == "per-weighting":
@@ -84,7 +84,7 @@ def test_laws_that_fit_alike_are_not_told_apart() -> None:
 
 
 @pytest.mark.parametrize("objective", ["log-ols", "ols"])
-def test_information_criteria_are_those_of_their_formulas(objective: str, joint: Comparison) -> None:
+def test_information_criteria_are_those_of_their_formulas(objective: str, joint: LawComparison) -> None:
     options = {"objective": objective, "uncertainty": NONE, "left_out": False, "tables": 0}
     result = joint if objective == "log-ols" else compare(table("joint"), **options)
     for row in result.table.to_dict("records"):
@@ -128,7 +128,7 @@ def test_the_table_has_a_row_a_task_and_law() -> None:
 
 
 @pytest.mark.parametrize("law", RIVALS)
-def test_the_size_error_is_that_of_a_fit_without_the_largest(joint: Comparison, law: LawName) -> None:
+def test_the_size_error_is_that_of_a_fit_without_the_largest(joint: LawComparison, law: LawName) -> None:
     frame = table("joint").frame
     largest = frame["size"] == frame["size"].max()
     fitted = fit(observe(frame[~largest]), law=law, uncertainty=NONE)
@@ -137,7 +137,7 @@ def test_the_size_error_is_that_of_a_fit_without_the_largest(joint: Comparison, 
     assert result == pytest.approx(np.sqrt(np.mean(ratio**2)), rel=1e-4)
 
 
-def test_the_mixture_error_is_that_of_parameters_between_the_neighbours(joint: Comparison) -> None:
+def test_the_mixture_error_is_that_of_parameters_between_the_neighbours(joint: LawComparison) -> None:
     frame = table("joint").frame
     errors = []
     for weight, before, after in ((0.3, 0.1, 0.6), (0.6, 0.3, 1.0)):

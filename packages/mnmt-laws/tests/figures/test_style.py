@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mnmt_laws.figures.curves import draw_quality
+from mnmt_laws.figures.quality import draw_quality
 from mnmt_laws.figures.style import (
     Chart,
     chart_spec,

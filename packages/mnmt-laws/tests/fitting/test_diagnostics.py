@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from mnmt_laws import LawFit, Observations, ResidualBootstrap, TableError, TaskLaw, fit, observe, simulate
 from mnmt_laws.fitting import task_fit
 from mnmt_laws.fitting.diagnostics import (
-    Place,
+    DiagnosticScope,
     check_constant,
     check_lengths,
     diagnose_refits,
@@ -98,10 +98,10 @@ def test_good_data_leave_nothing_undetermined_and_poor_data_do() -> None:
 
 def test_refits_that_fail_are_counted() -> None:
     ended = np.array([True, False, True, False])
-    assert [line.message for line in diagnose_refits(Place(task="a"), ended)] == [
+    assert [line.message for line in diagnose_refits(DiagnosticScope(task="a"), ended)] == [
         "a: 2 of 4 refits did not end at a minimum."
     ]
-    assert not diagnose_refits(Place(task="a"), np.ones(4, dtype=bool))
+    assert not diagnose_refits(DiagnosticScope(task="a"), np.ones(4, dtype=bool))
 
 
 @pytest.mark.parametrize(("failed", "known"), [(1, True), (5, False)])

@@ -15,7 +15,7 @@ from mnmt_laws.arrays import Array
 from mnmt_laws.fitting.task_fit import fit_task
 from mnmt_laws.laws import LAWS
 from mnmt_laws.laws.capacity import Capacity
-from mnmt_laws.laws.fraction import Hump, Line, Simplex
+from mnmt_laws.laws.fraction import HumpFraction, LineFraction, SimplexFraction
 from mnmt_laws.laws.known import example_law
 from mnmt_laws.laws.law import ALPHA_BOUNDS, Law
 from mnmt_laws.laws.power import Zhang
@@ -266,8 +266,8 @@ def test_splitting_a_partner_into_two_alike_changes_nothing(seed: int, share: fl
     split = x | {"partners": np.column_stack([first, share * last, (1 - share) * last])}
     gain = rng.uniform(0, 1, 2)
     shape = {"c2": np.array([0.6]), "c3": np.array([1.1])}
-    whole = Simplex().share(x, shape | {"c1": gain})
-    halves = Simplex().share(split, shape | {"c1": gain[[0, 1, 1]]})
+    whole = SimplexFraction().share(x, shape | {"c1": gain})
+    halves = SimplexFraction().share(split, shape | {"c1": gain[[0, 1, 1]]})
     np.testing.assert_allclose(halves, whole, rtol=1e-14)
 
 
@@ -276,9 +276,9 @@ def test_splitting_a_partner_into_two_alike_changes_nothing(seed: int, share: fl
 def test_a_task_alone_has_the_whole_model(c1: float, c2: float, c3: float, slope: float) -> None:
     alone = {"weight": np.ones(1), "partners": np.zeros((1, 2))}
     theta = {"c1": np.array([c1]), "c2": np.array([c2]), "c3": np.array([c3])}
-    assert Hump().share(alone, theta) == 1
-    assert Line().share(alone, {"c1": np.array([slope])}) == 1
-    assert Simplex().share(alone, theta | {"c1": np.array([c1, 2 * c1])}) == 1
+    assert HumpFraction().share(alone, theta) == 1
+    assert LineFraction().share(alone, {"c1": np.array([slope])}) == 1
+    assert SimplexFraction().share(alone, theta | {"c1": np.array([c1, 2 * c1])}) == 1
 
 
 @pytest.mark.parametrize("name", [name for name, law in LAWS.items() if isinstance(law, Capacity)])

@@ -14,7 +14,7 @@ from mnmt_laws.laws import LAWS, LawName
 from mnmt_laws.laws.exposure import own_share
 from mnmt_laws.laws.known import KnownLaw, example_law
 from mnmt_laws.laws.multilingual import saturate
-from mnmt_laws.laws.transfer import Transfer
+from mnmt_laws.laws.transfer import TransferFraction
 
 PARTNERS = ("en-fr", "en-zh")
 Parameters = Mapping[str, object]
@@ -70,9 +70,11 @@ def test_endless_training_leaves_the_capacity_law(name: LawName) -> None:
     x = models(np.random.default_rng(0)) | {"tokens": np.full(40, 1e300)}
     long = law(name)
     fraction = type(LAWS[name].fraction).__name__
-    capacity: LawName = {"Hump": "capacity", "Simplex": "simplex-capacity", "Transfer": "transfer-capacity"}[
-        fraction
-    ]  # type: ignore[assignment]
+    capacity: LawName = {
+        "HumpFraction": "capacity",
+        "SimplexFraction": "simplex-capacity",
+        "TransferFraction": "transfer-capacity",
+    }[fraction]  # type: ignore[assignment]
     np.testing.assert_allclose(
         long.losses(x, PARTNERS), law(capacity, {}, base=name).losses(x, PARTNERS), rtol=1e-9
     )
@@ -123,7 +125,7 @@ def test_perfect_substitutes_add_their_shares() -> None:
     x = models(np.random.default_rng(0))
     theta = {"tau": np.array([0.3, 0.1]), "tau_0": np.array([0.0]), "rho": np.array([1.0])}
     expected = x["weight"] + x["partners"] @ theta["tau"]
-    np.testing.assert_allclose(Transfer().share(x, theta), expected, rtol=1e-12)
+    np.testing.assert_allclose(TransferFraction().share(x, theta), expected, rtol=1e-12)
 
 
 def test_a_task_that_is_no_source_has_the_references_share() -> None:

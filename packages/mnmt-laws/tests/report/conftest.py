@@ -14,7 +14,7 @@ from mnmt_laws.fitting.uncertainty import Uncertainty
 from mnmt_laws.report.analysis import Analysis, analyse
 from mnmt_laws.report.figures import draw_figures
 from mnmt_laws.report.page import render_page
-from mnmt_laws.tables.source import Source
+from mnmt_laws.tables.source import RunSource
 
 AA = TaskLaw(alpha=0.62, beta=300, l_inf=0.18, c1=0.2, c2=0.5, c3=1.0)
 BB = TaskLaw(alpha=0.55, beta=180, l_inf=0.25, c1=0.12, c2=0.4, c3=1.3)
@@ -49,7 +49,7 @@ def analyse_table(
     fast: bool = False,
 ) -> Analysis:
     return analyse(
-        Source(table=read_table(table)),
+        RunSource(table=read_table(table)),
         metric=metric,
         testset=None,
         architecture=None,

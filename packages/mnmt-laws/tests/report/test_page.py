@@ -9,15 +9,15 @@ from typing import Any
 import pandas as pd
 
 from mnmt_laws import Perturbation
-from mnmt_laws.report.advice import Advice, Share, Trust, TrustRow
+from mnmt_laws.report.advice import Advice, MixtureShare, Trust, TrustRow
 from mnmt_laws.report.analysis import Analysis
 from mnmt_laws.report.page import render_page
-from mnmt_laws.report.text import Table
+from mnmt_laws.report.text import TextTable
 
 Analyse = Callable[..., Analysis]
 
 TRUST = Trust(rows=(TrustRow(label="Sign", value="9 of 10", verdict="bad", explanation="One-sided."),))
-RUNS = Table(title="Runs", note="They buy much.", header=("N", "mixture"), rows=(("10K", "aa:1.0"),))
+RUNS = TextTable(title="Runs", note="They buy much.", header=("N", "mixture"), rows=(("10K", "aa:1.0"),))
 
 
 def test_page_holds_each_kind_of_figure_once(page: Any) -> None:
@@ -51,7 +51,7 @@ def test_names_cannot_inject_markup(losses: pd.DataFrame, analyse_table: Analyse
 
 
 def test_determined_advice_shows_the_mixture(loss_analysis: Analysis) -> None:
-    share = Share(task="aa", weight=0.31, weight_interval=(0.27, 0.36), predicted=0.5)
+    share = MixtureShare(task="aa", weight=0.31, weight_interval=(0.27, 0.36), predicted=0.5)
     advice = Advice(headline="Train it.", determined=True, mixture=(share,), next_runs=RUNS)
     text = render_page(loss_analysis, [], advice=advice, trust=TRUST)
     assert 'class="advice"' in text
@@ -60,7 +60,7 @@ def test_determined_advice_shows_the_mixture(loss_analysis: Analysis) -> None:
 
 
 def test_undetermined_advice_shows_the_runs_in_place_of_the_mixture(loss_analysis: Analysis) -> None:
-    share = Share(task="aa", weight=0.31, weight_interval=(0.27, 0.36))
+    share = MixtureShare(task="aa", weight=0.31, weight_interval=(0.27, 0.36))
     reasons = tuple(f"Reason {number}." for number in range(5))
     advice = Advice(
         headline="Train these runs.", determined=False, mixture=(share,), next_runs=RUNS, reasons=reasons

@@ -1,7 +1,7 @@
 """Answers that follow from fits: effective fractions, the frontier, the best mixture and the next runs."""
 
 from mnmt_laws.answers.claims import Claim
-from mnmt_laws.answers.comparison import Comparison
+from mnmt_laws.answers.comparison import LawComparison
 from mnmt_laws.answers.design import Design
 from mnmt_laws.answers.fractions import EffectiveFractions
 from mnmt_laws.answers.mixtures import SmallestBudget, SmallestSize, TargetMixture
@@ -11,10 +11,10 @@ from mnmt_laws.answers.simulation import TaskLaw
 
 __all__ = [
     "Claim",
-    "Comparison",
     "Design",
     "EffectiveFractions",
     "HeldOut",
+    "LawComparison",
     "Recommendation",
     "SmallestBudget",
     "SmallestSize",

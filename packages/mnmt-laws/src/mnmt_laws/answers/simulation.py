@@ -15,7 +15,7 @@ from mnmt_laws.laws.fraction import hump
 from mnmt_laws.laws.known import KnownLaw
 from mnmt_laws.tables.mixture import format_mixture
 
-Mixture = Mapping[str, float]
+Weights = Mapping[str, float]
 _PREDICTORS = ("size", "encoder_size", "decoder_size", "tokens", "unique_tokens", "flops", "weight")
 
 
@@ -81,7 +81,7 @@ def simulate(
     unique_tokens: Sequence[float] = (),
     encoder_shares: Sequence[float] = (),
     weights: Sequence[float] = (),
-    mixtures: Sequence[Mixture] = (),
+    mixtures: Sequence[Weights] = (),
     noise: float = 0.0,
     seed: int = 0,
     seeds: int = 1,
@@ -150,7 +150,7 @@ def _fill(law: KnownLaw, task: str, rows: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(metric="loss", value=law.losses(x, partners), irreducible=law.limits(x, partners))
 
 
-def _sources(mixtures: Sequence[Mixture]) -> list[str]:
+def _sources(mixtures: Sequence[Weights]) -> list[str]:
     """Return what mixtures give weight to, that of the largest mean weight first."""
     means = pd.DataFrame(list(mixtures)).fillna(0.0).mean()
     return [str(name) for name in means[means > 0].sort_values(ascending=False, kind="stable").index]

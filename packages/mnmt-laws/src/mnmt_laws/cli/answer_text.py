@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mnmt_laws.answers.design.candidates import Candidate
+from mnmt_laws.answers.design.candidates import CandidateRun
 from mnmt_laws.answers.design.next_runs import Design
 from mnmt_laws.answers.design.study_toml import mixture_line, studies_of
 from mnmt_laws.answers.mixtures.budget import SmallestBudget
@@ -41,7 +41,7 @@ def study_of(answer: Answer, fitted: LawFit, base: Path) -> str:
         raise TableError(f"--study: there is nothing to train; {getattr(answer, 'reason', '')}.")
     mixture, *lines = format_answer(answer, fitted)
     notes = [f"{mixture}: recommended by mnmt-laws, {fitted.law.name} law.", *lines]
-    run = Candidate(answer.size, answer.weights, answer.tokens)
+    run = CandidateRun(answer.size, answer.weights, answer.tokens)
     return studies_of(fitted, [run], notes=notes, base=base)[0].text
 
 

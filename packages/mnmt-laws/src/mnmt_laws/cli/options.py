@@ -19,7 +19,7 @@ from mnmt_laws.fitting.uncertainty import ClusterBootstrap, Perturbation, Residu
 from mnmt_laws.laws import LawName
 from mnmt_laws.solver.objective import ObjectiveName
 from mnmt_laws.tables.observations import Observations
-from mnmt_laws.tables.source import Source, observe, open_source
+from mnmt_laws.tables.source import RunSource, observe, open_source
 from mnmt_laws.tables.table import example_table
 
 
@@ -86,12 +86,12 @@ class FitConfig:
 DEFAULT_TABLE, DEFAULT_FIT = TableConfig(), FitConfig()
 
 
-def open_table(source: Path | None, config: TableConfig) -> Source:
+def open_table(source: Path | None, config: TableConfig) -> RunSource:
     """Open the table or folder of a command, or the example."""
     if (source is None) != config.example:
         count = "both were" if config.example else "neither was"
         raise TableError(f"give a run table, a folder of run records, or --example; {count} given.")
-    return Source(table=example_table()) if source is None else open_source(source)
+    return RunSource(table=example_table()) if source is None else open_source(source)
 
 
 def observe_table(source: Path | None, config: TableConfig) -> Observations:

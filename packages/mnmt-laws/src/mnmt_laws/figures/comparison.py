@@ -24,7 +24,7 @@ def draw_comparison(table: pd.DataFrame) -> Chart:
     """Draw BIC above the best law's and errors on left-out runs, a row for each law.
 
     Args:
-        table: A row for each (task, law), as `Comparison.table`: `task`, `law`, `label`, `bic`, and any of
+        table: A row for each (task, law), as `LawComparison.table`: `task`, `law`, `label`, `bic`, and any of
             `size_error`, `length_error`, `mixture_error`; NaN is left blank.
     """
     excess = table["bic"] - table.groupby("task")["bic"].transform("min")

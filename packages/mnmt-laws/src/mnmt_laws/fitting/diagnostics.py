@@ -13,7 +13,7 @@ from mnmt_laws.arrays import Array
 from mnmt_laws.errors import TableError
 from mnmt_laws.fitting.uncertainty import bounds_of
 from mnmt_laws.laws.law import Law
-from mnmt_laws.solver.design_matrix import Block, DesignMatrix, find_unidentified
+from mnmt_laws.solver.design_matrix import DesignMatrix, ParameterBlock, find_unidentified
 from mnmt_laws.solver.objective import Objective
 from mnmt_laws.tables.lengths import measure_lengths
 from mnmt_laws.tables.observations import Observations
@@ -50,7 +50,7 @@ class Diagnostic:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class DiagnosticScope:
     """Which observations a diagnostic is about."""
 
     task: str
@@ -68,11 +68,11 @@ class Place:
             kind=kind, task=self.task, parameter=parameter, weight=self.weight, message=f"{self}: {message}"
         )
 
-    def line_of(self, kind: Kind, message: str, block: Block, column: int) -> Diagnostic:
+    def line_of(self, kind: Kind, message: str, block: ParameterBlock, column: int) -> Diagnostic:
         """Return a diagnostic of one value of a parameter, at its own weight or for its own partner."""
         label, name = block.labels[column - block.columns.start], block.parameter.name
         if block.parameter.varies == "weight":
-            return Place(task=self.task, weight=float(label or 0)).line(
+            return DiagnosticScope(task=self.task, weight=float(label or 0)).line(
                 kind, f"{name} {message}", parameter=name
             )
         of = "" if label is None else f" of {label}"
@@ -80,7 +80,7 @@ class Place:
 
 
 def diagnose(
-    design: DesignMatrix, objective: Objective, vector: Array, *, converged: bool, place: Place
+    design: DesignMatrix, objective: Objective, vector: Array, *, converged: bool, place: DiagnosticScope
 ) -> list[Diagnostic]:
     """Return the diagnostics of one estimate (P,): bounds, what is not identified, failed searches."""
     lines = []
@@ -111,14 +111,14 @@ def diagnose(
     return lines
 
 
-def diagnose_refits(place: Place, ended: NDArray[np.bool_]) -> list[Diagnostic]:
+def diagnose_refits(place: DiagnosticScope, ended: NDArray[np.bool_]) -> list[Diagnostic]:
     """Report refits that did not end at a minimum; `ended` is (refits,)."""
     failed = int(np.sum(~ended))
     message = f"{failed} of {len(ended)} refits did not end at a minimum."
     return [place.line("not-converged", message)] if failed else []
 
 
-def diagnose_intervals(design: DesignMatrix, refits: Array, *, place: Place) -> list[Diagnostic]:
+def diagnose_intervals(design: DesignMatrix, refits: Array, *, place: DiagnosticScope) -> list[Diagnostic]:
     """Report shapes and exponents that the refits (refits, P) leave undetermined."""
     lines: list[Diagnostic] = []
     if not len(refits) or not np.isfinite(refits).all():
@@ -154,11 +154,11 @@ def free_columns(design: DesignMatrix, vector: Array) -> NDArray[np.intp]:
     return np.array([column for column in range(design.width) if column not in bounded], dtype=np.intp)
 
 
-def _columns(block: Block) -> set[int]:
+def _columns(block: ParameterBlock) -> set[int]:
     return set(range(block.columns.start, block.columns.stop))
 
 
-def _few_values(design: DesignMatrix, place: Place) -> list[Diagnostic]:
+def _few_values(design: DesignMatrix, place: DiagnosticScope) -> list[Diagnostic]:
     """Report too few values of the one scale that a law's exponents belong to.
 
     Where several scales vary, each lends the others identity, and the rank of the derivatives decides.
@@ -180,7 +180,7 @@ def _few_values(design: DesignMatrix, place: Place) -> list[Diagnostic]:
     return [place.line("unidentified", message)]
 
 
-def _no_run_alone(design: DesignMatrix, place: Place) -> list[Diagnostic]:
+def _no_run_alone(design: DesignMatrix, place: DiagnosticScope) -> list[Diagnostic]:
     """Report a law of f̂ without runs at weight 1, which knows β_1 only through the shape of f̂."""
     if design.law.fraction is None or design.sample.weights[-1] in (0, 1):
         return []
@@ -188,7 +188,7 @@ def _no_run_alone(design: DesignMatrix, place: Place) -> list[Diagnostic]:
     return [place.line("unidentified", message, parameter="beta")]
 
 
-def _bounds_reached(design: DesignMatrix, vector: Array) -> list[tuple[Block, int, str]]:
+def _bounds_reached(design: DesignMatrix, vector: Array) -> list[tuple[ParameterBlock, int, str]]:
     """Return each parameter's block and column at a bound, and what to say of it."""
     reached = []
     low, high = (bounds[0] for bounds in design.bounds({}))

@@ -16,7 +16,7 @@ from mnmt_laws.errors import TableError
 from mnmt_laws.fitting.diagnostics import (
     MIN_SIZES,
     Diagnostic,
-    Place,
+    DiagnosticScope,
     diagnose,
     diagnose_intervals,
     diagnose_refits,
@@ -34,7 +34,7 @@ MOST_FAILED = 0.1
 
 _BATCH = 4_000_000  # values of the copies that are held at a time
 _REMEMBERED, _REMEMBERED_ROWS = 128, 20_000
-_answers: dict[tuple[Law, Objective, str], tuple[list[Part], list[Diagnostic]]] = {}
+_answers: dict[tuple[Law, Objective, str], tuple[list[TaskPart], list[Diagnostic]]] = {}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +54,7 @@ class TaskFit:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class TaskPart:
     """Observations that share all their parameters with each other and none with others."""
 
     rows: NDArray[np.bool_]
@@ -77,10 +77,10 @@ class Part:
         return self.minima[0].vector
 
     @property
-    def place(self) -> Place:
+    def place(self) -> DiagnosticScope:
         """The task, and the weight if the law is fitted to it alone."""
         alone = law_is_split(self.design.law)
-        return Place(task=self.sample.task, weight=float(self.sample.weights[0]) if alone else None)
+        return DiagnosticScope(task=self.sample.task, weight=float(self.sample.weights[0]) if alone else None)
 
 
 def fit_task(
@@ -129,7 +129,7 @@ def fit_task(
     )
 
 
-def solve_parts(law: Law, sample: Sample, objective: Objective) -> tuple[list[Part], list[Diagnostic]]:
+def solve_parts(law: Law, sample: Sample, objective: Objective) -> tuple[list[TaskPart], list[Diagnostic]]:
     """Return the estimate of each part of a task, and a diagnostic for each weight that is left out.
 
     The last answers are remembered: further refits and profiles of the same data need no new search.
@@ -144,7 +144,7 @@ def solve_parts(law: Law, sample: Sample, objective: Objective) -> tuple[list[Pa
     return _answers[key]
 
 
-def _solve_parts(law: Law, sample: Sample, objective: Objective) -> tuple[list[Part], list[Diagnostic]]:
+def _solve_parts(law: Law, sample: Sample, objective: Objective) -> tuple[list[TaskPart], list[Diagnostic]]:
     masks, left_out = _split(law, sample)
     return [_solve(law, sample, objective, mask) for mask in masks], left_out
 
@@ -184,18 +184,20 @@ def _split(law: Law, sample: Sample) -> tuple[list[NDArray[np.bool_]], list[Diag
     return [sample.weight == weight for weight in enough], left_out
 
 
-def _solve(law: Law, sample: Sample, objective: Objective, rows: NDArray[np.bool_]) -> Part:
+def _solve(law: Law, sample: Sample, objective: Objective, rows: NDArray[np.bool_]) -> TaskPart:
     subset = sample.where(rows)
     replicates = Replicates.of(subset, objective)
     design = DesignMatrix(law, replicates.condense(subset, objective))
-    return Part(
+    return TaskPart(
         rows=rows, sample=subset, replicates=replicates, design=design, minima=find_minima(design, objective)
     )
 
 
-def _diagnose_refits(parts: list[Part], solved: list[Array], ended: NDArray[np.bool_]) -> list[Diagnostic]:
+def _diagnose_refits(
+    parts: list[TaskPart], solved: list[Array], ended: NDArray[np.bool_]
+) -> list[Diagnostic]:
     """Return what the refits tell; they become unknown if too many of them did not end at a minimum."""
-    lines = diagnose_refits(Place(task=parts[0].sample.task), ended)
+    lines = diagnose_refits(DiagnosticScope(task=parts[0].sample.task), ended)
     for part, vectors in zip(parts, solved, strict=True):
         if np.mean(~ended) > MOST_FAILED:
             vectors[1:] = np.nan
@@ -204,7 +206,7 @@ def _diagnose_refits(parts: list[Part], solved: list[Array], ended: NDArray[np.b
 
 
 def _fitted_task(
-    parts: list[Part], sample: Sample, objective: Objective, runs: NDArray[np.int64], number: int
+    parts: list[TaskPart], sample: Sample, objective: Objective, runs: NDArray[np.int64], number: int
 ) -> FittedTask:
     """Return the fitted values as an uncertainty method takes them, without rows that no part has."""
     used = np.any([part.rows for part in parts], axis=0)
@@ -230,7 +232,7 @@ def _leverage(design: DesignMatrix, objective: Objective, vector: Array) -> tupl
 
 
 def _refit(
-    parts: list[Part], objective: Objective, method: Uncertainty, fitted: FittedTask
+    parts: list[TaskPart], objective: Objective, method: Uncertainty, fitted: FittedTask
 ) -> tuple[list[Array], NDArray[np.bool_]]:
     """Return (1 + refits, P) for each part, and (refits,) which ended at a minimum in all parts.
 
@@ -252,7 +254,7 @@ def _refit(
     return [np.concatenate(ends) for ends in vectors], np.concatenate(ended)
 
 
-def _refit_part(part: Part, objective: Objective, copies: Sample) -> tuple[Array, NDArray[np.bool_]]:
+def _refit_part(part: TaskPart, objective: Objective, copies: Sample) -> tuple[Array, NDArray[np.bool_]]:
     if not np.isfinite(copies.values).all():
         count = len(copies.values)
         return np.full((count, part.design.width), np.nan), np.ones(count, dtype=bool)
@@ -260,7 +262,7 @@ def _refit_part(part: Part, objective: Objective, copies: Sample) -> tuple[Array
     return end.vectors, end.converged
 
 
-def _dataset(part: Part, vectors: Array) -> xr.Dataset:
+def _dataset(part: TaskPart, vectors: Array) -> xr.Dataset:
     """Return parameters for predictors in their own units, over `draw` and `weight` or `partner`."""
     design = part.design
     split = law_is_split(design.law)

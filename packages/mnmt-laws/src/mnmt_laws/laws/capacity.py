@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from mnmt_laws.arrays import Array
-from mnmt_laws.laws.fraction import Hump, Line, Simplex
+from mnmt_laws.laws.fraction import HumpFraction, LineFraction, SimplexFraction
 from mnmt_laws.laws.law import Fraction, Law, Parameter, Values, exponent, factor, limit
-from mnmt_laws.laws.transfer import Transfer
+from mnmt_laws.laws.transfer import TransferFraction
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,27 +70,27 @@ CAPACITY_LAWS = (
         name="capacity",
         equation="Fernandes et al. 2023, eqs. 11 and 12",
         formula="L_i(N; p) = β_{1,i} (f̂_i(p) N)^(-α_i) + L∞^(i), f̂(p) = p + c1 p^c2 (1 - p)^c3",
-        fraction=Hump(),
+        fraction=HumpFraction(),
     ),
     Capacity(
         name="linear-capacity",
         equation="Fernandes et al. 2023, eqs. 11 and 13",
         formula="L_i(N; p) = β_{1,i} (f̂_i(p) N)^(-α_i) + L∞^(i), f̂(p) = c1 (p - 1) + 1",
-        fraction=Line(),
+        fraction=LineFraction(),
     ),
     Capacity(
         name="simplex-capacity",
         equation="Fernandes et al. 2023, eq. 11, with eq. 12 for K tasks",
         formula="L_i(N; p) = β_{1,i} (f̂_i(p) N)^(-α_i) + L∞^(i), "
         "f̂_i(p) = p_i + p_i^c2 (1 - p_i)^c3 Σ_j c1_j p_j / (1 - p_i)",
-        fraction=Simplex(),
+        fraction=SimplexFraction(),
     ),
     Capacity(
         name="transfer-capacity",
         equation="Fernandes et al. 2023, eq. 11, with transfer between tasks",
         formula="L_i(N; p) = β_{1,i} (f̂_i(p) N)^(-α_i) + L∞^(i), "
         "f̂_i(p) = ((τ_0 + p_i^ρ + Σ_j τ_j p_j^ρ) / (τ_0 + 1))^(1/ρ)",
-        fraction=Transfer(),
+        fraction=TransferFraction(),
         zero_shot=True,
     ),
 )

@@ -29,7 +29,7 @@ def _log(values: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class Hump:
+class HumpFraction:
     """f̂(p) = p + c1 p^c2 (1 - p)^c3 (Fernandes et al. 2023, eq. 12)."""
 
     predictors: ClassVar[tuple[str, ...]] = ("weight",)
@@ -58,7 +58,7 @@ class Hump:
 
 
 @dataclass(frozen=True)
-class Line:
+class LineFraction:
     """f̂(p) = c1 (p - 1) + 1 (Fernandes et al. 2023, eq. 13)."""
 
     predictors: ClassVar[tuple[str, ...]] = ("weight",)
@@ -79,7 +79,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Simplex:
+class SimplexFraction:
     """f̂_i(p) = p_i + p_i^c2 (1 - p_i)^c3 Σ_{j≠i} c1_j p_j / (1 - p_i): eq. 12 for K tasks.
 
     What a task gains from the rest of a mixture is the mean, by weight, of what it gains from each partner.
@@ -95,7 +95,7 @@ class Simplex:
     @property
     def parameters(self) -> tuple[Parameter, ...]:
         """c1 for each partner, c2 and c3."""
-        c1, *rest = Hump().parameters
+        c1, *rest = HumpFraction().parameters
         gain = Parameter(
             name="c1", meaning="c1 of f̂, a partner", kind="shape", varies="partner",
             bounds=c1.bounds, starts=c1.starts,

@@ -12,10 +12,10 @@ from mnmt_laws.laws.exposure import (
     SharedTokens,
     TransferredTokens,
 )
-from mnmt_laws.laws.fraction import Hump, Simplex
+from mnmt_laws.laws.fraction import HumpFraction, SimplexFraction
 from mnmt_laws.laws.law import Fraction, Parameter, Values, exponent, factor, limit
 from mnmt_laws.laws.terms import Powers, Term, TermLaw, share_term, term_of
-from mnmt_laws.laws.transfer import Transfer
+from mnmt_laws.laws.transfer import TransferFraction
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +29,7 @@ class Length(TermLaw):
 
     name: str
     formula: str
-    fraction: Fraction = field(default_factory=Hump)
+    fraction: Fraction = field(default_factory=HumpFraction)
     exposure: Exposure = field(default_factory=OwnTokens)
 
     coupled: bool = False
@@ -108,11 +108,11 @@ LENGTH_LAWS = (
     Length(name="length-shared", formula=_formula("(p^q D)^(-δ_i)"), exposure=SharedTokens()),
     Length(name="length-coupled", formula=_formula("N^e (p D)^(-δ_i)"), coupled=True),
     Length(name="length-full", formula=_formula("N^e (p^q D)^(-δ_i)"), exposure=SharedTokens(), coupled=True),
-    Length(name="simplex-length", formula=_formula("(p_i D)^(-δ_i)"), fraction=Simplex()),
+    Length(name="simplex-length", formula=_formula("(p_i D)^(-δ_i)"), fraction=SimplexFraction()),
     Length(
         name="simplex-length-transfer",
         formula=_formula("((p_i + Σ_j τ_j p_j) D)^(-δ_i)"),
-        fraction=Simplex(),
+        fraction=SimplexFraction(),
         exposure=TransferredTokens(),
     ),
     Length(name="share", formula=_formula("(f̂_i(p) D)^(-δ_i)"), exposure=CapacityShare()),
@@ -132,7 +132,7 @@ LENGTH_LAWS = (
     Length(
         name="simplex-share",
         formula=_formula("(f̂_i(p) N)^e (f̂_i(p) D)^(-δ_i)"),
-        fraction=Simplex(),
+        fraction=SimplexFraction(),
         exposure=CapacityShare(),
         coupled=True,
     ),
@@ -140,7 +140,7 @@ LENGTH_LAWS = (
         name="transfer-share",
         formula=_formula("(f̂_i(p) N)^e (f̂_i(p) D)^(-δ_i)")
         + ", f̂_i(p) = ((τ_0 + p_i^ρ + Σ_j τ_j p_j^ρ) / (τ_0 + 1))^(1/ρ)",
-        fraction=Transfer(),
+        fraction=TransferFraction(),
         exposure=CapacityShare(),
         coupled=True,
         zero_shot=True,

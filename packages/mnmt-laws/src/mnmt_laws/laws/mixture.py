@@ -9,7 +9,7 @@ import numpy as np
 from mnmt_laws.laws.exposure import own_share, power_of_share, transferred
 from mnmt_laws.laws.law import Law, Parameter, Values, exponent, factor, limit
 from mnmt_laws.laws.terms import Powers, Term, TermLaw, share_term, term_of
-from mnmt_laws.laws.transfer import Transfer
+from mnmt_laws.laws.transfer import TransferFraction
 
 
 def harm(name: str = "t") -> Parameter:
@@ -54,7 +54,7 @@ def shukor_parameters() -> tuple[Parameter, ...]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mixture(TermLaw):
+class MixtureLaw(TermLaw):
     """Laws of the mixture at one size and length, or with terms of size (`sized`) and length added.
 
     They are the data mixing law c + k exp(Σ_j t_j p_j) of Ye et al. 2024, and the additive law of Shukor et
@@ -166,13 +166,13 @@ class ShukorJoint(TermLaw):
 
 @dataclass(frozen=True)
 class TransferMixture(TermLaw):
-    """L = L∞ + β f̂(p)^-α: what a mixture is worth at one size and length, with f̂ of `Transfer`."""
+    """L = L∞ + β f̂(p)^-α: what a mixture is worth at one size and length, with f̂ of `TransferFraction`."""
 
     zero_shot: bool = True
     name: str = "transfer"
     equation: str = "ours: Fernandes et al. 2023, eq. 11, at one size"
     formula: str = "L_i(p) = L∞ + β f̂_i(p)^(-α), f̂_i(p) = ((τ_0 + p_i^ρ + Σ_j τ_j p_j^ρ) / (τ_0 + 1))^(1/ρ)"
-    form: Transfer = field(default_factory=Transfer)
+    form: TransferFraction = field(default_factory=TransferFraction)
 
     @property
     def predictors(self) -> tuple[str, ...]:
@@ -206,27 +206,27 @@ def _worth(name: str, meaning: str) -> Parameter:
 
 MIXTURE_LAWS: tuple[Law, ...] = (
     TransferMixture(),
-    Mixture(
+    MixtureLaw(
         name="ye",
         equation="Ye et al. 2024 (data mixing laws), t relative to the task's own",
         formula="L_i(p) = L∞ + k exp(Σ_j t_j p_j)",
         exponential=True,
     ),
-    Mixture(
+    MixtureLaw(
         name="mixture-limit",
         equation="Ye et al. 2024, with a term of size: L∞ varies with the mixture",
         formula="L_i(N; p) = L∞ + k exp(Σ_j t_j p_j) + A / N^α",
         exponential=True,
         sized=True,
     ),
-    Mixture(
+    MixtureLaw(
         name="mixture-additive",
         equation="Shukor et al. 2025, additive law without D",
         formula="L_i(N; p) = E + k / (p_i^γ_0 + Σ_j c_j p_j^γ_j) + A / N^α",
         exponential=False,
         sized=True,
     ),
-    Mixture(
+    MixtureLaw(
         name="shukor",
         equation="Shukor et al. 2025, additive law",
         formula="L_i(N, D; p) = E + k / (p_i^γ_0 + Σ_j c_j p_j^γ_j) + A / N^α + B / D^β",

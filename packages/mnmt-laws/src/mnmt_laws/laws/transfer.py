@@ -14,7 +14,7 @@ from mnmt_laws.laws.law import Parameter, Values
 
 
 @dataclass(frozen=True)
-class Transfer:
+class TransferFraction:
     """f̂_i(p) = ((τ_0 + p_i^ρ + Σ_{j≠i} τ_j p_j^ρ) / (τ_0 + 1))^(1/ρ), our form for any mixture, 0 included.
 
     τ_j is what a partner is worth to the task, τ_0 what it knows without any of them, and ρ says how well

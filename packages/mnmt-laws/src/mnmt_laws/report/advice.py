@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from mnmt_laws.report.text import Table
+from mnmt_laws.report.text import TextTable
 
 Interval = tuple[float, float]
 Verdict = Literal["good", "unsure", "bad"]
@@ -15,7 +15,7 @@ UNKNOWN_INTERVAL: Interval = (math.nan, math.nan)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Share:
+class MixtureShare:
     """One task's part in an advised mixture, and what the law predicts for it."""
 
     task: str
@@ -49,7 +49,7 @@ class Advice:
     reasons: tuple[str, ...] = ()
     """Why the data do not determine it, or what to keep in mind; a sentence each."""
 
-    mixture: tuple[Share, ...] = ()
+    mixture: tuple[MixtureShare, ...] = ()
     """The advised mixture, a share for each task; empty where there is none."""
 
     size: float = math.nan
@@ -61,7 +61,7 @@ class Advice:
     law: str = ""
     """The law that the advice rests on, in words."""
 
-    next_runs: Table | None = None
+    next_runs: TextTable | None = None
     """The runs to train next, and what each would buy."""
 
     next_runs_toml: tuple[str, ...] = ()

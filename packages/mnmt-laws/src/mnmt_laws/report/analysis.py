@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from mnmt_laws.answers.claims import Claim, check_claims
-from mnmt_laws.answers.comparison import Comparison, compare
+from mnmt_laws.answers.comparison import LawComparison, compare
 from mnmt_laws.answers.comparison.preferred_law import preferred_law
 from mnmt_laws.answers.design.next_runs import Design, design
 from mnmt_laws.answers.fractions import EffectiveFractions, effective_fractions
@@ -26,7 +26,7 @@ from mnmt_laws.laws import LawName
 from mnmt_laws.laws.law import Law
 from mnmt_laws.tables.observations import Observations, learning_curves
 from mnmt_laws.tables.run_record import RunRecord
-from mnmt_laws.tables.source import Source, observe
+from mnmt_laws.tables.source import RunSource, observe
 from mnmt_laws.tables.table import RunTable
 
 Answer = TypeVar("Answer")
@@ -90,7 +90,7 @@ class Analysis:
     late_fall: float = math.nan
     """Median relative change over the last quarter of the runs' training; NaN without learning curves."""
 
-    comparison: Comparison | None = None
+    comparison: LawComparison | None = None
     """The rival laws: which parameter the mixture acts through."""
 
     recommendation: Recommendation | None = None
@@ -139,7 +139,7 @@ class Analysis:
 
 
 def analyse(
-    source: Source,
+    source: RunSource,
     *,
     metric: str | None,
     testset: str | None,
@@ -206,7 +206,7 @@ def analyse(
     )
 
 
-def _compare(observations: Observations, objective: str, *, fast: bool) -> Comparison | None:
+def _compare(observations: Observations, objective: str, *, fast: bool) -> LawComparison | None:
     """Return the rival laws side by side, in a quick report without simulations and left-out errors."""
     if fast:
         return None

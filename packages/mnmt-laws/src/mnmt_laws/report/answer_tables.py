@@ -5,10 +5,10 @@ from __future__ import annotations
 from mnmt_laws.answers.recommendation import Recommendation
 from mnmt_laws.figures.style import format_size
 from mnmt_laws.report.analysis import Analysis
-from mnmt_laws.report.text import Table, format_interval, format_number, format_percent
+from mnmt_laws.report.text import TextTable, format_interval, format_number, format_percent
 
 
-def answer_tables(analysis: Analysis) -> list[Table]:
+def answer_tables(analysis: Analysis) -> list[TextTable]:
     """Return a table for every question that the table of runs can answer."""
     tables = [
         _recommendation(analysis),
@@ -18,7 +18,7 @@ def answer_tables(analysis: Analysis) -> list[Table]:
     return [table for table in tables if table is not None]
 
 
-def _recommendation(analysis: Analysis) -> Table | None:
+def _recommendation(analysis: Analysis) -> TextTable | None:
     advice = analysis.recommendation
     if advice is None:
         return None
@@ -34,7 +34,7 @@ def _recommendation(analysis: Analysis) -> Table | None:
         for task, weight in advice.weights.items()
     )
     metric = analysis.observations.metric
-    return Table(
+    return TextTable(
         title="Recommended mixture",
         note=" ".join([_model_of(advice), *advice.warnings]),
         header=("task", "preference", "weight p", "95% interval", f"predicted {metric}", "95% interval"),
@@ -49,7 +49,7 @@ def _model_of(advice: Recommendation) -> str:
     return f"For a model{size}{length}."
 
 
-def _comparison(analysis: Analysis) -> Table | None:
+def _comparison(analysis: Analysis) -> TextTable | None:
     if analysis.comparison is None:
         return None
     rows = (
@@ -62,7 +62,7 @@ def _comparison(analysis: Analysis) -> Table | None:
         )
         for row in analysis.comparison.table.to_dict("records")
     )
-    return Table(
+    return TextTable(
         title="Laws by what the mixture acts through",
         note=analysis.comparison.verdict,
         header=("task", "law", "parameters", "AIC", "BIC", "largest size left out", "mixtures left out"),
@@ -70,7 +70,7 @@ def _comparison(analysis: Analysis) -> Table | None:
     )
 
 
-def _design(analysis: Analysis) -> Table | None:
+def _design(analysis: Analysis) -> TextTable | None:
     if analysis.design is None:
         return None
     rows = (
@@ -82,7 +82,7 @@ def _design(analysis: Analysis) -> Table | None:
         )
         for order, row in enumerate(analysis.design.runs.to_dict("records"), start=1)
     )
-    return Table(
+    return TextTable(
         title="Runs to train next, in order",
         note=f"What each, with those before it, takes off the uncertainty of {analysis.design.quantity}.",
         header=("order", "N", "mixture", "less uncertain by"),

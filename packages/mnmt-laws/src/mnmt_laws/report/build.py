@@ -14,12 +14,12 @@ from mnmt_laws.report.figures import FigureGroup, draw_figures
 from mnmt_laws.report.findings import report_findings
 from mnmt_laws.report.first_screen import make_advice
 from mnmt_laws.report.page import render_page
-from mnmt_laws.tables.source import Source, TableSource, open_source
+from mnmt_laws.tables.source import RunSource, TableSource, open_source
 from mnmt_laws.tables.table import RunTable
 
 
 @dataclass(frozen=True, kw_only=True)
-class Report:
+class ReportSummary:
     """A written report."""
 
     index: Path
@@ -36,7 +36,7 @@ class Report:
 
 
 def build_report(
-    source: TableSource | Source,
+    source: TableSource | RunSource,
     *,
     out: str | Path,
     metric: str | None = None,
@@ -46,7 +46,7 @@ def build_report(
     uncertainty: Uncertainty | None = None,
     fast: bool = False,
     progress: Progress = no_progress,
-) -> Report:
+) -> ReportSummary:
     """Analyse a run table or a folder of run records, and write the report.
 
     The folder then holds index.html, report.json, runs.csv and the figures.
@@ -66,7 +66,7 @@ def build_report(
     Raises:
         TableError: If the source cannot be read or no law can be fitted to it.
     """
-    opened = source if isinstance(source, Source) else open_source(source)
+    opened = source if isinstance(source, RunSource) else open_source(source)
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
     analysis = analyse(
@@ -89,7 +89,7 @@ def write_report(
     folder: Path,
     *,
     fast: bool = False,
-) -> Report:
+) -> ReportSummary:
     """Write an analysis and the run table that it is of to a folder that exists.
 
     Args:
@@ -106,7 +106,7 @@ def write_report(
         _write_figures(groups, folder / "figures")
     index = folder / "index.html"
     index.write_text(render_page(analysis, groups), encoding="utf-8")
-    return Report(
+    return ReportSummary(
         index=index,
         headline=make_advice(analysis).headline,
         findings=report_findings(analysis),

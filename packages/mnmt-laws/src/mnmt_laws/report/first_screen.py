@@ -11,14 +11,14 @@ import numpy as np
 from mnmt_laws.answers.comparison.rivals import story_of
 from mnmt_laws.answers.design.next_runs import Design
 from mnmt_laws.answers.design.study_toml import runs_of, studies_of
-from mnmt_laws.answers.mixtures.doubts import open_parameters
+from mnmt_laws.answers.mixtures.doubts import undetermined_parameters
 from mnmt_laws.answers.recommendation import Recommendation
 from mnmt_laws.figures.style import format_size
 from mnmt_laws.fitting.back_test import back_tests
 from mnmt_laws.fitting.prediction import predict_interval
-from mnmt_laws.report.advice import Advice, Interval, Share, Trust, TrustRow, Verdict
+from mnmt_laws.report.advice import Advice, Interval, MixtureShare, Trust, TrustRow, Verdict
 from mnmt_laws.report.analysis import Analysis, next_model
-from mnmt_laws.report.text import Table, format_number, format_percent
+from mnmt_laws.report.text import TextTable, format_number, format_percent
 
 _MOST_NAMED = 3  # tasks of a headline
 _ENDLESS = 1e30  # tokens
@@ -56,18 +56,18 @@ def _headline(recommendation: Recommendation, *, with_runs: bool) -> str:
     return f"Train a model{size}{length} on {', '.join(parts[:-1])} and {parts[-1]}."
 
 
-def _shares(analysis: Analysis, recommendation: Recommendation) -> tuple[Share, ...]:
+def _shares(analysis: Analysis, recommendation: Recommendation) -> tuple[MixtureShare, ...]:
     """Return each source's share and, where a loss is measured on it, what the law predicts."""
     where = next_model(analysis.law)
     shares = []
     for source, weight in recommendation.weights.items():
         interval = recommendation.weight_intervals[source]
         if source not in analysis.tasks:
-            shares.append(Share(task=source, weight=weight, weight_interval=interval))
+            shares.append(MixtureShare(task=source, weight=weight, weight_interval=interval))
             continue
         new = predict_interval(analysis.law, task=source, mixture=recommendation.weights, **where)
         shares.append(
-            Share(
+            MixtureShare(
                 task=source,
                 weight=weight,
                 weight_interval=interval,
@@ -83,7 +83,7 @@ def _without_mixture(analysis: Analysis) -> Advice:
     """Return what a larger model would reach on the first task, where there is no mixture to advise."""
     where, alone = next_model(analysis.law), len(analysis.tasks) == 1
     start = "One task needs no mixture:" if alone else "No mixture is advised:"
-    doubts = open_parameters(analysis.law)
+    doubts = undetermined_parameters(analysis.law)
     predicted = _predicted(analysis, where) if alone else "train runs that mix the tasks"
     return Advice(
         headline=f"{start} {predicted}.",
@@ -109,7 +109,7 @@ def _number(value: float | None) -> float:
     return math.nan if value is None else value
 
 
-def next_runs_table(design: Design) -> Table:
+def next_runs_table(design: Design) -> TextTable:
     """Return the proposed runs with their cost and what they would buy."""
     rows = (
         (
@@ -122,7 +122,7 @@ def next_runs_table(design: Design) -> Table:
         )
         for order, row in enumerate(design.runs.to_dict("records"), start=1)
     )
-    return Table(
+    return TextTable(
         title="Runs to train next",
         note=f"Now, {design.quantity} has a standard deviation of {format_number(design.std, 2)}. "
         "Each line counts those before it as trained.",
@@ -205,7 +205,7 @@ def _law_row(analysis: Analysis) -> TrustRow:
 
 
 def _bounds_row(analysis: Analysis) -> TrustRow:
-    lines = open_parameters(analysis.law)
+    lines = undetermined_parameters(analysis.law)
     return TrustRow(
         label="Exponents and limits",
         value=f"{len(lines)} undetermined" if lines else "determined",

@@ -14,7 +14,7 @@ from mnmt_laws.report.answer_tables import answer_tables
 from mnmt_laws.report.document import fraction_frame
 from mnmt_laws.report.text import (
     UNKNOWN,
-    Table,
+    TextTable,
     format_duration,
     format_interval,
     format_number,
@@ -23,7 +23,7 @@ from mnmt_laws.report.text import (
 from mnmt_laws.tables.mixture import format_mixture
 
 
-def report_tables(analysis: Analysis) -> tuple[Table, ...]:
+def report_tables(analysis: Analysis) -> tuple[TextTable, ...]:
     """Return every table that has rows, in the order of the page."""
     tables = [_claims(analysis), *answer_tables(analysis), _limits(analysis), _held_out(analysis)]
     tables.append(_fractions(analysis))
@@ -31,9 +31,9 @@ def report_tables(analysis: Analysis) -> tuple[Table, ...]:
     return tuple(table for table in tables if table.rows)
 
 
-def _claims(analysis: Analysis) -> Table:
+def _claims(analysis: Analysis) -> TextTable:
     verdict = {True: "holds", False: "does not hold", None: "cannot tell"}
-    return Table(
+    return TextTable(
         title="The paper's claims on this table",
         note="Fernandes et al. 2023, sections 3.2 and 3.3.",
         header=("claim", "task", "verdict", "finding"),
@@ -44,7 +44,7 @@ def _claims(analysis: Analysis) -> Table:
     )
 
 
-def _limits(analysis: Analysis) -> Table:
+def _limits(analysis: Analysis) -> TextTable:
     rows = (
         (
             row["task"],
@@ -55,7 +55,7 @@ def _limits(analysis: Analysis) -> Table:
         )
         for row in analysis.irreducible.to_dict("records")
     )
-    return Table(
+    return TextTable(
         title="Irreducible loss, known and fitted",
         note=f"L∞ of the {analysis.law.law.name} law, at most the known loss, in nats per token.",
         header=("task", "known", "fitted", "std", "95% interval"),
@@ -63,7 +63,7 @@ def _limits(analysis: Analysis) -> Table:
     )
 
 
-def _held_out(analysis: Analysis) -> Table:
+def _held_out(analysis: Analysis) -> TextTable:
     rows = []
     for row in analysis.held_out.rows.to_dict("records"):
         new = " and ".join(name for name in ("weight", "size") if row[f"new_{name}"]) or UNKNOWN
@@ -72,7 +72,7 @@ def _held_out(analysis: Analysis) -> Table:
         run = (row["task"], format_size(row["size"]), f"{row['weight']:.3g}", new)
         predicted = format_number(row["predicted"], 4)
         rows.append((*run, measured, predicted, interval, format_percent(row["error"], sign=True)))
-    return Table(
+    return TextTable(
         title="Held-out models, one by one",
         note=f"Predicted by the {analysis.law.law.name} law, fitted without them; the interval is that "
         "of a new model, the error the measured value over the predicted.",
@@ -82,7 +82,7 @@ def _held_out(analysis: Analysis) -> Table:
     )
 
 
-def _fractions(analysis: Analysis) -> Table:
+def _fractions(analysis: Analysis) -> TextTable:
     rows = (
         (
             row["task"],
@@ -93,7 +93,7 @@ def _fractions(analysis: Analysis) -> Table:
         )
         for row in fraction_frame(analysis).to_dict("records")
     )
-    return Table(
+    return TextTable(
         title="Effective fractions",
         note="f(p) = (β₁ / β_p)^(1/α) of the joint law, and how many times its share the task gets.",
         header=("task", "p", "f(p)", "95% interval", "f(p) / p"),
@@ -102,7 +102,7 @@ def _fractions(analysis: Analysis) -> Table:
     )
 
 
-def _fit(fitted: LawFit) -> Table:
+def _fit(fitted: LawFit) -> TextTable:
     rows = (
         (
             row["task"],
@@ -113,7 +113,7 @@ def _fit(fitted: LawFit) -> Table:
         )
         for row in parameter_frame(fitted).to_dict("records")
     )
-    return Table(
+    return TextTable(
         title=f"The {fitted.law.name} law",
         note=f"{fitted.law.formula} ({fitted.law.equation}); N in parameters; {fitted.objective}.",
         header=("task", "p", "parameter", "value", "std"),
@@ -122,7 +122,7 @@ def _fit(fitted: LawFit) -> Table:
     )
 
 
-def _runs(analysis: Analysis) -> Table:
+def _runs(analysis: Analysis) -> TextTable:
     rows = (
         (
             record.run,
@@ -134,7 +134,7 @@ def _runs(analysis: Analysis) -> Table:
         )
         for record in analysis.records
     )
-    return Table(
+    return TextTable(
         title="Runs",
         note=_total(analysis),
         header=("run", "status", "role", "N", "mixture", "wall time"),

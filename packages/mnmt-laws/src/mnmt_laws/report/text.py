@@ -9,7 +9,7 @@ UNKNOWN = "–"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Table:
+class TextTable:
     """A titled table of text."""
 
     title: str

@@ -19,7 +19,7 @@ CHUNK = 500_000
 
 
 @dataclass(frozen=True)
-class Block:
+class ParameterBlock:
     """The columns of a parameter vector that hold one parameter: one for each label that it varies over."""
 
     parameter: Parameter
@@ -79,7 +79,7 @@ class DesignMatrix:
     def jacobian(self, vectors: Array, *, linear: bool = False) -> tuple[Array, Array]:
         """Return (..., n) predictions and their (..., P, n) derivatives, or those of linear columns only."""
         theta, parts, slopes = self._evaluate(vectors)
-        blocks: Sequence[Block] = self.blocks
+        blocks: Sequence[ParameterBlock] = self.blocks
         if linear:
             blocks = [block for block in blocks if block.parameter.linear]
         else:
@@ -98,7 +98,7 @@ class DesignMatrix:
                 low[:, block.columns], high[:, block.columns] = region.get(parameter.name, parameter.bounds)
         return low, high
 
-    def _limits(self, block: Block) -> tuple[Array, Array]:
+    def _limits(self, block: ParameterBlock) -> tuple[Array, Array]:
         """Return [floor, min L] for L∞, at most irreducible; [max, ceiling] if the metric rises.
 
         Where no observation of a weight counts, nothing but these ends bounds its limit.
@@ -138,7 +138,7 @@ class DesignMatrix:
             features = {name: -value if name in factors else value for name, value in features.items()}
         return theta, {name: theta[name] * feature for name, feature in features.items()}, features
 
-    def _columns(self, blocks: Sequence[Block], values: Mapping[str, Array]) -> Array:
+    def _columns(self, blocks: Sequence[ParameterBlock], values: Mapping[str, Array]) -> Array:
         """Return (..., columns, n): by row for each weight, as they are for each partner."""
         slopes = []
         for block in blocks:
@@ -155,11 +155,13 @@ class DesignMatrix:
         return table
 
 
-def _blocks(law: Law, labels: Mapping[str | None, tuple[float | str | None, ...]]) -> tuple[Block, ...]:
+def _blocks(
+    law: Law, labels: Mapping[str | None, tuple[float | str | None, ...]]
+) -> tuple[ParameterBlock, ...]:
     blocks, start = [], 0
     for parameter in law.parameters:
         stop = start + len(labels[parameter.varies])
-        blocks.append(Block(parameter, slice(start, stop), labels[parameter.varies]))
+        blocks.append(ParameterBlock(parameter, slice(start, stop), labels[parameter.varies]))
         start = stop
     return tuple(blocks)
 

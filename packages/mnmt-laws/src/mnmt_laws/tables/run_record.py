@@ -27,7 +27,7 @@ COLUMNS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Measurement:
+class EvalRecord:
     """One line of `evals.jsonl`."""
 
     step: int
@@ -62,7 +62,7 @@ class RunRecord:
     data_fingerprint: str | None = None
     config_fingerprint: str | None = None
     config: dict[str, Any] = field(default_factory=dict)
-    evals: tuple[Measurement, ...] = ()
+    evals: tuple[EvalRecord, ...] = ()
     truncated: bool = False
     """Whether the last line of `evals.jsonl` was cut short and is left out."""
     non_finite: int = 0
@@ -147,13 +147,13 @@ def _check_content(content: dict[str, Any], path: Path) -> None:
         )
 
 
-def _read_evals(path: Path) -> tuple[tuple[Measurement, ...], bool]:
+def _read_evals(path: Path) -> tuple[tuple[EvalRecord, ...], bool]:
     """Return the last measurement of each kind and step, and whether the last line is cut short."""
     if not path.exists():
         return (), False
     lines = path.read_bytes().split(b"\n")
     complete = lines[-1] == b""
-    latest: dict[tuple[object, ...], Measurement] = {}
+    latest: dict[tuple[object, ...], EvalRecord] = {}
     truncated = False
     for number, line in enumerate(lines, start=1):
         if not line.strip():
@@ -172,7 +172,7 @@ def _read_evals(path: Path) -> tuple[tuple[Measurement, ...], bool]:
     return tuple(latest.values()), truncated
 
 
-def _measurement(entry: object, where: str) -> Measurement:
+def _measurement(entry: object, where: str) -> EvalRecord:
     if not isinstance(entry, dict):
         raise TableError(f"{where}: a measurement must be a JSON object.")
     missing = [key for key in _EVAL_KEYS if key not in entry]
@@ -182,8 +182,8 @@ def _measurement(entry: object, where: str) -> Measurement:
         raise TableError(
             f"{where}: `value` must be a number, but is {entry['value']!r}; remove the line, or score again."
         )
-    values: dict[str, Any] = {field.name: entry.get(field.name) for field in fields(Measurement)}
-    return Measurement(**values)
+    values: dict[str, Any] = {field.name: entry.get(field.name) for field in fields(EvalRecord)}
+    return EvalRecord(**values)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -245,7 +245,7 @@ def _rows(record: RunRecord) -> list[dict[str, Any]]:
     ]
 
 
-def _annealed(record: RunRecord, measured: Measurement) -> int | None:
+def _annealed(record: RunRecord, measured: EvalRecord) -> int | None:
     """Return 1 or 0: whether a cool-down had ended; of older records by the step. None if unrecorded."""
     start = record.cooldown_start
     if measured.annealed is not None or start is None:

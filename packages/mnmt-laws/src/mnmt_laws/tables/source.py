@@ -20,7 +20,7 @@ TableSource = str | os.PathLike[str] | pd.DataFrame | RunTable
 
 
 @dataclass(frozen=True, kw_only=True)
-class Source:
+class RunSource:
     """A run table with the run records behind it, where there are any."""
 
     table: RunTable
@@ -30,7 +30,7 @@ class Source:
     """Records that are left out or incomplete; the table has warnings of its own."""
 
 
-def open_source(source: TableSource, *, columns: Mapping[str, str] | None = None) -> Source:
+def open_source(source: TableSource, *, columns: Mapping[str, str] | None = None) -> RunSource:
     """Read a run table, or collect a folder of run records.
 
     Args:
@@ -46,17 +46,17 @@ def open_source(source: TableSource, *, columns: Mapping[str, str] | None = None
     if isinstance(source, RunTable):
         if columns:
             raise ArgumentError("`columns` must be left out for a run table; give them to `read_table`.")
-        return Source(table=source)
+        return RunSource(table=source)
     if isinstance(source, pd.DataFrame):
-        return Source(table=read_table(source, columns=columns))
+        return RunSource(table=read_table(source, columns=columns))
     if not isinstance(source, (str, os.PathLike)):
         raise TypeError(f"`source` must be a path, a frame or a run table, but is {type(source).__name__}.")
     path = Path(source)
     if not path.is_dir():
-        return Source(table=read_table(path, columns=columns))
+        return RunSource(table=read_table(path, columns=columns))
     collected = collect(path)
     table = replace(read_table(collected.table, columns=columns), source=str(source))
-    return Source(table=table, records=collected.records, warnings=collected.warnings)
+    return RunSource(table=table, records=collected.records, warnings=collected.warnings)
 
 
 def observe(

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnmt_laws import Candidate, LawFit, TableError, design
+from mnmt_laws import CandidateRun, LawFit, TableError, design
 from mnmt_laws.answers.design.study_toml import mixture_line, round_mixture, runs_of, studies_of
 
 
@@ -41,7 +41,12 @@ def runs_in(texts: list[str]) -> Counter[tuple[str, str]]:
 
 def test_studies_hold_the_runs_and_no_others(two_tasks: LawFit) -> None:
     even, uneven = {"en-de": 0.5, "en-zh": 0.5}, {"en-de": 0.2, "en-zh": 0.8}
-    runs = [Candidate(9456, even), Candidate(21032, even), Candidate(21032, uneven), Candidate(9456, even)]
+    runs = [
+        CandidateRun(9456, even),
+        CandidateRun(21032, even),
+        CandidateRun(21032, uneven),
+        CandidateRun(9456, even),
+    ]
     studies = studies_of(two_tasks, runs, notes=["why"])
     counts = runs_in([study.text for study in studies])
     assert sum(counts.values()) == sum(study.runs for study in studies) == 4
@@ -57,7 +62,7 @@ def test_a_designs_runs_keep_the_study_that_they_extend(two_tasks: LawFit, tmp_p
     )
     runs = runs_of(design(two_tasks, quantity="weight:en-de@size=1e6", runs=2).runs)
     assert all(set(run.mixture) <= {"en-de", "en-zh"} for run in runs)
-    document = tomllib.loads(studies_of(two_tasks, [Candidate(9456, {"en-de": 1.0})], base=base)[0].text)
+    document = tomllib.loads(studies_of(two_tasks, [CandidateRun(9456, {"en-de": 1.0})], base=base)[0].text)
     assert document["name"] == "tiny"
     assert document["train"] == {"steps": 5}
     assert document["sweep"]["sizes"] == {"n9456": {"d_model": 16}}

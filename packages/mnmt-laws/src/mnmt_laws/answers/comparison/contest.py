@@ -29,7 +29,7 @@ from mnmt_laws.tables.source import TableSource, observe
 
 
 @dataclass(frozen=True, kw_only=True)
-class Comparison:
+class LawComparison:
     """Rival laws side by side."""
 
     table: pd.DataFrame
@@ -77,7 +77,7 @@ def compare(
     uncertainty: Uncertainty | None = None,
     left_out: bool = True,
     tables: int = 100,
-) -> Comparison:
+) -> LawComparison:
     """Fit the laws that a table admits, and weigh them against each other.
 
     At one training length of two sources these are the laws in which the mixture moves β, L∞, α or all three,
@@ -116,7 +116,7 @@ def compare(
     claims = _constancy(fits)
     preference = preference_sentence(verdict)
     sentences = [preference, *verdict.reasons[:3], *prediction_sentences(table), constancy_sentence(claims)]
-    return Comparison(
+    return LawComparison(
         table=table, constancy=claims, verdict=" ".join(filter(None, sentences)), preference=preference,
         best=verdict.best, reasons=verdict.reasons, errors=errors, fits=fits,
     )  # fmt: skip

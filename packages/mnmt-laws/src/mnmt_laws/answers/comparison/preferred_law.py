@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mnmt_laws.answers.comparison.contest import Comparison
+from mnmt_laws.answers.comparison.contest import LawComparison
 from mnmt_laws.answers.comparison.rivals import lengths_vary
 from mnmt_laws.answers.comparison.verdict import pool
 from mnmt_laws.fitting.fit import differ_at_same_weight
@@ -11,7 +11,7 @@ from mnmt_laws.laws.law import Law
 from mnmt_laws.tables.observations import Observations
 
 
-def preferred_law(observations: Observations, comparison: Comparison | None = None) -> Law:
+def preferred_law(observations: Observations, comparison: LawComparison | None = None) -> Law:
     """Return the law of least BIC among the rivals that predict any mixture, or the usual one for the table.
 
     Args:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from mnmt_laws.answers.design.candidates import Candidate
+from mnmt_laws.answers.design.candidates import CandidateRun
 from mnmt_laws.arrays import Array
 from mnmt_laws.errors import ArgumentError
 from mnmt_laws.fitting.law_fit import LawFit, relative_noise
@@ -37,7 +37,7 @@ class Beliefs:
     """(refits, refits) M."""
 
     @classmethod
-    def of(cls, fit: LawFit, quantity: Array, options: Sequence[Candidate]) -> Beliefs:
+    def of(cls, fit: LawFit, quantity: Array, options: Sequence[CandidateRun]) -> Beliefs:
         """Return the beliefs before any run.
 
         Raises:
@@ -90,7 +90,7 @@ class Beliefs:
         return np.asarray(covariance + noise[..., None] * np.eye(noise.shape[-1]))
 
 
-def _losses(fit: LawFit, options: Sequence[Candidate]) -> tuple[Array, NDArray[np.bool_]]:
+def _losses(fit: LawFit, options: Sequence[CandidateRun]) -> tuple[Array, NDArray[np.bool_]]:
     """Return (candidates, refits, tasks) predictions, and (candidates, tasks) whether a run measures them."""
     weights = np.array([[option.mixture.get(source, 0.0) for source in fit.sources] for option in options])
     trained = np.array([[option.mixture.get(task, 0.0) > 0 for task in fit.tasks] for option in options])

@@ -18,7 +18,7 @@ _MAX_MIXTURES = 60
 _MAX_VALUES = {"size": 8, "tokens": 4}
 
 
-class Candidate(NamedTuple):
+class CandidateRun(NamedTuple):
     """A run that could be trained."""
 
     size: float | None
@@ -36,13 +36,13 @@ class Candidate(NamedTuple):
         return tuple(value for value in (self.size, self.tokens) if value is not None)
 
 
-def as_candidate(fit: LawFit, option: Candidate | tuple[float, Mapping[str, float]]) -> Candidate:
+def as_candidate(fit: LawFit, option: CandidateRun | tuple[float, Mapping[str, float]]) -> CandidateRun:
     """Return a size, a mixture and perhaps tokens as a candidate that suits the law.
 
     Raises:
         ArgumentError: If a number is missing or out of range, or the mixture names an unknown source.
     """
-    candidate = Candidate(*option)
+    candidate = CandidateRun(*option)
     check_tasks("candidates", candidate.mixture, fit.sources)
     for name in ("size", "tokens"):
         value = getattr(candidate, name)
@@ -55,11 +55,13 @@ def as_candidate(fit: LawFit, option: Candidate | tuple[float, Mapping[str, floa
     return candidate
 
 
-def default_candidates(fit: LawFit) -> list[Candidate]:
+def default_candidates(fit: LawFit) -> list[CandidateRun]:
     """Return the sizes, lengths and mixtures observed, twice the largest, and mixtures between those."""
     sizes, lengths = _values(fit, "size"), _values(fit, "tokens")
     mixtures = _mixtures(fit)
-    return [Candidate(size, mixture, tokens) for size in sizes for tokens in lengths for mixture in mixtures]
+    return [
+        CandidateRun(size, mixture, tokens) for size in sizes for tokens in lengths for mixture in mixtures
+    ]
 
 
 def _values(fit: LawFit, name: str) -> list[float] | list[None]:

@@ -12,7 +12,7 @@ import pandas as pd
 
 from mnmt_laws.answers.arguments import check_number, require_law
 from mnmt_laws.answers.design.beliefs import Beliefs
-from mnmt_laws.answers.design.candidates import Candidate, as_candidate, cost_of_runs, default_candidates
+from mnmt_laws.answers.design.candidates import CandidateRun, as_candidate, cost_of_runs, default_candidates
 from mnmt_laws.answers.design.quantity import parse_quantity
 from mnmt_laws.arrays import Array
 from mnmt_laws.errors import ArgumentError
@@ -50,7 +50,7 @@ def design(
     *,
     quantity: str,
     runs: int = 3,
-    candidates: Sequence[Candidate | tuple[float, Mapping[str, float]]] | None = None,
+    candidates: Sequence[CandidateRun | tuple[float, Mapping[str, float]]] | None = None,
     budget: float = math.inf,
     per: Literal["cost", "run"] = "cost",
 ) -> Design:
@@ -115,7 +115,7 @@ def _propose(
     fit: LawFit,
     quantity: str,
     values: Array,
-    options: list[Candidate],
+    options: list[CandidateRun],
     *,
     runs: int,
     budget: float,
@@ -176,7 +176,7 @@ def _check(fit: LawFit, runs: object, budget: object, per: str) -> None:
         check_number("budget", budget)
 
 
-def _candidate_table(options: Sequence[Candidate], costs: Array) -> pd.DataFrame:
+def _candidate_table(options: Sequence[CandidateRun], costs: Array) -> pd.DataFrame:
     rounded = [{task: round(weight, 4) for task, weight in option.mixture.items()} for option in options]
     columns: dict[str, Any] = {
         "size": [option.size for option in options],

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mnmt_laws.answers.design.candidates import Candidate
+from mnmt_laws.answers.design.candidates import CandidateRun
 from mnmt_laws.errors import TableError
 from mnmt_laws.fitting.law_fit import LawFit
 
@@ -52,7 +52,7 @@ def mixture_toml(weights: Mapping[str, float]) -> str:
 
 
 def studies_of(
-    fit: LawFit, runs: Sequence[Candidate], *, notes: Sequence[str] = (), base: Path | None = None
+    fit: LawFit, runs: Sequence[CandidateRun], *, notes: Sequence[str] = (), base: Path | None = None
 ) -> tuple[Study, ...]:
     """Return the studies that train some runs, each a grid of sizes × mixtures, and together no others.
 
@@ -109,7 +109,7 @@ def _grids(cells: Sequence[tuple[str, str]]) -> list[tuple[list[str], list[str],
     return [(sizes, sorted(mixtures), times) for (mixtures, times), sizes in grids.items()]
 
 
-def _size(fit: LawFit, run: Candidate, known: Mapping[str, Mapping[str, Any]]) -> tuple[str, str]:
+def _size(fit: LawFit, run: CandidateRun, known: Mapping[str, Mapping[str, Any]]) -> tuple[str, str]:
     """Return the name of a run's size in a study, and what it sets, as TOML."""
     rows = fit.observations.frame
     near = rows if run.size is None else rows[np.isclose(rows["size"], run.size, rtol=1e-6)]
@@ -178,10 +178,10 @@ def _value(value: Any) -> str:
     return repr(value)
 
 
-def runs_of(design_runs: pd.DataFrame) -> list[Candidate]:
+def runs_of(design_runs: pd.DataFrame) -> list[CandidateRun]:
     """Return the proposed runs of a design as candidates."""
     return [
-        Candidate(row.get("size"), _weights(row["mixture"]), row.get("tokens"))
+        CandidateRun(row.get("size"), _weights(row["mixture"]), row.get("tokens"))
         for row in design_runs.to_dict("records")
     ]
 

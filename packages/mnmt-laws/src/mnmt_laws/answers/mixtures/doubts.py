@@ -38,10 +38,10 @@ def doubts_about(fit: LawFit, refits: Array) -> tuple[str, ...]:
         f"the refits put the best weight of {fit.sources[widest]} anywhere from {low[widest]:.2f} to "
         f"{high[widest]:.2f}."
     )
-    return (*([wide] if high[widest] - low[widest] >= _WIDE else []), *open_parameters(fit))
+    return (*([wide] if high[widest] - low[widest] >= _WIDE else []), *undetermined_parameters(fit))
 
 
-def open_parameters(fit: LawFit) -> tuple[str, ...]:
+def undetermined_parameters(fit: LawFit) -> tuple[str, ...]:
     """Return the diagnostics that leave the law itself undetermined, in words.
 
     These are sizes that are too few, and exponents and limits that are undetermined or at a bound, save for
