@@ -33,7 +33,6 @@ from mnmt_laws import (
     effective_fractions,
     fit,
     observe,
-    profile_intervals,
     simulate,
 )
 from mnmt_laws.fitting.uncertainty import bounds_of
@@ -108,8 +107,6 @@ def intervals(
             yield name, quantity, truth, interval
         for quantity, truth, interval in _derived(fitted):
             yield name, quantity, truth, interval
-    for quantity, truth, interval in _parameters(profile_intervals(fitted), law):
-        yield "profile", quantity, truth, interval
 
 
 def _parameters(fitted: xr.Dataset, law: str) -> Iterator[tuple[str, float, Interval]]:

@@ -15,17 +15,28 @@ tables' shares.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import pandas as pd
 
-from benchmarks.laws.recovery import LENGTHS, SIZES, TASKS, WEIGHTS, anchored, table_of
 from benchmarks.measurement import Figures, Names, Out, print_table, provenance, run, write_report
-from mnmt_laws import KnownLaw, ResidualBootstrap, example_law, fit, predict_interval
-from mnmt_laws.laws import LAWS, LawName
+from mnmt_laws import KnownLaw, ResidualBootstrap, example_law, fit, predict_interval, simulate
+from mnmt_laws.laws import LAWS, Law, LawName
+from mnmt_laws.laws.power import Zhang
 
+TASKS = ("en-de", "en-fr", "en-zh")
+SIZES, LENGTHS = np.geomspace(1e6, 1e9, 5), np.geomspace(2e8, 2e10, 4)
+UNIQUE, ENCODER_SHARES = (5e7, 3e8, 2e9), (0.3, 0.5)
+WEIGHTS = (0.1, 0.3, 0.5, 0.8, 1.0)
+MIXTURES = (
+    (1.0, 0.0, 0.0), (0.5, 0.5, 0.0), (0.5, 0.0, 0.5), (0.2, 0.8, 0.0), (0.25, 0.0, 0.75), (0.1, 0.45, 0.45),
+    (0.3, 0.1, 0.6), (0.6, 0.3, 0.1), (0.8, 0.1, 0.1), (0.05, 0.7, 0.25), (0.4, 0.35, 0.25),
+)  # fmt: skip
+UNTRAINED = ((0.0, 1.0, 0.0), (0.0, 0.0, 1.0), (0.0, 0.5, 0.5), (0.0, 0.2, 0.8))
 PLACES = {"inside": 0.0, "2 times": 2.0, "4 times": 4.0}
 
 
@@ -107,6 +118,44 @@ def with_new_models(known: KnownLaw, *, noise: float, seed: int) -> pd.DataFrame
         by_length = table["tokens"].map({length: name for name, length in longer.items()}).fillna("table")
         place = place.where(place == by_length, "elsewhere")
     return table.assign(place=place)
+
+
+def table_of(
+    truth: KnownLaw,
+    *,
+    noise: float = 0.0,
+    seed: int = 0,
+    seeds: int = 1,
+    sizes: Sequence[float] = tuple(SIZES),
+    lengths: Sequence[float] = tuple(LENGTHS),
+) -> pd.DataFrame:
+    """Return the table of one task over all that its law reads."""
+    law = truth.definition
+    keyed = any(parameter.varies == "weight" for parameter in law.parameters)
+    mixtures = [{"en-de": w, "en-fr": round(1 - w, 12)} for w in WEIGHTS] if keyed else [
+        dict(zip(TASKS, weights, strict=True))
+        for weights in (*MIXTURES, *(UNTRAINED if law.zero_shot else ()))
+    ]  # fmt: skip
+    reads = set(law.predictors)
+    return simulate(
+        {"en-de": truth},
+        sizes=sizes if reads & {"size", "flops", "encoder_size"} else sizes[:1],
+        lengths=lengths if "tokens" in reads else lengths[:1] if "flops" in reads else (),
+        unique_tokens=UNIQUE if "unique_tokens" in reads else (),
+        encoder_shares=ENCODER_SHARES if "encoder_size" in reads else (),
+        mixtures=mixtures if reads & {"weight", "partners"} else [{"en-de": 1.0}],
+        noise=noise,
+        seed=seed,
+        seeds=seeds,
+    )
+
+
+def anchored(truth: KnownLaw) -> Law:
+    """Return the law, with the N_0 of its parameters."""
+    law = truth.definition
+    if isinstance(law, Zhang):
+        return replace(law, n_0=truth.parameters["n_0"])  # type: ignore[arg-type]
+    return law
 
 
 if __name__ == "__main__":

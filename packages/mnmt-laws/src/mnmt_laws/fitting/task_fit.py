@@ -226,6 +226,7 @@ def _leverage(design: DesignMatrix, objective: Objective, vector: Array) -> tupl
     predicted, jacobian = design.jacobian(vector[None])
     free = (jacobian[0] * objective.slope(predicted))[free_columns(design, vector)]
     scaled = free / np.maximum(np.linalg.norm(free, axis=1), 1e-300)[:, None]
+    # h_ii of H = J (JᵀJ)⁻¹ Jᵀ is the squared length of row i of an orthonormal basis of J's columns.
     _, values, basis = np.linalg.svd(scaled, full_matrices=False)
     basis = basis[values > 1e-9 * values.max(initial=0.0)]
     return predicted[0], np.sum(basis * basis, axis=0)

@@ -30,6 +30,7 @@ def solve_bounded(matrix: Array, vector: Array, lower: Array, upper: Array) -> A
     Returns:
         x, (m, k).
     """
+    # With y = x / s and s_k = 1 / √H_kk the diagonal of s H s is 1, so one ridge suits every problem.
     diagonal = np.einsum("mkk->mk", matrix)
     scale = 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
     scaled = matrix * scale[:, :, None] * scale[:, None, :]
@@ -39,6 +40,8 @@ def solve_bounded(matrix: Array, vector: Array, lower: Array, upper: Array) -> A
 
 
 def _exchange(matrix: Array, vector: Array, lower: Array, upper: Array) -> Array:
+    # The minimum is where each variable is free with gradient 0, at its lower bound with gradient ≥ 0, or at
+    # its upper bound with gradient ≤ 0 (Karush, Kuhn and Tucker). `place` is the guess at which of the three.
     pinned = lower == upper
     solution, place = np.zeros_like(vector), np.where(pinned, -1, 0)  # -1 and 1: at a bound
     active, patience = np.arange(len(vector)), 3 * vector.shape[1] + 6
@@ -46,10 +49,12 @@ def _exchange(matrix: Array, vector: Array, lower: Array, upper: Array) -> Array
         h, g, low, high = matrix[active], vector[active], lower[active], upper[active]
         before = place[active]
         x = _solve_free(h, g, before != 0, np.where(before < 0, low, np.where(before > 0, high, 0.0)))
-        pull = g - np.einsum("mij,mj->mi", h, x)
+        pull = g - np.einsum("mij,mj->mi", h, x)  # minus the gradient: the way a variable would move
         below = (x < low) | ((before < 0) & (pull < 0)) | pinned[active]
         above = ((x > high) | ((before > 0) & (pull > 0))) & ~below
         after = above.astype(int) - below
+        # Exchanging all at once is quick and can cycle. Exchanging only the last wrong variable visits no
+        # guess twice where H is positive definite, as the ridge makes it.
         if turn == patience:
             matrix = matrix + _CYCLE_RIDGE * np.eye(vector.shape[1])
         if turn >= patience:

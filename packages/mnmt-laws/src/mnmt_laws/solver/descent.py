@@ -60,6 +60,7 @@ class Problem:
             observed, importance = self.rows(rows)
             predicted, jacobian = part.jacobian(vectors, linear=linear)
             residual, slope = objective.residual(observed, predicted), objective.slope(predicted)
+            # gradient Σ w ρ'(r) r' J, with ρ'(r) = reweighting × r, and Gauss-Newton's matrix Σ w c r'² J Jᵀ
             curvature = importance * objective.curvature(residual) * slope * slope
             pull = importance * objective.reweighting(residual) * residual * slope
             model.cost += objective.cost(residual, importance)
@@ -107,6 +108,7 @@ class Model:
 
     def step(self, damping: Array | float) -> tuple[Array, Array]:
         """Return the (m, k) step to the least value of the damped model, and the (m,) fall it promises."""
+        # Marquardt's damping, (1 + λ) on the diagonal: the step does not depend on the units of parameters.
         matrix = self.matrix.copy()
         np.einsum("mkk->mk", matrix)[...] *= 1.0 + np.reshape(damping, (-1, 1))
         step = solve_bounded(matrix, -self.gradient, self.low, self.high)
@@ -195,6 +197,8 @@ def descend(
         if not len(state.active):
             break
         state.advance(tolerance)
+    # Judged without damping, which makes any step small. Newton's step promises ½ gᵀH⁻¹g, which is cost / n
+    # times the squared distance to the minimum in standard errors.
     model = state.model
     _, promise = model.step(0.0)
     left = promise > STATIONARY * model.cost / len(problem.design.groups)
@@ -218,21 +222,26 @@ class _State:
         problem, model, damping = self.problem.at(active), self.model.at(active), self.damping[active]
         step, promise = model.step(damping)
         least = max(tolerance / len(problem.design.groups), _ROUNDING_OF_SUMS)
-        small = (promise <= least * model.cost) & (damping <= 1.0)
+        small = (promise <= least * model.cost) & (damping <= 1.0)  # much damped, any step promises little
         trial = np.clip(self.vectors[active] + step, problem.lower, problem.upper)
         trial = self._project(problem, trial)
         after = problem.model(trial)
         better = after.cost < model.cost
         self.vectors[active[better]], self.helped[active] = trial[better], better
         self.model.put(active[better], after.at(better))
+        # Trust the model as far as it was right: a fall near the promise lets Gauss-Newton go, a small one or a
+        # rise turns the next step towards the gradient and shortens it.
         gain = (model.cost - after.cost) / np.maximum(promise, 1e-300)
         change = np.select([gain > 0.75, gain > 0.25, better], [0.1, 1.0, 3.0], 10.0)
         self.damping[active] = np.clip(damping * change, 1e-12, 10 * _STUCK)
+        # size is ΔᵀHΔ for predictions that double, so this step moves them by less than their last digits.
         done = small | (promise <= _ROUNDING**2 * model.size) | (self.damping[active] >= _STUCK)
         self.active = active[~done]
 
     def _project(self, problem: Problem, trial: Array) -> Array:
         """Take the linear parameters to their best, unless that did not help the last time."""
+        # Variable projection (Golub and Pereyra 1973): given α, the best β and L∞ solve a bounded
+        # least-squares problem, so that the descent follows the valley instead of crossing it.
         rows = np.flatnonzero(self.helped[self.active])
         some, linear = problem.at(rows), slice(problem.design.num_nonlinear, None)
         step, _ = some.model(trial[rows], linear=True).step(0.0)

@@ -38,6 +38,8 @@ class DesignMatrix:
     def __init__(self, law: Law, sample: Sample, *, pivots: Mapping[str, float] | None = None) -> None:
         self.law, self.sample = law, sample
         self.pivots = dict(pivots or {name: law.pivot(sample.x[name]) for name in law.pivoted})
+        # β N^-α with N in parameters moves by e^(α log N) when α does; with N over its geometric mean β and α
+        # are nearly independent.
         self.x = {name: sample.x[name] / self.pivots.get(name, 1.0) for name in law.predictors}
         self.sign = -1 if sample.rising else 1
         labels = {"weight": tuple(sample.weights.tolist()), "partner": sample.partners, None: (None,)}
@@ -144,7 +146,7 @@ class DesignMatrix:
         for block in blocks:
             slope = values[block.parameter.name]
             slope = np.moveaxis(slope, -1, -2) if block.parameter.varies == "partner" else slope[..., None, :]
-            if block.parameter.varies == "weight":
+            if block.parameter.varies == "weight":  # one column a weight, 0 outside its own rows
                 slope = slope * (np.arange(len(block.labels))[:, None] == self.groups)
             slopes.append(slope)
         start, stop = blocks[0].columns.start, blocks[-1].columns.stop
@@ -171,6 +173,8 @@ def find_unidentified(jacobian: Array, tolerance: float = 1e-7) -> NDArray[np.bo
 
     Those are the parameters with a share in the null space of the jacobian, given as (P, n).
     """
+    # J v = 0 with |v| = 1 moves parameters and no prediction. Columns of length 1 make singular values
+    # comparable; R of J = QR has the singular values of J and P rows in place of n.
     norms = np.linalg.norm(jacobian, axis=1)
     idle = norms == 0
     scaled = jacobian / np.where(idle, 1.0, norms)[:, None]

@@ -16,6 +16,7 @@ def polish(problem: Problem, vector: Array, *, converged: bool, max_steps: int) 
     """
     if problem.objective.squared and converged:
         return vector, True
+    # In units of the estimate and of its cost, so that L-BFGS-B's tolerances are relative.
     scale = np.where(vector != 0, np.abs(vector), 1.0)
     unit = max(float(problem.model(vector[None]).cost[0]), 1e-300)
 
@@ -28,6 +29,7 @@ def polish(problem: Problem, vector: Array, *, converged: bool, max_steps: int) 
         cost, vector / scale, jac=True, bounds=bounds, method="L-BFGS-B",
         options={"maxiter": 5 * max_steps, "ftol": 1e-15, "gtol": 1e-12, "maxcor": 30},
     )  # fmt: skip
+    # Only the descent tells a minimum within the bounds from a stop, so both ends go through it.
     ends = descend(
         problem.at(np.zeros(2, dtype=np.intp)),
         np.stack([vector, result.x * scale]),

@@ -118,6 +118,7 @@ class Replicates:
         """Return the same problem with one observation for each model."""
         if len(self.first) == len(self.group):
             return sample
+        # Σ w (a - y)² = W (a - ȳ)² + constant: the mean and W = Σ w stand for all rows of a model.
         values = np.log(sample.values) if objective.log else sample.values
         total = self._sums(sample.importance)
         mean = self._sums(sample.importance * values) / np.where(total > 0, total, 1.0)

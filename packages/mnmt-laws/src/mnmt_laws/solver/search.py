@@ -161,6 +161,8 @@ def _local_minima(design: DesignMatrix, objective: Objective, max_steps: int) ->
     Where the objective has kinks, each of its ever sharper versions sends descents elsewhere, and all ends
     count.
     """
+    # δ falls by tens from wide to the one meant: each problem starts in the valley of the one before it. The
+    # same starts go straight to the last, too, since a wide δ can close a valley.
     for region in design.law.regions:
         starts = find_starts(design, objective, region)
         starts, _ = _descend(design, objective.stages[0], region, starts, min(_FIRST, max_steps))
@@ -217,6 +219,7 @@ def _differ(one: Minimum, other: Minimum, share: float) -> bool:
 
 def _with_rivals(minima: Sequence[Minimum], count: int) -> list[Minimum]:
     """Return the first, lowest minimum, and others that differ from it and that noise might make lower."""
+    # n log(cost' / cost) is twice the difference of log-likelihoods, about n (cost' - cost) / cost.
     best, most = minima[0], minima[0].cost * (1 + _RIVAL_DEVIANCE / count)
     rivals = [other for other in minima[1:] if 0 < other.cost <= most and _differ(other, best, 0.05)]
     return [best, *rivals][:_MINIMA]

@@ -80,6 +80,7 @@ class Beliefs:
 
     def after(self, candidate: int) -> Beliefs:
         """Return the beliefs once a candidate is trained."""
+        # cov(a, b) = aᵀMb; conditioning on y + noise Σ gives aᵀ(M - M Y (YᵀMY + Σ)⁻¹ YᵀM) b.
         weighted = self.metric @ self.losses[candidate]
         covariance = self._with_noise(self.losses[candidate].T @ weighted, self.noise[candidate])
         return replace(self, metric=self.metric - weighted @ np.linalg.solve(covariance, weighted.T))

@@ -141,6 +141,7 @@ def _root(excess: Callable[[Array], Array], low: Array, high: Array, above: Arra
         value = np.where(low < high, excess(size), 0.0)
         if np.abs(value).max(initial=0.0) < _EXACT:
             break
+        # Regula falsi keeps one end for ever on a curved function; halving its height (Illinois) frees it.
         unmet = value > 0
         below = np.where(unmet & (side > 0), below / 2, np.where(unmet, below, value))
         above = np.where(~unmet & (side < 0), above / 2, np.where(unmet, value, above))

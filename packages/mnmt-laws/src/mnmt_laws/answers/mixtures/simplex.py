@@ -230,6 +230,7 @@ def descend(
             break
         points, values = points + moved, np.take_along_axis(costs, index[:, None], axis=1)[:, 0]
         new = _slopes(smooth, points, num_tasks)
+        # Barzilai and Borwein: |Δp|² / Δp·Δg is one over the curvature along the last step.
         bend = np.sum(moved * (new - slopes), axis=1)
         square = np.sum(moved * moved, axis=1)
         lengths = np.where((bend > 0) & (square > 0), square / np.maximum(bend, 1e-300), 0.3 * lengths)
@@ -249,13 +250,14 @@ def _slopes(smooth: Callable[[Array], Array], points: Array, num_tasks: int) -> 
     far = points[:, None, :] + 2 * _STEP * moves
     values = smooth(np.concatenate([points[:, None, :], near, far], axis=1))
     values = np.where(np.isfinite(values), values, 0.0)
-    one, two = np.split(values[:, 1:], 2, axis=1)
+    one, two = np.split(values[:, 1:], 2, axis=1)  # f' ≈ (4 f(h) - f(2h) - 3 f(0)) / 2h, to order h²
     return np.asarray((4 * one - two - 3 * values[:, :1]) / (2 * _STEP))
 
 
 def _project(points: Array, num_tasks: int, least: float, span: tuple[float, float] | None) -> Array:
     """Return the nearest points with weights of at least `least` that sum to 1."""
     excess, total = points[..., :num_tasks] - least, 1.0 - num_tasks * least
+    # max(excess - τ, 0) with τ such that they sum to the total: τ follows from the k greatest (Held 1974).
     ordered = -np.sort(-excess, axis=-1)
     surplus = (ordered.cumsum(axis=-1) - total) / np.arange(1, num_tasks + 1)
     last = np.sum(ordered > surplus, axis=-1, keepdims=True) - 1
