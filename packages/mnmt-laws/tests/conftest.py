@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,8 +24,9 @@ from mnmt_laws import (
 )
 
 # How long an example takes depends on what else the machine does.
-settings.register_profile("mnmt", deadline=None)
-settings.load_profile("mnmt")
+settings.register_profile("ci", deadline=None, max_examples=15, derandomize=True)
+settings.register_profile("nightly", deadline=None, max_examples=100)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 LAWS = {
     "en-de": TaskLaw(alpha=0.62, beta=300, l_inf=0.18, c1=0.2, c2=0.5, c3=1.0),

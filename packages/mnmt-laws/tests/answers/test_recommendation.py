@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mnmt_laws import (
@@ -36,7 +36,6 @@ def cost_of(fitted: LawFit, preference: dict[str, float], points: np.ndarray) ->
 
 
 @given(first=st.floats(0.05, 20))
-@settings(max_examples=10, deadline=None)
 def test_two_tasks_match_a_fine_grid(two_tasks: LawFit, first: float) -> None:
     preference = {"en-de": first, "en-zh": 1.0}
     grid = np.linspace(1e-3, 1 - 1e-3, 100_001)

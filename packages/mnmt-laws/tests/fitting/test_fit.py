@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
+from _pytest.mark import ParameterSet
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -27,6 +29,10 @@ from mnmt_laws.solver.objective import find_objective
 
 LAW_NAMES: tuple[LawName, ...] = ("per-weighting", "joint", "capacity")
 ALL_LAWS: tuple[LawName, ...] = tuple(LAWS)  # type: ignore[arg-type]
+FAST_LAWS = (
+    "power", "per-weighting", "joint", "capacity", "share", "ye", "chinchilla", "gordon",
+)  # fmt: skip
+"""A law of each kind, which every change fits; the others are slow."""
 OBJECTIVES = ("log-ols", "ols")
 ESTIMATE_ONLY = Perturbation(refits=0)
 SIZES = (2e7, 6e7, 1.3e8, 3.4e8, 1e9)
@@ -65,6 +71,17 @@ def each_with_one_of(objectives: tuple[str, ...]) -> list[tuple[LawName, str]]:
     return [*turns, *(("joint", objective) for objective in objectives if ("joint", objective) not in turns)]
 
 
+def fast_or_slow(cases: Sequence[Any]) -> list[ParameterSet]:
+    """Cases that are, or begin with, the name of a law; slow but for a law of each kind."""
+    names = [case if isinstance(case, str) else case[0] for case in cases]
+    return [
+        pytest.param(
+            *([case] if isinstance(case, str) else case), marks=() if name in FAST_LAWS else pytest.mark.slow
+        )
+        for case, name in zip(cases, names, strict=True)
+    ]
+
+
 def squares(observations: Observations, law: LawName, objective: str = "log-ols") -> float:
     return float(
         np.sum(fit(observations, law=law, objective=objective, uncertainty=ESTIMATE_ONLY).residuals() ** 2)
@@ -84,7 +101,7 @@ task_laws = st.builds(
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
 @given(law=task_laws)
-@settings(max_examples=3, deadline=None)
+@settings(max_examples=3)
 def test_noise_free_coefficients_are_recovered(objective: str, law: TaskLaw) -> None:
     other = TaskLaw(alpha=0.3, beta=200, l_inf=1.0)
     pivot = float(np.exp(np.mean(np.log(SIZES))))
@@ -105,9 +122,9 @@ def test_noise_free_coefficients_are_recovered(objective: str, law: TaskLaw) -> 
         np.testing.assert_allclose(capacity[name], getattr(law, name), rtol=1e-6, err_msg=name)
 
 
-@pytest.mark.parametrize("law", ALL_LAWS)
+@pytest.mark.parametrize("law", fast_or_slow(ALL_LAWS))
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=1, deadline=None)
+@settings(max_examples=1)
 def test_row_order_does_not_matter(law: LawName, seed: int) -> None:
     table = random_table(seed)
     shuffled = table.sample(frac=1, random_state=seed)
@@ -122,9 +139,9 @@ def test_row_order_does_not_matter(law: LawName, seed: int) -> None:
 UNIT_FREE: tuple[LawName, ...] = tuple(law for law in ALL_LAWS if law != "exponent-varies")
 
 
-@pytest.mark.parametrize("law", UNIT_FREE)
+@pytest.mark.parametrize("law", fast_or_slow(UNIT_FREE))
 @given(scale=st.sampled_from([1e-6, 7.0]), seed=st.integers(0, 100))
-@settings(max_examples=1, deadline=None)
+@settings(max_examples=1)
 def test_units_of_size_and_tokens_move_no_prediction(law: LawName, scale: float, seed: int) -> None:
     table = lawful_table(seed)
     columns = ["size", "encoder_size", "decoder_size", "tokens", "unique_tokens", "flops"]
@@ -153,9 +170,9 @@ def test_the_unit_of_size_moves_beta_by_its_power(scale: float) -> None:
     assert_same(one.l_inf, two.l_inf, rtol=1e-6)
 
 
-@pytest.mark.parametrize(("law", "objective"), each_with_one_of(OBJECTIVES))
+@pytest.mark.parametrize(("law", "objective"), fast_or_slow(each_with_one_of(OBJECTIVES)))
 @given(scale=st.sampled_from([1 / np.log(2), 100.0, 1e-4]), seed=st.integers(0, 100))
-@settings(max_examples=1, deadline=None)
+@settings(max_examples=1)
 def test_the_unit_of_loss_scales_factors_and_limits(
     law: LawName, objective: str, scale: float, seed: int
 ) -> None:
@@ -182,7 +199,7 @@ LOOSER: list[tuple[LawName, LawName]] = [
 @pytest.mark.parametrize("make", [random_table, lawful_table])
 @pytest.mark.parametrize("objective", OBJECTIVES)
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=1, deadline=None)
+@settings(max_examples=1)
 def test_a_law_with_more_freedom_never_fits_worse(
     objective: str, make: Callable[[int], pd.DataFrame], seed: int
 ) -> None:
@@ -193,9 +210,9 @@ def test_a_law_with_more_freedom_never_fits_worse(
 
 
 @pytest.mark.parametrize("make", [random_table, lawful_table])
-@pytest.mark.parametrize("law", ALL_LAWS)
+@pytest.mark.parametrize("law", fast_or_slow(ALL_LAWS))
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=1, deadline=None)
+@settings(max_examples=1)
 def test_bounds_are_never_left(law: LawName, make: Callable[[int], pd.DataFrame], seed: int) -> None:
     table = observe(make(seed))
     found = fit(table, law=law, uncertainty=Perturbation(share=0.1, refits=3))
@@ -224,7 +241,7 @@ def repeated(table: pd.DataFrame, times: int) -> pd.DataFrame:
     return pd.concat([table.assign(seed=seed) for seed in range(times)])
 
 
-@pytest.mark.parametrize(("law", "objective"), each_with_one_of(("log-ols", "ols", "huber")))
+@pytest.mark.parametrize(("law", "objective"), fast_or_slow(each_with_one_of(("log-ols", "ols", "huber"))))
 def test_measuring_everything_again_changes_nothing(law: LawName, objective: str) -> None:
     table = lawful_table(3).query("weight > 0.4")
     one, three = (
@@ -241,7 +258,7 @@ def test_measuring_everything_again_changes_nothing(law: LawName, objective: str
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=4)
 def test_repeated_measurements_count_by_their_number(objective: str, seed: int) -> None:
     rng = np.random.default_rng(seed)
     table = repeated(lawful_table(seed), 3)

@@ -17,6 +17,7 @@ NONE = Perturbation(refits=0)
 FEW = Perturbation(refits=3)
 
 
+@pytest.mark.slow
 def test_records_become_a_page_and_a_document(study_records: Path, tmp_path: Path) -> None:
     written = build_report(study_records, out=tmp_path / "report", uncertainty=FEW)
     page = written.index.read_text()

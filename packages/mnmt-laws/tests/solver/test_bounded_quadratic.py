@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import lsq_linear
 
@@ -58,7 +58,6 @@ def assert_least(problem: Problem) -> None:
 
 
 @given(seed=st.integers(0, 2**32 - 1), width=st.integers(1, 7), decades=st.floats(0, 8))
-@settings(max_examples=60, deadline=None)
 def test_regular_problems_agree_with_scipy(seed: int, width: int, decades: float) -> None:
     rng = np.random.default_rng(seed)
     scale = 10 ** rng.uniform(-decades / 2, decades / 2, width)
@@ -72,20 +71,17 @@ def test_regular_problems_agree_with_scipy(seed: int, width: int, decades: float
 
 
 @given(seed=st.integers(0, 2**32 - 1), width=st.integers(1, 4), decades=st.floats(0, 6))
-@settings(max_examples=60, deadline=None)
 def test_no_active_set_is_better(seed: int, width: int, decades: float) -> None:
     assert_least(random_problem(np.random.default_rng(seed), rank=width + 2, width=width, decades=decades))
 
 
 @given(seed=st.integers(0, 2**32 - 1), width=st.integers(2, 4), data=st.data())
-@settings(max_examples=60, deadline=None)
 def test_singular_problems_reach_the_least_value(seed: int, width: int, data: st.DataObject) -> None:
     rank = data.draw(st.integers(1, width - 1))
     assert_least(random_problem(np.random.default_rng(seed), rank=rank, width=width))
 
 
 @given(seed=st.integers(0, 2**32 - 1), width=st.integers(1, 4), pinned=st.integers(0, 15))
-@settings(max_examples=60, deadline=None)
 def test_pinned_variables_stay_and_the_rest_make_the_best_of_it(seed: int, width: int, pinned: int) -> None:
     matrix, vector, lower, upper = random_problem(np.random.default_rng(seed), rank=width + 1, width=width)
     held = np.array([bool(pinned >> place & 1) for place in range(width)])
@@ -95,7 +91,6 @@ def test_pinned_variables_stay_and_the_rest_make_the_best_of_it(seed: int, width
 
 
 @given(seed=st.integers(0, 2**32 - 1), width=st.integers(1, 4))
-@settings(max_examples=40, deadline=None)
 def test_bounds_may_be_infinite(seed: int, width: int) -> None:
     rng = np.random.default_rng(seed)
     matrix, vector, lower, _ = random_problem(rng, rank=width + 2, width=width)
@@ -105,7 +100,6 @@ def test_bounds_may_be_infinite(seed: int, width: int) -> None:
 
 
 @given(seed=st.integers(0, 2**32 - 1))
-@settings(max_examples=20, deadline=None)
 def test_problems_do_not_disturb_each_other(seed: int) -> None:
     rng = np.random.default_rng(seed)
     problems = [random_problem(rng, rank=6, width=4) for _ in range(20)]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import lsq_linear
 
@@ -20,7 +20,6 @@ MakeSample = Callable[..., Sample]
 
 
 @given(seed=st.integers(0, 10**6), alpha=st.floats(0.05, 2.0))
-@settings(max_examples=20, deadline=None)
 def test_projection_is_bounded_linear_least_squares(
     seed: int, alpha: float, random_sample: MakeSample
 ) -> None:
@@ -44,7 +43,6 @@ def test_projection_is_bounded_linear_least_squares(
 
 @pytest.mark.parametrize("name", ["log-ols", "huber"])
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=10, deadline=None)
 def test_projection_never_raises_the_cost(name: str, seed: int, random_sample: MakeSample) -> None:
     rng, objective = np.random.default_rng(seed), OBJECTIVES[name]
     sample = random_sample(rng)

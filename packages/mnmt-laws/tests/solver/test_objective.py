@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mnmt_laws.solver.objective import OBJECTIVES, find_objective
@@ -12,7 +12,6 @@ from mnmt_laws.solver.objective import OBJECTIVES, find_objective
 
 @pytest.mark.parametrize("name", OBJECTIVES)
 @given(residual=st.floats(-0.5, 0.5).filter(lambda r: abs(r) > 1e-5))
-@settings(max_examples=40, deadline=None)
 def test_reweighting_is_the_derivative_of_the_cost(name: str, residual: float) -> None:
     objective, one = OBJECTIVES[name], np.ones(1)
     step = 1e-6 * abs(residual)

@@ -180,8 +180,15 @@ def ours(law: str, sample: Sample, objective: str) -> tuple[float, bool]:
 CASES = [("log-ols", False), ("log-ols", True), ("ols", False), ("ols", True), ("huber", True)]
 
 
-@pytest.mark.parametrize(("objective", "lawful"), CASES)
-@pytest.mark.parametrize("law", PEERS)
+FAST = {("joint", "log-ols", False), ("capacity", "log-ols", True), ("chinchilla", "ols", True),
+        ("joint", "huber", True)}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("law", "objective", "lawful"),
+    [pytest.param(law, *case, marks=() if (law, *case) in FAST else pytest.mark.slow)
+     for law in PEERS for case in CASES],
+)  # fmt: skip
 def test_no_start_of_a_general_optimiser_ends_lower(law: str, objective: str, lawful: bool) -> None:
     rng = np.random.default_rng([len(law), len(objective), lawful])
     sample = table_sample(rng, lawful=lawful)
@@ -261,7 +268,7 @@ def mixture_sample(
     return sample, rates
 
 
-@pytest.mark.parametrize("sources", [3, 17])
+@pytest.mark.parametrize("sources", [3, pytest.param(17, marks=pytest.mark.slow)])
 def test_laws_of_many_sources_are_recovered(sources: int) -> None:
     sample, rates = mixture_sample(np.random.default_rng(0), sources=sources, rows=80, noise=0.0)
     best = find_minima(DesignMatrix(LAWS["ye"], sample), OBJECTIVES["log-ols"])[0]
@@ -269,7 +276,9 @@ def test_laws_of_many_sources_are_recovered(sources: int) -> None:
     np.testing.assert_allclose(best.vector[: sources - 1], rates, atol=1e-8)
 
 
-@pytest.mark.parametrize("law", ["ye", "shukor", "transfer"])
+@pytest.mark.parametrize(
+    "law", ["ye", *(pytest.param(law, marks=pytest.mark.slow) for law in ("shukor", "transfer"))]
+)
 def test_no_start_ends_lower_for_laws_of_many_sources(law: str) -> None:
     rng, objective = np.random.default_rng(1), OBJECTIVES["log-ols"]
     sample, _ = mixture_sample(rng, sources=7, rows=90, noise=0.05)

@@ -6,7 +6,7 @@ import math
 
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mnmt_laws import RunTable, TableError, observe, read_table
@@ -102,7 +102,6 @@ def test_more_tasks_need_their_mixtures() -> None:
     assert alone.to_numpy().tolist() == [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
 
 
-@settings(max_examples=40)
 @given(st.lists(st.integers(1, 100), min_size=1, max_size=6), st.integers(1, 4))
 def test_mixtures_come_back_as_they_were_written(parts: list[int], copies: int) -> None:
     weights = {f"t{place}": part / sum(parts) for place, part in enumerate(parts)}

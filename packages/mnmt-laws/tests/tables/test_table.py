@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mnmt_laws import TableError, example_table, observe, read_table
@@ -397,7 +397,6 @@ def test_metrics_are_known_in_any_case(study_table: pd.DataFrame) -> None:
         observe(ter, metric="loss")
 
 
-@settings(max_examples=40)
 @given(st.lists(st.floats(1e-300, 1e300), min_size=1, max_size=20, unique=True))
 def test_numbers_are_read_to_the_last_bit(values: list[float]) -> None:
     rows = pd.DataFrame(
@@ -410,7 +409,6 @@ def test_numbers_are_read_to_the_last_bit(values: list[float]) -> None:
     assert read_table(rows.astype({"value": str})).frame["value"].tolist() == values
 
 
-@settings(max_examples=50)
 @given(st.text(max_size=400))
 def test_any_text_is_read_or_refused(text: str) -> None:
     with TemporaryDirectory() as folder:

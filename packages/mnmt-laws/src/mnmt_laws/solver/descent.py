@@ -229,8 +229,8 @@ class _State:
         better = after.cost < model.cost
         self.vectors[active[better]], self.helped[active] = trial[better], better
         self.model.put(active[better], after.at(better))
-        # Trust the model as far as it was right: a fall near the promise lets Gauss-Newton go, a small one or a
-        # rise turns the next step towards the gradient and shortens it.
+        # Trust the model as far as it was right: a fall near the promise lets Gauss-Newton go, a small one or
+        # a rise turns the next step towards the gradient and shortens it.
         gain = (model.cost - after.cost) / np.maximum(promise, 1e-300)
         change = np.select([gain > 0.75, gain > 0.25, better], [0.1, 1.0, 3.0], 10.0)
         self.damping[active] = np.clip(damping * change, 1e-12, 10 * _STUCK)

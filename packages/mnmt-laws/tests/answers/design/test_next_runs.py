@@ -28,6 +28,7 @@ def test_a_run_at_the_point_itself_tells_most_of_a_loss(two_tasks: LawFit) -> No
     assert proposal.runs["size"][0] == 1e6
 
 
+@pytest.mark.slow
 def test_the_predicted_fall_is_what_a_trained_run_brings(laws: dict, study_sizes: tuple[float, ...]) -> None:  # type: ignore[type-arg]
     """A study is repeated with and without the proposed run: its spread falls about as predicted."""
     weights, noise, repeats = (0.1, 0.3, 0.5, 0.7, 0.9, 1.0, 0.0), 0.01, 40

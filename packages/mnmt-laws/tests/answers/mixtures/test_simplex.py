@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mnmt_laws.answers.mixtures.simplex import efficient, minimise_on_simplex, simplex_points
 
 
 @given(seed=st.integers(0, 10**6), tasks=st.integers(2, 4), points=st.integers(1, 40))
-@settings(max_examples=40, deadline=None)
 def test_efficient_points_are_those_that_nothing_dominates(seed: int, tasks: int, points: int) -> None:
     costs = np.random.default_rng(seed).integers(0, 6, (tasks, points)).astype(float)
     flags = efficient(costs)
@@ -33,7 +32,6 @@ def test_points_of_the_simplex_are_mixtures(tasks: int) -> None:
 
 
 @given(seed=st.integers(0, 10**6), tasks=st.integers(2, 4))
-@settings(max_examples=20, deadline=None)
 def test_the_least_point_of_a_bowl_is_found(seed: int, tasks: int) -> None:
     rng = np.random.default_rng(seed)
     centre = rng.dirichlet(np.ones(tasks), 3) * (1 - tasks * 0.01) + 0.01

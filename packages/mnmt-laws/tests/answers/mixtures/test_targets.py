@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mnmt_laws import LawFit, Observations, Perturbation, fit, meet_targets, predict_interval, smallest_size
@@ -13,7 +13,6 @@ SIZE = 5e5
 
 
 @given(share=st.floats(0.1, 0.9), size=st.floats(1e4, 1e8))
-@settings(max_examples=15, deadline=None)
 def test_the_smallest_size_of_losses_that_a_model_has_is_that_model(
     exact: LawFit, share: float, size: float
 ) -> None:
@@ -39,7 +38,6 @@ def test_a_feasible_answer_meets_its_targets(three_tasks: LawFit) -> None:
 
 
 @given(first=st.floats(0.3, 0.6), step=st.floats(0.001, 0.2))
-@settings(max_examples=10, deadline=None)
 def test_easier_targets_never_need_larger_models(exact: LawFit, first: float, step: float) -> None:
     hard, easy = (
         smallest_size(exact, targets={"en-de": target, "en-zh": 0.4}).size for target in (first, first + step)
