@@ -50,8 +50,7 @@ def _advice(problem: Problem, method: str, fitted: LawFit, flops: float) -> Advi
     mixture = dict(zip(problem.tasks, problem.mixtures.T, strict=True))
     target = {"size": problem.size, "tokens": problem.tokens}
     needs: dict[str, Any] = {name: value for name, value in target.items() if name in fitted.law.predictors}
-    values = fitted.predict_mixture(mixture=mixture, **needs).sel(task=list(problem.tasks))
-    losses = values.transpose("point", "task").to_numpy()
+    losses = np.stack([fitted.predict(task=task, mixture=mixture, **needs) for task in problem.tasks], axis=1)
     if not np.isfinite(losses).all():
         return _equal(problem, method, flops, "the law predicts no finite loss")
     return Advice(method=method, flops=flops, losses=losses, law=fitted.law.name)
