@@ -293,4 +293,4 @@ def test_a_process_killed_outright_goes_on_as_if_it_had_not_been(
     assert logged(killed) == logged(tmp_path / "whole")
     assert read_evals(killed) == read_evals(tmp_path / "whole")
     whole = weights(tmp_path / "whole")
-    assert all(torch.equal(whole(name), tensor) for name, tensor in weights(killed).items())
+    assert all(torch.equal(whole[name], tensor) for name, tensor in weights(killed).items())
