@@ -1,9 +1,7 @@
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnmt_model.errors import RunError
-from mnmt_model.sweep.schedule import Job, Machines, wall_seconds
+from mnmt_model.sweep.schedule import Job, wall_seconds
 
 times = st.lists(st.floats(0.1, 100), min_size=1, max_size=12)
 
@@ -35,24 +33,3 @@ def test_a_branch_waits_for_its_place_on_the_trunk() -> None:
     assert wall_seconds([trunk, branch], 2) == 11
     assert wall_seconds([trunk, branch], 1) == 12
     assert wall_seconds([branch], 1) == 2  # its trunk has been trained
-
-
-@pytest.mark.parametrize(
-    ("machines", "devices", "places"),
-    [
-        (Machines(), 1, 8),
-        (Machines(), 2, 4),
-        (Machines(jobs=3), 2, 3),
-        (Machines(nodes=4, devices_per_node=8), 3, 8),  # two runs a machine, not ten over all
-        (Machines(nodes=4, devices_per_node=8), 16, 2),
-    ],
-)
-def test_places_of_some_machines(machines: Machines, devices: int, places: int) -> None:
-    assert machines.places(devices, local_devices=8) == places
-
-
-def test_impossible_machines_are_refused() -> None:
-    with pytest.raises(RunError, match="`nodes` must be at least 1, but is 0"):
-        Machines(nodes=0).check()
-    with pytest.raises(RunError, match="`devices` must be at most the 8 of all nodes, but is 9"):
-        Machines(nodes=2, devices_per_node=4).places(9, local_devices=1)

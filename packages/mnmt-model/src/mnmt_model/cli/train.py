@@ -170,14 +170,11 @@ def _measured_seconds(
     try:
         import torch
 
-        from mnmt_model.planning.workload import PlanConfig
-        from mnmt_model.sweep.schedule import Machines
         from mnmt_model.sweep.study_plan import plan_study
 
         if torch.cuda.is_available():
             return None
-        machines = Machines(jobs=jobs)
-        plan = plan_study(read_study(study), data, PlanConfig(), machines, runs=runs, measure=True)
+        plan = plan_study(read_study(study), data, jobs=jobs, runs=runs, measure=True)
         return plan.wall_seconds
     except Exception as error:  # Whatever an estimate lacks, the runs can be trained.
         _log.info("the study's time is not known: %s", one_line(error))

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from math import prod
 
-from mnmt_model.planning.experts import mean_choices
-from mnmt_model.planning.tensors import TensorGroup, decoder_tensors, embedding_shapes, encoder_tensors
-from mnmt_model.transformer.model_config import ModelConfig
+from mnmt_model.planning.experts import expert_matrices, mean_choices, num_mixtures
+from mnmt_model.transformer.model_config import NUM_BUCKETS, ModelConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,19 +128,61 @@ def count_parameters(
     Raises:
         ValueError: If the vocabularies differ in size but share a matrix.
     """
-    embeddings = embedding_shapes(config, vocab_size, src_vocab_size=src_vocab_size)
+    _check_vocabularies(config, vocab_size, src_vocab_size)
+    has_tgt_embedding = _has_tgt_embedding(config)
     return ParameterCount(
-        encoder=None if config.is_language_model else _stack_count(encoder_tensors(config)),
-        decoder=_stack_count(decoder_tensors(config)),
+        encoder=None if config.is_language_model else _encoder_count(config),
+        decoder=_stack_count(config, config.decoder_layers, attentions=1 if config.is_language_model else 2),
         num_experts=config.num_experts,
         encoder_choices=mean_choices(config, expert_choice=config.expert_choice),
         decoder_choices=mean_choices(config),
-        **{name: prod(shape) if shape else 0 for name, shape in embeddings.items()},
+        src_embedding=(src_vocab_size or vocab_size) * config.d_model,
+        tgt_embedding=vocab_size * config.d_model if has_tgt_embedding else 0,
+        softmax=vocab_size * config.d_model if config.embeddings in ("separate", "shared") else 0,
     )
 
 
-def _stack_count(tensors: Iterable[TensorGroup]) -> StackCount:
-    sizes = dict.fromkeys(StackCount.__dataclass_fields__, 0)
-    for each in tensors:
-        sizes[each.part] += each.size
-    return StackCount(**sizes)
+def _encoder_count(config: ModelConfig) -> StackCount:
+    return _stack_count(config, config.num_encoder_layers, attentions=1)
+
+
+def _stack_count(config: ModelConfig, layers: int, *, attentions: int) -> StackCount:
+    """Return the parameters of a stack whose layers have 1 or 2 attentions each."""
+    d_model, d_ff, d_attention = config.d_model, config.d_ff, config.d_attention
+    mixtures = num_mixtures(config, layers)
+    dense = layers - mixtures
+    inner = 2 if config.feed_forward == "gated-gelu" else 1
+    expert = expert_matrices(config) * d_model * d_ff
+    norms = layers * (attentions + 1) + (config.norm_order == "pre")
+    biases = layers * attentions * (3 * d_attention + d_model) + dense * (inner * d_ff + d_model)
+    return StackCount(
+        attention=layers * 4 * d_model * d_attention,
+        cross_attention=layers * (attentions - 1) * 4 * d_model * d_attention,
+        feed_forward=dense * (inner + 1) * d_model * d_ff,
+        experts=mixtures * config.num_experts * expert,
+        shared_experts=mixtures * config.shared_experts * expert,
+        gates=mixtures * config.num_experts * d_model,
+        biases=biases if config.biases else 0,
+        norms=norms * d_model * (2 if config.norm == "layer" else 1),
+        position_biases=NUM_BUCKETS * config.num_heads if config.positions == "relative" else 0,
+    )
+
+
+def _has_tgt_embedding(config: ModelConfig) -> bool:
+    return config.embeddings in ("separate", "tied-target")
+
+
+def _check_vocabularies(config: ModelConfig, tgt: int, src: int | None) -> None:
+    src = tgt if src is None else src
+    if min(tgt, src) < 1:
+        raise ValueError(f"`vocab_size` must be at least 1, but is {min(tgt, src)}.")
+    if src != tgt and not _has_tgt_embedding(config):
+        raise ValueError(
+            f"`src_vocab_size` must be `vocab_size` ({tgt:,}) where `embeddings` is "
+            f'"{config.embeddings}", but is {src:,}.'
+        )
+    if src != tgt and config.predicts_source:
+        raise ValueError(
+            f"`src_vocab_size` must be `vocab_size` ({tgt:,}) for {config.architecture}, "
+            f"whose softmax predicts the source too, but is {src:,}."
+        )

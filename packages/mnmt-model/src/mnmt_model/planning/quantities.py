@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
-
-from mnmt_model.planning.flops import Flops
-from mnmt_model.planning.memory import Memory
 
 PREFIXES = (
     (1e24, "Y"),
@@ -45,25 +41,12 @@ def duration(seconds: float) -> str:
     return f"{_three_digits(seconds)} s" if seconds >= 1 else "< 1 s"
 
 
-def step_duration(seconds: float) -> str:
-    """Return the duration of a step: 1.20 s, 45.0 ms, 300 µs."""
-    for unit, name in ((1e-3, "ms"), (1e-6, "µs")):
-        if unit <= seconds < 1:
-            return f"{_three_digits(seconds / unit)} {name}"
-    return duration(seconds)
-
-
 def data_size(size: int) -> str:
     """Return a number of bytes: 1.38 GiB, 12.0 MiB."""
     for unit, name in ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
         if size >= unit:
             return f"{_three_digits(size / unit)} {name}"
     return f"{size} B"
-
-
-def with_total(parts: Flops | Memory) -> dict[str, int]:
-    """Return {part: its number}, and their sum as `total`."""
-    return {**asdict(parts), "total": parts.total}
 
 
 def table(rows: Sequence[Sequence[str]], *, left: int = 1) -> Iterator[str]:

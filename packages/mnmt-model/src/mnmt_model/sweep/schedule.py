@@ -1,4 +1,4 @@
-"""How long a study takes on some machines: its runs, the longest first, on places that train at a time."""
+"""How long a study takes: its runs, the longest first, some at a time."""
 
 from __future__ import annotations
 
@@ -6,53 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from math import inf
-
-from mnmt_model.errors import RunError
-
-
-@dataclass(frozen=True, kw_only=True)
-class Machines:
-    """The machines that a study is trained on."""
-
-    jobs: int | None = None
-    """Runs to train at a time; by default as many as the machines have devices for."""
-    nodes: int = 1
-    """Number of machines."""
-    devices_per_node: int | None = None
-    """Devices of a machine: GPUs, or cores if it has none; by default those of this one."""
-
-    def check(self) -> None:
-        """Check the numbers.
-
-        Raises:
-            RunError: If one is below 1.
-        """
-        for name, number in vars(self).items():
-            if number is not None and number < 1:
-                raise RunError(f"`{name}` must be at least 1, but is {number}.")
-
-    def places(self, devices: int, *, local_devices: int) -> int:
-        """Return how many runs train at a time.
-
-        A run that fits into a machine is not divided among two.
-
-        Args:
-            devices: Devices that train one run together.
-            local_devices: Devices of this machine.
-
-        Raises:
-            RunError: If the machines have fewer devices than a run takes.
-        """
-        if self.jobs is not None:
-            return self.jobs
-        per_node = self.devices_per_node or (
-            max(local_devices, devices) if self.nodes == 1 else local_devices
-        )
-        places = self.nodes * (per_node // devices) or self.nodes * per_node // devices
-        if not places:
-            total = self.nodes * per_node
-            raise RunError(f"`devices` must be at most the {total} of all nodes, but is {devices}.")
-        return places
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Seconds of a training step on this machine, from a few real steps of some of a study's models."""
+"""Time and memory of a training step on this machine, from a few real steps of some of a study's models."""
 
 from __future__ import annotations
 
@@ -14,12 +14,15 @@ from time import perf_counter
 
 import numpy as np
 import torch
+from torch import nn
+from torch.optim import Optimizer
 
 from mnmt_data.store import PreparedData
 from mnmt_data.stream import BatchReader, Mixture, Share, open_stream
 from mnmt_model.distributed.world import World, join_world
 from mnmt_model.optim.optimizer import clip_gradients, make_optimizer
 from mnmt_model.planning.parameters import count_parameters
+from mnmt_model.planning.state import state_bytes
 from mnmt_model.runs.kernels import training_products
 from mnmt_model.runs.run_config import RunConfig
 from mnmt_model.training.expert_balance import ExpertBalance
@@ -37,8 +40,6 @@ EFFICIENCY = 0.2
 """Share of a large product's rate that a step is expected to reach, to choose how much of it is measured."""
 PARAMS_A_SECOND = 5e7
 """Parameters that are drawn and updated a second, about; models that would take too long are left out."""
-PARAM_BYTES = 16
-"""Bytes of a parameter with its gradient and the optimiser's state."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,48 +52,62 @@ class Work:
 
 
 @dataclass(frozen=True, kw_only=True)
-class StepTime:
-    """The measured time of a step."""
+class Step:
+    """What a measured step took."""
 
     flops: int
     """Model FLOPs of the step."""
     seconds: float
+    batch_tokens: int
+    """Source and target tokens of the step."""
+    activation_bytes: int
+    """Peak memory beyond weights, gradients and the optimiser's state, if all these tokens were computed at
+    a time."""
 
 
-def step_seconds(measured: Sequence[StepTime], flops: float) -> float:
-    """Return the seconds of a step of so many FLOPs, read off between the steps that were measured.
+def step_seconds(measured: Sequence[Step], flops: float) -> float:
+    """Return the seconds of a step of so many FLOPs, read off between the steps that were measured."""
+    return _read_off([(step.flops, step.seconds) for step in measured], flops)
 
-    Between two of them the logarithm of the time is linear in the logarithm of the FLOPs. Above the largest
-    the time grows with the FLOPs; below the smallest it stays, since overhead is all that is left.
+
+def activation_bytes(measured: Sequence[Step], *, flops: float, tokens: float) -> int:
+    """Return the bytes of activations of a step of so many FLOPs, whose tokens are computed at a time."""
+    points = [
+        (step.flops / step.batch_tokens, step.activation_bytes / step.batch_tokens) for step in measured
+    ]
+    return round(tokens * _read_off(points, flops / tokens))
+
+
+def _read_off(points: Sequence[tuple[float, float]], x: float) -> float:
+    """Return y at `x`, of which the logarithm is linear in that of x between two points.
+
+    Above the largest x, y grows with x; below the smallest it stays, since overhead is all that is left.
     """
-    times = sorted(measured, key=lambda time: time.flops)
-    beyond = max(1.0, flops / times[-1].flops)
-    logs = [log(time.flops) for time in times], [log(time.seconds) for time in times]
-    return beyond * exp(float(np.interp(log(flops), *logs)))
+    xs, ys = zip(*sorted(points), strict=True)
+    beyond = max(1.0, x / xs[-1])
+    return beyond * exp(float(np.interp(log(x), [log(each) for each in xs], [log(each) for each in ys])))
 
 
 def measure_steps(
-    works: Sequence[Work], data: PreparedData, *, threads: int, devices: int = 1, seconds: float = SECONDS
-) -> list[StepTime]:
+    works: Sequence[Work], data: PreparedData, *, threads: int, seconds: float = SECONDS
+) -> list[Step]:
     """Measure steps of the smallest and the largest of some models, and of some between.
 
-    A step that takes too long is measured with a part of its batch. On several devices each computes its
-    share of the batch, and all update the weights; what they exchange is left out.
+    A step that takes too long is measured with a part of its batch.
 
     Args:
         works: The steps.
         data: The prepared data.
         threads: Threads that torch may use, as in a sweep.
-        devices: Devices that train a model together.
         seconds: Seconds to spend, about.
 
     Returns:
-        A time for each model that was measured; none for those that are too large for this machine to try.
+        A step of each model that was measured; none of those that are too large for this machine to try.
     """
     with join_world() as world, _threads(threads):
         models = _spread([work for work in _distinct(works) if _is_feasible(work, data, world, seconds)])
-        times = [_try(work, data, world, devices, seconds / len(models)) for work in models]
-        return [time for time in times if time is not None]
+        steps = [_try(work, data, world, seconds / len(models)) for work in models]
+        return [step for step in steps if step is not None]
 
 
 def _distinct(works: Sequence[Work]) -> list[Work]:
@@ -117,7 +132,8 @@ def _is_feasible(work: Work, data: PreparedData, world: World, seconds: float) -
         return False
     params = count_parameters(work.run.model, data.vocab.size).num_params
     memory = torch.cuda.mem_get_info()[0] if world.device.type == "cuda" else _free_memory()
-    return params * PARAM_BYTES <= memory / 2 and params <= PARAMS_A_SECOND * seconds
+    state = state_bytes(params, work.run.train.optimizer)
+    return state <= memory / 2 and params <= PARAMS_A_SECOND * seconds
 
 
 def _free_memory() -> float:
@@ -127,15 +143,15 @@ def _free_memory() -> float:
         return inf
 
 
-def _try(work: Work, data: PreparedData, world: World, devices: int, seconds: float) -> StepTime | None:
-    """Return the time of a step; None if it takes more memory than there is."""
+def _try(work: Work, data: PreparedData, world: World, seconds: float) -> Step | None:
+    """Return what a step took; None if it takes more memory than there is."""
     try:
-        return _measure(work, data, world, devices, seconds)
+        return _measure(work, data, world, seconds)
     except torch.OutOfMemoryError:
         return None
 
 
-def _measure(work: Work, data: PreparedData, world: World, devices: int, seconds: float) -> StepTime:
+def _measure(work: Work, data: PreparedData, world: World, seconds: float) -> Step:
     train = replace(work.run.train, compile=False, expert_parallel=1)
     run, dtype = replace(work.run, train=train), PRECISIONS[train.precision]
     products = training_products(run.model, data.vocab.size, train) if world.device.type == "cpu" else TORCH
@@ -152,12 +168,20 @@ def _measure(work: Work, data: PreparedData, world: World, devices: int, seconds
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
 
-    share = Share(num_ranks=max(parts, devices), accumulation=train.accumulation if parts == 1 else 1)
+    share = Share(num_ranks=parts, accumulation=train.accumulation if parts == 1 else 1)
     with closing(BatchReader(stream, share)) as batches:
         experts = ExpertBalance(model, train, world)
         gradients = GradientStep(trainable, train, batches, world, seed=run.seed, experts=experts)
         passes, updates = _time_both(gradients, update, world.device, seconds)
-    return StepTime(flops=work.flops, seconds=passes * max(parts, devices) / devices + updates)
+        peak = _peak_bytes(partial(gradients, 0), update, model, optimizer, world.device)
+    state = state_bytes(sum(each.numel() for each in model.parameters()), train.optimizer)
+    return Step(
+        flops=work.flops,
+        seconds=passes * parts + updates,
+        batch_tokens=train.batch_tokens,
+        # Activations grow with the tokens that are computed at a time.
+        activation_bytes=max(1, peak - state) * max(parts, share.accumulation),
+    )
 
 
 def _parts(work: Work, world: World, dtype: torch.dtype, seconds: float) -> int:
@@ -177,6 +201,29 @@ def _time_both(
         passes.append(_seconds_of(partial(gradients, len(passes) + 1), device))
         updates.append(_seconds_of(update, device))
     return median(passes[1:]), median(updates[1:])
+
+
+def _peak_bytes(
+    gradients: Callable[[], object],
+    update: Callable[[], None],
+    model: nn.Module,
+    optimizer: Optimizer,
+    device: torch.device,
+) -> int:
+    """Return the most bytes of tensors during one more step."""
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+        gradients()
+        update()
+        return torch.cuda.max_memory_allocated(device)
+    from torch.distributed._tools.mem_tracker import MemTracker
+
+    tracker = MemTracker()
+    tracker.track_external(model, optimizer)
+    with tracker:
+        gradients()
+        update()
+    return sum(sizes["Total"] for sizes in tracker.get_tracker_snapshot("peak").values())
 
 
 def _seconds_of(call: Callable[[], object], device: torch.device) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -11,26 +12,22 @@ from mnmt_data.store import PreparedData, open_prepared
 from mnmt_data.stream import Mixture, open_stream
 from mnmt_data.study import StudyFile
 from mnmt_model.errors import RunError
-from mnmt_model.planning.cost import Cost, Rates
-from mnmt_model.planning.experts import check_expert_parallel, slot_uses, slot_warning
-from mnmt_model.planning.fill import fill_slots, least_used
-from mnmt_model.planning.flops import executed_over_useful, training_flops
-from mnmt_model.planning.memory import Memory, training_memory
+from mnmt_model.planning.experts import slot_warning
+from mnmt_model.planning.flops import training_flops
 from mnmt_model.planning.parameters import count_parameters
-from mnmt_model.planning.quantities import with_total
-from mnmt_model.planning.tensors import all_tensors
-from mnmt_model.planning.traffic import step_traffic
-from mnmt_model.planning.workload import PlanConfig
+from mnmt_model.planning.state import state_bytes
 from mnmt_model.runs.run_config import RunConfig
 from mnmt_model.runs.run_data import mean_lengths
 from mnmt_model.runs.run_record import Role
-from mnmt_model.sweep.schedule import Job, Machines, wall_seconds
+from mnmt_model.sweep.schedule import Job, wall_seconds
 from mnmt_model.sweep.sweep_config import run_configs
 from mnmt_model.sweep.workers import default_jobs
-from mnmt_model.train_config import TrainConfig
 
 MOST_EPOCHS = 4.0
 """Epochs up to which text that is read again is worth about as much as new text (Muennighoff et al. 2023)."""
+
+FORWARD = 1 / 3
+"""Time of an evaluation, of that of training on as many tokens: the forward pass alone."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,24 +48,12 @@ class RunCost:
     """Source and target tokens that it is trained on."""
     flops: int
     """Useful FLOPs of training, as the run record counts them: without attention scores."""
-    executed_flops: int
-    """The same with those of empty slots and of recomputed activations."""
-    filled: float
-    """The largest share of the experts' computed slots that tokens can fill; 1 for a dense model."""
-    filling: TrainConfig | None
-    """How to train with slots that are filled, where they are filled poorly."""
-    exchange_bytes: int
-    """Bytes that one device sends to others in all steps."""
-    assumes_even_choices: bool
-    """Whether these bytes are a mean, as if all experts were chosen equally often."""
-    exchange_seconds: float | None
-    """Seconds of the exchange; None without its rate, 0 where nothing is exchanged."""
-    seconds: float | None
-    """Seconds of training, with `exchange_seconds` where they are known: an upper bound at the given rates,
-    in which devices do nothing while they exchange, or an estimate if it assumes even choices. None without a
-    rate."""
-    memory: Memory
-    """Memory of training, on each device."""
+    seconds: float | None = None
+    """Seconds of training on this machine, with evaluations; None without a measurement."""
+    state_bytes: int
+    """Bytes of weights, gradients and the optimiser's state."""
+    activation_bytes: int | None = None
+    """Peak memory beyond that; None without a measurement."""
     epochs: Mapping[str, float]
     """{task: how often each of its training pairs is read}."""
     evaluation_tokens: int
@@ -85,6 +70,11 @@ class RunCost:
         """FLOPs of a step."""
         return self.flops // self.steps
 
+    @property
+    def memory(self) -> int:
+        """Bytes that training takes at least; all of them where steps were measured."""
+        return self.state_bytes + (self.activation_bytes or 0)
+
 
 @dataclass(frozen=True, kw_only=True)
 class StudyPlan:
@@ -92,14 +82,10 @@ class StudyPlan:
 
     study: str
     vocab_size: int
-    devices: int
-    """Devices that train a run together."""
     jobs: int
     """Runs that train at a time."""
-    device_memory: float | None
-    """GiB of memory of a device, where that was given."""
     measured_models: int
-    """Models that were measured on this machine to give times; 0 where times follow from a rate."""
+    """Models that were measured on this machine to give times and memory."""
     runs: tuple[RunCost, ...]
 
     @property
@@ -113,35 +99,25 @@ class StudyPlan:
         return sum(run.flops for run in self.runs)
 
     @property
-    def exchange_bytes(self) -> int:
-        """Bytes that a device sends in all runs."""
-        return sum(run.exchange_bytes for run in self.runs)
-
-    @property
     def seconds(self) -> float | None:
-        """Seconds of all runs, one after the other; None without a rate."""
+        """Seconds of all runs, one after the other; None without a measurement."""
         times = [run.seconds for run in self.runs if run.seconds is not None]
         return sum(times) if times else None
 
     @property
     def wall_seconds(self) -> float | None:
-        """Seconds until the last run ends, with `jobs` at a time, the longest first; None without a rate."""
+        """Seconds until the last run ends, with `jobs` at a time, the longest first; None if unmeasured."""
         if self.seconds is None:
             return None
         runs = {run.name: run for run in self.runs}
         return wall_seconds([_job(run, runs) for run in self.runs], self.jobs)
 
-    def fits(self, run: RunCost) -> bool | None:
-        """Return whether a run fits into the memory of its devices; None where that was not given."""
-        return None if self.device_memory is None else run.memory.total <= self.device_memory * 2**30
-
 
 def plan_study(
     study: StudyFile,
     data: Path,
-    options: PlanConfig,
-    machines: Machines = Machines(),  # noqa: B008 - it is frozen
     *,
+    jobs: int | None = None,
     runs: Sequence[RunConfig] | None = None,
     measure: bool = False,
 ) -> StudyPlan:
@@ -150,55 +126,58 @@ def plan_study(
     Args:
         study: The study.
         data: Folder of its prepared data.
-        options: Assumptions.
-        machines: What the study is trained on.
+        jobs: Runs that train at a time; one for each GPU or core of this machine by default.
         runs: Those of its runs that are trained; all by default.
-        measure: Measure steps on this machine, in about two seconds, where no rate gives times.
+        measure: Measure steps on this machine, in about two seconds, for time and memory.
 
     Raises:
-        RunError: If the study has a mistake, or an option is refused.
+        RunError: If the study has a mistake, or `jobs` is below 1.
         DataError: If there are no prepared data.
     """
-    options.check_rates()
-    machines.check()
+    if jobs is not None and jobs < 1:
+        raise RunError(f"`jobs` must be at least 1, but is {jobs}.")
     prepared = open_prepared(data)
     runs = run_configs(study, data) if runs is None else runs
-    vocab_size = options.vocab_size or prepared.description.vocabulary.size
     plan = StudyPlan(
         study=study.name,
-        vocab_size=vocab_size,
-        devices=options.devices,
-        jobs=machines.places(options.devices, local_devices=default_jobs()),
-        device_memory=options.device_memory,
+        vocab_size=prepared.vocab.size,
+        jobs=jobs or default_jobs(),
         measured_models=0,
-        runs=tuple(_run_cost(run, prepared, vocab_size, options) for run in runs),
+        runs=tuple(_run_cost(run, prepared) for run in runs),
     )
-    if not (runs and measure) or options.flops_per_second is not None:
-        return plan
-    from mnmt_model.sweep.study_time import timed
-
-    changed = [replace(run, train=options.train(run.train)) for run in runs]
-    return timed(plan, changed, prepared, machines)
+    return _measured(plan, runs, prepared) if runs and measure else plan
 
 
 def study_json(plan: StudyPlan) -> dict[str, Any]:
     """Return every number of a plan, for JSON."""
     return {
-        "study": plan.study,
-        "vocab_size": plan.vocab_size,
-        "devices": plan.devices,
-        "jobs": plan.jobs,
-        "device_memory": plan.device_memory,
-        "measured_models": plan.measured_models,
-        "runs": [
-            {**asdict(run), "memory": with_total(run.memory), "fits": plan.fits(run)} for run in plan.runs
-        ],
+        **asdict(plan),
+        "runs": [{**asdict(run), "memory": run.memory} for run in plan.runs],
         "tokens": plan.tokens,
         "flops": plan.flops,
-        "exchange_bytes": plan.exchange_bytes,
         "seconds": plan.seconds,
         "wall_seconds": plan.wall_seconds,
     }
+
+
+def _measured(plan: StudyPlan, runs: Sequence[RunConfig], data: PreparedData) -> StudyPlan:
+    """Return the plan with times and memory that follow from a few steps on this machine."""
+    from mnmt_model.sweep.step_time import Work, activation_bytes, measure_steps, step_seconds
+
+    works = [Work(run=run, flops=cost.step_flops) for run, cost in zip(runs, plan.runs, strict=True)]
+    steps = measure_steps(works, data, threads=max(1, (os.cpu_count() or 1) // plan.jobs))
+    if not steps:
+        return plan
+
+    def costed(run: RunConfig, cost: RunCost) -> RunCost:
+        train, flops = run.train, cost.step_flops
+        evaluations = FORWARD * cost.evaluation_tokens / train.batch_tokens
+        seconds = step_seconds(steps, flops) * (cost.steps + evaluations)
+        activations = activation_bytes(steps, flops=flops, tokens=train.batch_tokens) // train.accumulation
+        return replace(cost, seconds=seconds, activation_bytes=activations)
+
+    costs = tuple(costed(run, cost) for run, cost in zip(runs, plan.runs, strict=True))
+    return replace(plan, runs=costs, measured_models=len(steps))
 
 
 def _job(run: RunCost, runs: Mapping[str, RunCost]) -> Job:
@@ -211,27 +190,12 @@ def _job(run: RunCost, runs: Mapping[str, RunCost]) -> Job:
     )
 
 
-def _run_cost(run: RunConfig, data: PreparedData, vocab_size: int, options: PlanConfig) -> RunCost:
-    train = options.train(run.train)
+def _run_cost(run: RunConfig, data: PreparedData) -> RunCost:
+    vocab_size = data.vocab.size
     src_len, tgt_len = mean_lengths(run.mixture, data)
-    workload = options.workload(src_len=round(src_len), tgt_len=round(tgt_len))
-    try:
-        check_expert_parallel(run.model, train, workload.devices)
-    except ValueError as error:
-        raise RunError(f"{run.name}: {error}") from None
-    src_len, tgt_len = options.src_len or src_len, options.tgt_len or tgt_len
     count = count_parameters(run.model, vocab_size)
-    tokens = run.steps * train.batch_tokens
+    tokens = run.steps * run.train.batch_tokens
     src_tokens = round(tokens * src_len / (src_len + tgt_len))
-    flops = training_flops(run.model, vocab_size, src_tokens=src_tokens, tgt_tokens=tokens - src_tokens)
-    cost = Cost(
-        flops=flops,
-        executed_flops=round(flops * executed_over_useful(run.model, vocab_size, train, workload)),
-        traffic=step_traffic(run.model, all_tensors(run.model, vocab_size), train, workload) * run.steps,
-        assumes_even_choices=any(use.assumes_even_choices for use in slot_uses(run.model, train, workload)),
-        hides_tokens=train.exchange_chunks > 1,
-        rates=Rates.of(options),
-    )
     return RunCost(
         name=run.name,
         role=run.role,
@@ -241,16 +205,9 @@ def _run_cost(run: RunConfig, data: PreparedData, vocab_size: int, options: Plan
         num_params=count.num_params,
         steps=run.steps,
         tokens=tokens,
-        flops=cost.flops,
-        executed_flops=cost.executed_flops,
-        filled=least_used(run.model, train, workload),
-        filling=fill_slots(run.model, train, workload),
-        exchange_bytes=cost.traffic.total.size,
-        assumes_even_choices=cost.assumes_even_choices,
-        exchange_seconds=cost.exchange_seconds,
-        seconds=cost.compute_seconds if cost.exchange_seconds is None else cost.most_seconds,
-        memory=training_memory(run.model, vocab_size, train, workload),
-        epochs=_epochs(run, train, data),
+        flops=training_flops(run.model, vocab_size, src_tokens=src_tokens, tgt_tokens=tokens - src_tokens),
+        state_bytes=state_bytes(count.num_params, run.train.optimizer),
+        epochs=_epochs(run, data),
         evaluation_tokens=_evaluation_tokens(run, data),
         warnings=tuple(filter(None, [slot_warning(run.model)])),
         trunk=run.branch.run if run.branch else None,
@@ -258,15 +215,15 @@ def _run_cost(run: RunConfig, data: PreparedData, vocab_size: int, options: Plan
     )
 
 
-def _epochs(run: RunConfig, train: TrainConfig, data: PreparedData) -> dict[str, float]:
+def _epochs(run: RunConfig, data: PreparedData) -> dict[str, float]:
     """Return {task: how often each of its pairs is read}, over the tasks that are trained."""
-    mixture = Mixture(dict(run.mixture))
+    mixture, train = Mixture(dict(run.mixture)), run.train
     stream = open_stream(data, mixture, train.mixing, batch_tokens=train.batch_tokens, seed=run.seed)
     return {task: epochs for task, epochs in stream.sampler.epochs(train.steps).items() if epochs > 0}
 
 
 def _evaluation_tokens(run: RunConfig, data: PreparedData) -> int:
-    """Return the tokens of all evaluations of a run: every so many steps, and at the end."""
+    """Return the tokens of all evaluations of a run, those at the end among them."""
     tokens = 0
     for split, counts in data.description.counts.items():
         if split != "train":

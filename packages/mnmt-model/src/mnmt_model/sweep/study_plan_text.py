@@ -17,7 +17,7 @@ def study_text(plan: StudyPlan) -> str:
     active = any(run.active_size < run.size for run in plan.runs)
     tasks = _tasks(plan)
     heads = ["run", "role", "N", *["active"] * active, "parameters", "steps", "tokens", *_epoch_heads(tasks)]
-    heads += ["FLOPs", *["time"] * timed, "memory"]
+    heads += ["FLOPs", *["time"] * timed, "memory" if timed else "least memory"]
     rows = [heads, *(_row(run, timed, active, tasks) for run in plan.runs)]
     total = [
         f"{len(plan.runs)} runs",
@@ -26,7 +26,7 @@ def study_text(plan: StudyPlan) -> str:
         *[""] * len(_epoch_heads(tasks)),
         si(plan.flops),
         *([duration(plan.seconds)] if plan.seconds is not None else []),
-        data_size(max((run.memory.total for run in plan.runs), default=0)),
+        data_size(max((run.memory for run in plan.runs), default=0)),
     ]
     notes = [*_notes(plan), *_warnings(plan)]
     return "\n".join([f"{plan.study}\n", *table([*rows, total], left=2), "", *notes])
@@ -45,7 +45,7 @@ def _row(run: RunCost, timed: bool, active: bool, tasks: list[str]) -> list[str]
     time = [duration(run.seconds)] if timed and run.seconds is not None else []
     sizes = [f"{run.size:,}", *[f"{run.active_size:,}"] * active]
     numbers = [*sizes, f"{run.num_params:,}", f"{run.steps:,}", si(run.tokens), *_epochs(run, tasks)]
-    return [run.name, run.role, *numbers, si(run.flops), *time, data_size(run.memory.total)]
+    return [run.name, run.role, *numbers, si(run.flops), *time, data_size(run.memory)]
 
 
 def _epochs(run: RunCost, tasks: list[str]) -> list[str]:
@@ -57,53 +57,14 @@ def _epochs(run: RunCost, tasks: list[str]) -> list[str]:
 
 def _notes(plan: StudyPlan) -> Iterator[str]:
     """Yield the sentences below the table."""
-    devices = f"{plan.devices} devices" if plan.devices > 1 else "one device"
-    yield f"vocabulary of {plan.vocab_size:,} tokens; {devices} a run; the last memory is the most"
-    if plan.wall_seconds is not None:
-        runs = f"{plan.jobs} runs at a time" if plan.jobs > 1 else "one run at a time"
-        yield f"the whole study: about {duration(plan.wall_seconds)} with {runs}, the longest first"
-    if plan.measured_models:
-        yield (
-            f"times are of this machine, from steps of {plan.measured_models} of its models; "
-            "for another give --flops-per-second"
-        )
-    if plan.measured_models and plan.devices > 1:
-        yield "the time leaves out what devices exchange"
-    if plan.seconds is not None and any(run.exchange_seconds is None for run in plan.runs):
-        yield "the time leaves out what devices exchange: give --exchange-bytes-per-second"
-    elif plan.seconds is not None and plan.exchange_bytes:
-        even = any(run.assumes_even_choices for run in plan.runs)
-        kind, condition = ("estimates", ", and choices are even") if even else ("upper bounds", "")
-        yield f"times are {kind} at these rates: devices do nothing while they exchange{condition}"
-    yield from _slot_note(plan)
-    if plan.device_memory is not None:
-        yield _memory_note(plan, plan.device_memory)
-
-
-def _memory_note(plan: StudyPlan, gib: float) -> str:
-    """Say which runs do not fit into the memory of a device."""
-    large = sorted(
-        (run for run in plan.runs if not plan.fits(run)), key=lambda run: run.memory.total, reverse=True
-    )
-    if not large:
-        return f"every run fits into {gib:g} GiB a device"
-    return (
-        f"does not fit into {gib:g} GiB a device: {_examples([run.name for run in large])}, up to "
-        f"{data_size(large[0].memory.total)}; raise `accumulation`, set `activation_checkpointing`, "
-        '`precision` or `parallel = "fsdp"`, or give --devices'
-    )
-
-
-def _slot_note(plan: StudyPlan) -> Iterator[str]:
-    """Name the run that leaves most slots of its experts empty, and the batch that would fill them."""
-    poor = sorted((run for run in plan.runs if run.filling), key=lambda run: run.filled)
-    if poor and (filling := poor[0].filling):
-        yield (
-            f"slots of the experts are at most {poor[0].filled:.0%} full in "
-            f"{_examples([run.name for run in poor])}, which executes "
-            f"{poor[0].executed_flops / poor[0].flops:.2f} FLOPs for a useful one; they are full with "
-            f"`batch_tokens` {filling.batch_tokens} and `accumulation` {filling.accumulation}"
-        )
+    yield f"vocabulary of {plan.vocab_size:,} tokens; the last memory is the most"
+    if plan.wall_seconds is None:
+        yield "the memory is that of weights, gradients and optimiser; no step was measured for the rest"
+        return
+    runs = f"{plan.jobs} runs at a time" if plan.jobs > 1 else "one run at a time"
+    yield f"the whole study: about {duration(plan.wall_seconds)} with {runs}, the longest first"
+    models = "one of its models" if plan.measured_models == 1 else f"{plan.measured_models} of its models"
+    yield f"times and memory are of this machine, from steps of {models}"
 
 
 def _warnings(plan: StudyPlan) -> Iterator[str]:

@@ -9,11 +9,10 @@ import torch
 from mnmt_data.store import PreparedData
 from mnmt_model.distributed.world import World
 from mnmt_model.errors import one_line
-from mnmt_model.planning.memory import training_memory
+from mnmt_model.planning.parameters import count_parameters
 from mnmt_model.planning.quantities import data_size
-from mnmt_model.planning.workload import Workload
+from mnmt_model.planning.state import state_bytes
 from mnmt_model.runs.run_config import RunConfig
-from mnmt_model.runs.run_data import mean_lengths
 
 LOST_SECONDS = 2.0
 """Seconds that a process waits before it ends, once it has lost another.
@@ -27,7 +26,7 @@ _CPU_ERRORS = ("can't allocate memory", "not enough memory", "alloc_failed")
 def explain(error: Exception, run: RunConfig, data: PreparedData, world: World) -> str | None:
     """Return an error's remedy in one line; None if its own message says enough."""
     if is_out_of_memory(error):
-        return memory_advice(run, data, world)
+        return memory_advice(run, data.vocab.size, world)
     if not world.lost_another(error):
         return None
     time.sleep(LOST_SECONDS)
@@ -44,19 +43,12 @@ def is_out_of_memory(error: Exception) -> bool:
     return isinstance(error, RuntimeError) and any(word in str(error).lower() for word in _CPU_ERRORS)
 
 
-def memory_advice(run: RunConfig, data: PreparedData, world: World) -> str:
-    """Say in one line that a run does not fit, how much it was planned to take, and what makes it smaller."""
-    src_len, tgt_len = mean_lengths(run.mixture, data)
-    workload = Workload(
-        src_len=round(src_len),
-        tgt_len=round(tgt_len),
-        devices=world.size,
-        on_gpu=world.device.type == "cuda",
-    )
-    memory = training_memory(run.model, data.vocab.size, run.train, workload)
+def memory_advice(run: RunConfig, vocab_size: int, world: World) -> str:
+    """Say in one line that a run does not fit, how much it takes at least, and what makes it smaller."""
+    state = state_bytes(count_parameters(run.model, vocab_size).num_params, run.train.optimizer)
     return (
-        f"{run.name} does not fit into the memory of {world.device}; training takes about "
-        f"{data_size(memory.total)} there, {data_size(memory.activations)} of it activations: raise "
-        "`accumulation`, set `activation_checkpointing = true`, lower `batch_tokens`, set "
+        f"{run.name} does not fit into the memory of {world.device}; its weights, gradients and optimiser "
+        f"take {data_size(state)}, and activations come on top: raise `accumulation`, set "
+        "`activation_checkpointing = true`, lower `batch_tokens`, set "
         '`precision = "bfloat16"`, or share the model among several processes with `parallel = "fsdp"`'
     )
