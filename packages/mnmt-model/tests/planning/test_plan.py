@@ -22,7 +22,7 @@ def test_the_text_names_parts_and_totals() -> None:
     ):
         assert expected in text
     assert "biases  " in text
-    assert not [word for word in ("expert", "active", "gate") if word in text]
+    assert not [word for word in ("expert", "active", "gates") if word in text]
     assert all(line == line.rstrip() for line in text.splitlines())
 
 

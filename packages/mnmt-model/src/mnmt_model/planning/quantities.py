@@ -43,7 +43,7 @@ def duration(seconds: float) -> str:
 
 def data_size(size: int) -> str:
     """Return a number of bytes: 1.38 GiB, 12.0 MiB."""
-    for unit, name in ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
+    for unit, name in ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
         if size >= unit:
             return f"{_three_digits(size / unit)} {name}"
     return f"{size} B"
