@@ -173,7 +173,7 @@ def _measure(work: Work, data: PreparedData, world: World, seconds: float) -> St
         experts = ExpertBalance(model, train, world)
         gradients = GradientStep(trainable, train, batches, world, seed=run.seed, experts=experts)
         passes, updates = _time_both(gradients, update, world.device, seconds)
-        peak = _peak_bytes(partial(gradients, 0), update, model, optimizer, world.device)
+        peak = _peak_bytes(partial(gradients, 1), update, model, optimizer, world.device)
     state = state_bytes(sum(each.numel() for each in model.parameters()), train.optimizer)
     return Step(
         flops=work.flops,
