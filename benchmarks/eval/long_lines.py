@@ -1,15 +1,14 @@
 r"""Quality of long sources, whole and in parts, against the lengths that a model was trained on.
 
-Claims: quality falls from about the 99% quantile of the training sources' lengths on, and parts of at most so
-many tokens keep it; about one reference in a thousand is remarked on as much shorter than expected. Cited in
-docs/eval/translating.md.
+Claims: quality falls from about the 99% quantile of the training sources' lengths on, and parts of at most
+that length keep it. Cited in docs/eval/translating.md.
 
 The model translates between two made-up languages, whose sentences have a log-normal number of words with a
 median of 10: every word has one translation, and each fifth kind of word goes behind the next. So a short
 source is translated almost without a mistake, whatever is around it, and nothing but length makes a long one
-harder. With `--data` the remarks are counted on the references of prepared data, whole and cut off.
+harder.
 
-    python -m benchmarks.eval.long_lines --data data --out benchmarks/results/eval/long_lines.json
+    python -m benchmarks.eval.long_lines --out benchmarks/results/eval/long_lines.json
 """
 
 from __future__ import annotations
@@ -26,21 +25,16 @@ from benchmarks.measurement import (
     Figures,
     Numbers,
     Out,
-    peak_memory_mb,
     print_table,
     provenance,
     run,
-    seconds_of,
     write_report,
 )
 from mnmt_data import prepare_study, read_study
-from mnmt_data.store import PreparedData, open_prepared
 from mnmt_eval import SearchConfig
 from mnmt_eval.metrics import metric
 from mnmt_eval.runs import TrainedRun, open_run
-from mnmt_eval.runs.training_lengths import TrainingRatios
 from mnmt_eval.translate import TorchEngine, translate
-from mnmt_eval.translate.segmentation import SourcePart, encode_parts
 from mnmt_model import run_configs, train
 
 STUDY = """
@@ -77,17 +71,6 @@ mixtures = [{ xx-yy = 1.0 }]
 """
 KINDS = 300
 SYLLABLES = [consonant + vowel for consonant in "bdfgklmnprstvz" for vowel in "aeiou"]
-LINES = {
-    "words": "select the cells with the mouse and ",
-    "no spaces": "abcdefghij",
-    "digits": "0123456789",
-    "Chinese": "今天天气很好我们",
-    "emoji": "👨‍👩‍👧‍👦",
-    "punctuation": ",.!?;",
-    "sentences": "Select the cell. ",
-}
-LONG_REFERENCE = 60
-"""The bytes of a source whose reference is cut off."""
 
 
 def main(
@@ -97,13 +80,10 @@ def main(
     lengths: Counts = (20, 30, 40, 50, 60, 80, 100, 150, 200, 300),
     words: int = 1600,
     quantiles: Numbers = (0.9, 0.99, 0.999),
-    data: Path | None = None,
-    shares: Numbers = (0.25, 0.33, 0.5, 0.67),
-    characters: int = 1_000_000,
     trained: Path | None = None,
     out: Out = None,
 ) -> None:
-    """Print a table of long sources, and one of remarks.
+    """Print a table of long sources.
 
     Args:
         pairs: Sentence pairs that the model is trained on.
@@ -111,9 +91,6 @@ def main(
         lengths: Words of the sources that are translated.
         words: Words of all sources of one length together.
         quantiles: Quantiles of the training lengths that are the limits of a part.
-        data: Prepared data on whose references remarks are counted, and whose vocabulary long lines are in.
-        shares: The shares of a reference that are left when it is cut off.
-        characters: Characters of the lines that are cut into parts of 90 tokens.
         trained: A run on such text, to take in place of training one.
         out: JSON file for the figures.
     """
@@ -122,12 +99,6 @@ def main(
         opened = open_run(trained or train_model(Path(folder), pairs, steps))
         figures["long sources"] = long_sources(opened, lengths, words, quantiles)
     print_table(figures["long sources"])
-    if data is not None:
-        prepared = open_prepared(data)
-        figures["remarks"] = remarks(prepared, shares)
-        print_table(figures["remarks"])
-        figures["cutting"] = cutting(prepared, characters)
-        print_table(figures["cutting"])
     write_report(out, "long sources", figures, provenance("mnmt-eval", "mnmt-model", "sacrebleu", "torch"))
 
 
@@ -166,7 +137,7 @@ WEIGHTS = [1 / (rank + 5) for rank in range(KINDS)]
 
 
 def make_pair(count: int, rng: random.Random) -> tuple[str, str]:
-    """Return a source of so many words, and its translation."""
+    """Return a source of `count` words, and its translation."""
     src = rng.choices(range(KINDS), WEIGHTS, k=count)
     tgt, place = list(src), 0
     while place < count - 1:
@@ -209,41 +180,5 @@ def quality(
     return f"{value:.1f} ({sum(map(len, translations)) / sum(map(len, references)):.2f})"
 
 
-def remarks(data: PreparedData, shares: Sequence[float]) -> list[Figures]:
-    """Return the references that are much shorter than expected, as they are and cut off."""
-    ratios, rows = TrainingRatios(data=data), []
-    for task in data.tasks:
-        least = ratios.of_task(task)
-        if least is None:
-            continue
-        for split in ("dev", *data.testsets(task)):
-            pairs = list(zip(*data.text(split, task), strict=True))
-            long = [(src, tgt) for src, tgt in pairs if len(src.encode()) >= LONG_REFERENCE]
-            row: Figures = {"set": f"{split} {task}", "references": len(pairs)}
-            row["short"] = sum(least.is_short(src, tgt) for src, tgt in pairs)
-            for share in shares:
-                short = [least.is_short(src, tgt[: round(share * len(tgt))]) for src, tgt in long]
-                row[f"cut to {share:.0%}"] = f"{np.mean(short):.0%}"
-            rows.append(row)
-    return rows
-
-
-def cutting(data: PreparedData, characters: int) -> list[Figures]:
-    """Cut a long line of each kind; return the parts, the fewest that are possible, and the seconds."""
-    target, rows = data.tasks[0].split("-")[1], []
-    for kind, pattern in LINES.items():
-        text = (pattern * (characters // len(pattern) + 1))[:characters]
-        num_tokens = len(data.vocab.encode_sources([text], target=target)[0])
-        parts: list[SourcePart] = []
-        seconds = seconds_of(
-            lambda text=text, parts=parts: parts.extend(  # type: ignore[misc]
-                encode_parts(data.vocab, text, target=target, max_source=90)
-            )
-        )
-        least = -(-num_tokens // 88)
-        rows.append({"line": kind, "parts": len(parts), "at least": least, "seconds": round(seconds, 1)})
-    return [*rows, {"line": "peak memory, MB", "parts": peak_memory_mb()}]
-
-
 if __name__ == "__main__":
-    run(main, smoke={"pairs": 1200, "steps": 2, "lengths": (20, 90), "words": 90, "characters": 5000})
+    run(main, smoke={"pairs": 1200, "steps": 2, "lengths": (20, 90), "words": 90})

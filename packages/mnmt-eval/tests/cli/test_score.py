@@ -243,11 +243,6 @@ def unchanged(results: Path) -> None:
             "`--length-penalty` must be power-ALPHA or gnmt-ALPHA, but is 'log-1'.",
         ),
         (unchanged, ["score", "{runs}", "--max-length", "9"], "`--max-length` must be RATIOx+EXTRA"),
-        (
-            unchanged,
-            ["score", "{runs}", "--comet.scores", "a", "--comet.python", "b"],
-            "comet: must have `--comet.scores` or `--comet.python`, but has both.",
-        ),
         (unchanged, ["score", "{runs}", "--beams", "2"], "--beams"),
         (without_references, ["score", "{runs}"], "test.xx-aa.aa: no such file"),
         (unequal, ["score", "{runs}"], "test.xx-aa.aa has 1"),

@@ -107,22 +107,6 @@ def test_lines_that_name_their_pair(command_line: CommandLine, results: Path, ti
     assert expected["xx-aa"] != expected["xx-bb"]
 
 
-def test_a_folder_of_many_pairs(
-    command_line: CommandLine, results: Path, tiny_run: Path, tmp_path: Path
-) -> None:
-    text, out = results / "data" / "text", tmp_path / "new" / "out"
-    arguments = ["--task", "xx-aa", "--task", "xx-bb", "--input", text, "--out", out]
-    assert translated(command_line, tiny_run, *arguments, stdin=b"") == []
-    assert sorted(path.name for path in out.iterdir() if path.suffix != ".json") == [
-        f"{testset}.xx-{language}.{language}" for testset in ("dev", "test") for language in ("aa", "bb")
-    ]
-    expected = translated(command_line, tiny_run, "--task", "xx-bb", stdin=source_of(results))
-    assert (out / "test.xx-bb.bb").read_text(encoding="utf-8").splitlines() == expected
-    done = command_line.run("translate", "--run", tiny_run, *arguments, "--json")
-    assert (done.status, done.stdout) == (2, b"")
-    assert "dev.xx-aa.aa: was made with format text, and is now asked for with json" in done.stderr
-
-
 def test_a_line_of_six_thousand_tokens_loses_nothing(
     command_line: CommandLine, results: Path, tiny_run: Path
 ) -> None:
@@ -136,25 +120,6 @@ def test_a_line_of_six_thousand_tokens_loses_nothing(
     assert [line["line"] for line in lines] == list(range(1, 42))
     assert lines[20]["parts"] == 6_000 / 6
     assert [line["text"] for line in lines[:20]] == [line["text"] for line in lines[21:]]
-
-
-def test_a_translation_that_is_much_too_short_is_named(
-    command_line: CommandLine, results: Path, tiny_run: Path, tmp_path: Path
-) -> None:
-    words = source_of(results).split()
-    stdin = words[0] + b"\n" + b" ".join(words[:6]) + b"\n" + b" ".join(words[:12]) + b"\n"
-    arguments = ("--run", tiny_run, "--max-length", "0x+1")
-    tagged = b"".join(b"xx-aa\t" + line + b"\n" for line in stdin.splitlines())
-    out = tmp_path / "out"
-    for _ in range(2):  # the second time, the lines are written already
-        done = command_line.run("translate", *arguments, "--json", "--out", out, stdin=tagged)
-        assert done.status == 0
-        assert "stdin: much shorter than expected, the translation of lines 2, 3\n" in done.stderr
-    lines = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
-    assert [line["short"] for line in lines] == [False, True, True]
-    record = json.loads((tmp_path / "out.record.json").read_text(encoding="utf-8"))
-    assert record["remarks"]["short"] == {"first": [2, 3], "count": 2}
-    assert record["made_with"]["max_source"] == 8
 
 
 def test_an_output_that_is_complete_is_left_as_it_is(
@@ -189,27 +154,13 @@ def test_an_output_is_not_gone_on_with_another_n_best(
     ("arguments", "message"),
     [
         (["--task", "de"], "must be SRC-TGT, such as en-de"),
-        (["--task", "xxaa", "--input", "{tmp}", "--out", "{tmp}/o"], "must be SRC-TGT, such as en-de"),
         (["--task", "xx-cc"], "has no task of cc; its languages are aa, bb, xx."),
         (["--task", "aa-xx"], "the vocabulary has no tag <2xx>; prepare a task into xx."),
         (["--task", "qq-aa"], "has no task of qq; its languages are aa, bb, xx."),
         ([], "stdin:1: must begin with its task and a tab, such as `en-de<TAB>text`; or name the task of"),
-        (["--task", "xx-aa,xx-bb"], "one text cannot be of several tasks (xx-aa, xx-bb)"),
-        (
-            ["--task", "xx-aa", "--input", "{tmp}"],
-            "a folder takes `--task` and, for the translations, `--out",
-        ),
-        (
-            ["--task", "xx-aa", "--input", "{tmp}", "--out", "{tmp}/o"],
-            "holds neither NAME.xx nor NAME.xx-aa.xx",
-        ),
-        (["--task", "xx-aa", "--input", "{tmp}/none"], "none: No such file or directory"),
         (["--task", "xx-aa", "--out", "{tmp}/file/out"], "file: no such folder; make it, or name another"),
         (["--task", "xx-aa", "--out", "{tmp}/none/out"], "none: no such folder; make it, or name another"),
-        (
-            ["--task", "xx-aa", "--input", "{tmp}/file", "--out", "{tmp}"],
-            "folder: is a folder; name a file, or a folder as `--input` too.",
-        ),
+        (["--task", "xx-aa", "--out", "{tmp}"], "folder: is a folder; name a file."),
         (["--task", "xx-aa", "--out", "{tmp}/file"], "exists, and no file.record.json beside it says"),
         (
             ["--task", "xx-aa", "--beam", "2", "--n-best", "3"],
@@ -286,6 +237,7 @@ def interruptible() -> Iterator[None]:
     signal.signal(signal.SIGINT, handler)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_leaves_what_the_next_command_goes_on_from(
     command_line: CommandLine, results: Path, tiny_run: Path, tmp_path: Path

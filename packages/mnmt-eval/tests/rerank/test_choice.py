@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 
 import pytest
@@ -10,7 +11,8 @@ from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 
 from mnmt_eval.errors import EvalError
-from mnmt_eval.metrics import Comet, CometConfig, LanguageAccuracy, LanguageConfig, metric
+from mnmt_eval.metrics import LanguageAccuracy, LanguageConfig, metric
+from mnmt_eval.metrics.protocol import MeanMetric
 from mnmt_eval.rerank import choose_by_risk, choose_by_score, expected_scores
 
 ORACLES = {"bleu": BLEU(effective_order=True), "chrf": CHRF(), "chrf++": CHRF(word_order=2), "ter": TER()}
@@ -73,21 +75,27 @@ def test_a_score_chooses_its_first_highest() -> None:
     assert [(choice.text, choice.value) for choice in choices] == [("b", 0.5), ("d", -3.0)]
 
 
-def test_a_learned_metric_sees_every_pair_once_with_its_source(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = []
+class SameLength(MeanMetric):
+    """Whether two texts have one length; it remembers the triples that it compared."""
 
-    def score(
-        self: Comet, hypotheses: list[str], references: list[list[str]], sources: list[str]
+    name, signature = "same length", "nrefs:1"
+
+    def __init__(self) -> None:
+        super().__init__(num_references=1)
+        self.calls: list[list[tuple[str, str, str]]] = []
+
+    def _scores(
+        self, hypotheses: Sequence[str], references: Sequence[Sequence[str]], sources: Sequence[str]
     ) -> list[float]:
-        seen.append(list(zip(hypotheses, references[0], sources, strict=True)))
-        return [float(len(hyp) == len(ref)) for hyp, ref in zip(hypotheses, references[0], strict=True)]
+        self.calls.append(list(zip(hypotheses, references[0], sources, strict=True)))
+        return [float(len(hyp) == len(ref)) for hyp, ref, _ in self.calls[-1]]
 
-    monkeypatch.setattr(Comet, "_scores", score)
-    monkeypatch.setattr("mnmt_eval.metrics.comet._score_source", lambda config: None)
-    candidates = [["a", "bb", "cc", "cc"], ["d"]]
-    choices = choose_by_risk(Comet(CometConfig()), candidates, sources=["one", "two"])
+
+def test_a_learned_metric_sees_every_pair_once_with_its_source() -> None:
+    metric, candidates = SameLength(), [["a", "bb", "cc", "cc"], ["d"]]
+    choices = choose_by_risk(metric, candidates, sources=["one", "two"])
     assert [choice.text for choice in choices] == ["bb", "d"]
-    (pairs,) = seen
+    (pairs,) = metric.calls
     assert len(pairs) == len(set(pairs)) == 3 * 3 + 1
     assert {src for hyp, _, src in pairs if hyp == "d"} == {"two"}
 

@@ -3,16 +3,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from mnmt_eval.runs import run_files
 from mnmt_eval.runs.run_files import (
-    SentenceScores,
     StoredTranslations,
-    read_scores,
-    scores_path,
-    write_scores,
 )
 from mnmt_eval.runs.texts import ReferenceText
 from mnmt_eval.text import read_lines
@@ -142,23 +137,3 @@ def test_translations_that_were_edited_are_made_again(tmp_path: Path) -> None:
 def test_no_sentences_have_no_translations(tmp_path: Path) -> None:
     assert stored(tmp_path, src=[]).get(Translator()) == []
     assert stored(tmp_path, src=[]).get(Translator(chunks=0)) == []
-
-
-def test_scores_are_read_as_they_were_written(tmp_path: Path) -> None:
-    path = scores_path(tmp_path, "news", "en-de", "chrf++")
-    assert read_scores(path) is None
-    written = SentenceScores(
-        statistics=np.arange(6.0).reshape(2, 3),
-        metric="a|b",
-        step=3,
-        search="beam:1",
-        translations="0f",
-        text="1e",
-    )
-    write_scores(path, written)
-    assert path.name == "news.en-de.chrf++.npz"
-    remaining = read_scores(path)
-    assert remaining is not None
-    np.testing.assert_array_equal(remaining.statistics, written.statistics)
-    assert (remaining.metric, remaining.step, remaining.search) == ("a|b", 3, "beam:1")
-    assert (remaining.translations, remaining.text) == ("0f", "1e")

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from command_line import CommandLine
 
-from mnmt_data.store import checksum, file_lock
+from mnmt_data.store import checksum, file_lock, read_record
 from mnmt_data.store.description import FileInfo, PreparedDescription
 from mnmt_eval.metrics import metric
 from mnmt_eval.runs import score
-from mnmt_eval.runs.run_files import read_scores, scores_path
+from mnmt_eval.runs.run_files import SentenceScores, scores_path
 from mnmt_model.runs import read_evals
 
 
@@ -28,7 +28,7 @@ def test_what_each_metric_found_in_each_sentence_is_kept(command_line: CommandLi
     rows = command_line.scored(tiny_run, "--metric", "bleu,chrf++,ter")
     for row in rows:
         name, task = str(row["metric"]), str(row["task"])
-        remaining = read_scores(scores_path(tiny_run, "test", task, name))
+        remaining = read_record(scores_path(tiny_run, "test", task, name), SentenceScores)
         assert remaining is not None
         own = metric(name, target=task[3:])
         assert len(remaining.statistics) == 20
@@ -71,7 +71,7 @@ def test_other_references_are_measured_without_translating_again(
 
 @pytest.mark.parametrize(
     ("moment", "after"),
-    [*(("write_scores", after) for after in range(4)), ("append_evals", 0), ("append_evals", 1)],
+    [*(("write_record", after) for after in range(4)), ("append_evals", 0), ("append_evals", 1)],
 )
 def test_a_kill_at_any_write_loses_nothing_and_repeats_nothing(
     command_line: CommandLine,
@@ -137,22 +137,22 @@ def test_a_metric_named_twice_is_measured_once(command_line: CommandLine, tiny_r
 
 def test_damaged_statistics_are_never_taken(scored_run: Path) -> None:
     path = scores_path(scored_run, "test", "xx-aa", "bleu")
-    whole, content = read_scores(path), path.read_bytes()
+    whole, content = read_record(path, SentenceScores), path.read_bytes()
     assert whole is not None
     for place in range(0, len(content), 19):
         path.write_bytes(content[:place] + bytes([content[place] ^ 0xFF]) + content[place + 1 :])
-        result = read_scores(path)  # None, or as it was where zip has bytes that nobody reads
+        result = read_record(path, SentenceScores)  # None, or as it was where zip has bytes that nobody reads
         assert result is None or (result.statistics == whole.statistics).all()
 
 
 def test_scores_that_cannot_be_read_are_made_again(command_line: CommandLine, scored_run: Path) -> None:
     path = scores_path(scored_run, "test", "xx-aa", "bleu")
-    whole, content = read_scores(path), path.read_bytes()
+    whole, content = read_record(path, SentenceScores), path.read_bytes()
     for broken in (b"", b"no numbers", content[:-30]):
         path.write_bytes(broken)
-        assert read_scores(path) is None
+        assert read_record(path, SentenceScores) is None
         command_line.scored(scored_run, "--metric", "bleu")
-        again = read_scores(path)
+        again = read_record(path, SentenceScores)
         assert whole is not None
         assert again is not None
         np.testing.assert_array_equal(again.statistics, whole.statistics)

@@ -13,12 +13,10 @@ from mnmt_data.store import Ragged
 from mnmt_data.store.segments import write_segment
 from mnmt_data.store.shards import Shard, segment_path
 from mnmt_eval.runs import open_run
-from mnmt_eval.runs.training_lengths import LONG_SOURCE, TrainingRatios, drawn_weights, longest_source
+from mnmt_eval.runs.training_lengths import LONG_SOURCE, drawn_weights, longest_source
 from mnmt_eval.translate.translator import LEAST_MAX_SOURCE
 
 RNG = np.random.default_rng(1)
-WORD_BYTES = 5
-"""Bytes of every token of the small vocabulary but those of `</s>`, which has none."""
 
 
 def write_shard(folder: Path, src: np.ndarray, tgt: np.ndarray) -> Shard:
@@ -32,12 +30,10 @@ def write_shard(folder: Path, src: np.ndarray, tgt: np.ndarray) -> Shard:
 def data_of(folder: Path, lengths: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> Any:
     """Prepared data with nothing but training pairs of these lengths."""
     shards = {task: write_shard(folder / task, src, tgt) for task, (src, tgt) in lengths.items()}
-    token_bytes = np.array([0, 0, *[WORD_BYTES] * 6])
     return SimpleNamespace(
         tasks=tuple(shards),
         max_length=500,
         train_counts={task: shard.info for task, shard in shards.items()},
-        vocab=SimpleNamespace(token_bytes=token_bytes),
         shard=lambda split, task: shards[task],
     )
 
@@ -84,27 +80,3 @@ def test_weights_are_averaged_over_the_steps_of_each(tiny_run: Path) -> None:
     changed = replace(record, config={**record.config, "train": train})
     assert drawn_weights(changed, 40) == {"xx-aa": 35, "xx-bb": 5}
     assert drawn_weights(changed, 0) == record.mixture
-
-
-def test_ratios_come_from_the_pairs_of_a_task_or_of_its_target_language(tmp_path: Path) -> None:
-    src = np.full(4000, 41)
-    few = np.full(10, 41)
-    data = data_of(
-        tmp_path,
-        {
-            "xx-yy": (src, lengths(4000, 40)),
-            "zz-yy": (src, lengths(4000, 80)),
-            "xx-zz": (few, few),
-            "ww-yy": (few, few),
-        },
-    )
-    ratios = TrainingRatios(data=data)
-    lesser, greater = ratios.of_task("xx-yy"), ratios.of_task("zz-yy")
-    assert lesser is not None
-    assert greater is not None
-    assert lesser.ratio(200) < 0.6 < 1.2 < greater.ratio(200)
-    assert lesser.ratio(200) > 0.3
-    for task in ("aa-yy", "ww-yy"):
-        assert (ratios.of_task(task) or greater).ratio(200) == lesser.ratio(200)
-    assert ratios.of_task("xx-zz") is ratios.of_task("xx-qq") is ratios.of_task("") is None
-    assert ratios.of_task("xx-yy") is lesser

@@ -22,8 +22,8 @@ def lines_of(content: bytes) -> list[SourceLine]:
     return list(source_lines(io.BytesIO(content), name="stdin", target="de"))
 
 
-def translation(text: str, *, parts: int = 1, complete: bool = True, short: bool = False) -> Translation:
-    candidate = ScoredTranslation(text=text, score=-0.5, log_prob=-1.5, complete=complete, short=short)
+def translation(text: str, *, parts: int = 1, complete: bool = True) -> Translation:
+    candidate = ScoredTranslation(text=text, score=-0.5, log_prob=-1.5, complete=complete)
     return Translation(n_best=(candidate,), parts=parts)
 
 
@@ -35,12 +35,10 @@ def test_remarks_name_the_lines() -> None:
     remarks = Remarks().extend((line, translation("y", parts=2)) for line in lines[:25])
     assert remarks == Remarks.from_dict(json.loads(json.dumps(asdict(remarks))))
     remarks = remarks.extend([(lines[25], translation("y")), (lines[26], translation("y", complete=False))])
-    remarks = remarks.extend((line, translation("y", short=True)) for line in lines[27:29])
     first = ", ".join(map(str, range(1, 21)))
     assert list(remarks.messages(max_source=64)) == [
         f"longer than 64 tokens, so translated in parts: lines {first} and 5 more",
         "cut off at its maximal length, the translation of line 27",
-        "much shorter than expected, the translation of lines 28, 29",
     ]
     assert list(Remarks().messages(max_source=64)) == []
 

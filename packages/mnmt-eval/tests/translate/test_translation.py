@@ -47,22 +47,19 @@ def test_parts_of_a_word_or_run_are_joined_as_the_target_writes_them(
     assert join_parts(parts, joints=["spaced", "spaced", joint], target=target).text == text
 
 
-def candidate(
-    text: str, score: float = -1.0, *, complete: bool = True, short: bool = False
-) -> ScoredTranslation:
-    return ScoredTranslation(text=text, score=score, log_prob=2 * score, complete=complete, short=short)
+def candidate(text: str, score: float = -1.0, *, complete: bool = True) -> ScoredTranslation:
+    return ScoredTranslation(text=text, score=score, log_prob=2 * score, complete=complete)
 
 
 def test_the_n_best_of_parts_are_joined_place_by_place() -> None:
-    first = (candidate("a", -1.0, short=True), candidate("b", -3.0), candidate("c", -4.0))
+    first = (candidate("a", -1.0), candidate("b", -3.0), candidate("c", -4.0))
     second = (candidate("d", -2.0), candidate("e", -2.5, complete=False))
     line = join_parts([first, second], joints=["spaced", "spaced"], target="de")
     assert [(c.text, c.score, c.log_prob, c.complete) for c in line.n_best] == [
         ("a d", -1.5, -6.0, True),
         ("b e", -2.75, -11.0, False),
     ]
-    assert [c.short for c in line.n_best] == [True, False]
-    assert (line.parts, line.truncated, line.short) == (2, False, True)
+    assert (line.parts, line.truncated) == (2, False)
 
 
 def test_what_is_written_of_a_translation() -> None:
@@ -78,9 +75,6 @@ def test_what_is_written_of_a_translation() -> None:
         "text": "eins \u2028 ä",
         "score": -0.5,
         "truncated": True,
-        "short": False,
         "parts": 2,
-        "n_best": [
-            {"text": "eins \u2028 ä", "score": -0.5, "log_prob": -1.0, "complete": False, "short": False}
-        ],
+        "n_best": [{"text": "eins \u2028 ä", "score": -0.5, "log_prob": -1.0, "complete": False}],
     }

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from mnmt_data.store import Ragged
+from mnmt_data.store import Ragged, read_record, write_record
 from mnmt_model.runs.expert_counts import count_choices
 from mnmt_model.runs.expert_loads import (
     BLOCKS,
@@ -19,8 +19,6 @@ from mnmt_model.runs.expert_loads import (
     loads_path,
     mixture_names,
     read_expert_loads,
-    read_loads,
-    write_loads,
 )
 from mnmt_model.transformer.build import build_model, initialise
 from mnmt_model.transformer.experts.gate import Gate
@@ -94,8 +92,8 @@ def test_files_of_the_newest_model_are_read(tmp_path: Path) -> None:
         for task, step, weights in [("en-de", 50, "b"), ("en-fr", 40, "a"), ("en-ja", 50, "b")]
     }
     for task, file in files.items():
-        write_loads(loads_path(tmp_path, "test", task), file)
-        write_loads(loads_path(tmp_path, "test.other", task), replace(file, step=99))
+        write_record(loads_path(tmp_path, "test", task), file)
+        write_record(loads_path(tmp_path, "test.other", task), replace(file, step=99))
     loads = read_expert_loads(tmp_path, "test")
     assert loads is not None
     assert (loads.step, loads.tasks) == (50, ("en-de", "en-ja"))
@@ -105,8 +103,8 @@ def test_files_of_the_newest_model_are_read(tmp_path: Path) -> None:
 
 def test_a_damaged_file_counts_as_missing(tmp_path: Path) -> None:
     path = loads_path(tmp_path, "test", "en-de")
-    write_loads(path, TaskLoads(loads=np.ones((BLOCKS, 1, 2), dtype=np.int64), step=1, weights="", data=""))
+    write_record(path, TaskLoads(loads=np.ones((BLOCKS, 1, 2), dtype=np.int64), step=1, weights="", data=""))
     content = path.read_bytes()
     for size in range(0, len(content), 50):
         path.write_bytes(content[:size])
-        assert read_loads(path) is None
+        assert read_record(path, TaskLoads) is None

@@ -1,3 +1,5 @@
+from .array_record import read_record as read_record
+from .array_record import write_record as write_record
 from .atomic_file import atomic_file as atomic_file
 from .atomic_file import checksum as checksum
 from .atomic_file import write_json as write_json

@@ -26,7 +26,7 @@ _COMMANDS = {
     "compare": "Compare systems: metrics with intervals, significance, and a page to read translations in.",
     "rerank": "Choose among candidate translations of each line, by minimum Bayes risk or by a score.",
     "score": "Score every finished run on its test sets, and append the metrics to its evals.jsonl.",
-    "translate": "Translate text, a sentence a line, with a trained run: from stdin to stdout, or files.",
+    "translate": "Translate text, a sentence a line, with a trained run: from stdin to stdout, or to a file.",
 }
 for _name, _help in _COMMANDS.items():
     app.command(f"mnmt_eval.cli.{_name}:{_name}", name=_name, help=_help)  # imported when it is run

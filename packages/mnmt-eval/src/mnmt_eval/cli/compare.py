@@ -51,7 +51,7 @@ def compare(
 
     Args:
         systems: Files with a translation a line, whatever made them; runs that `mnmt-eval score` has scored;
-            folders of either; or a folder of WMT's submissions. `NAME=FILE` gives a system a name.
+            or folders of either. `NAME=FILE` gives a system a name.
         text: The text that they translated.
         baseline: The system that others are tested against; by default the first.
         metrics: Metrics and their options.

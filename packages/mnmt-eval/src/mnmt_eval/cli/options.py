@@ -36,9 +36,6 @@ Names = Annotated[
 """Names with commas between them, or one by one."""
 
 
-Columns = Annotated[Names, Parameter(show_default=False)]
-
-
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class TextFlags:
@@ -46,19 +43,13 @@ class TextFlags:
 
     reference: Paths = None
     """A file with a reference a line, or several; or `sacrebleu:NAME`, a test set that sacreBLEU has fetched.
-    By default the references of the runs' data, or of WMT's folder."""
+    By default the references of the runs' data."""
     source: Path | None = None
     """A file with a source sentence a line, for comet, language and groups by length."""
     task: str | None = None
     """The language pair, such as `en-de`, which bleu and language need; for runs by default every pair."""
     testset: str = "test"
     """The runs' test set."""
-    column: Columns = ()
-    """The column with translations, if files are TSV, CSV or JSON lines; each of several is a system."""
-    reference_column: Columns = ()
-    """The column with references; by default of the systems' file."""
-    source_column: str | None = None
-    """The column with source sentences; by default of the references' file."""
 
     def open(self, systems: list[str]) -> list[TranslatedText]:
         """Read the texts, with the systems' translations of each; see `open_texts`."""
@@ -69,9 +60,6 @@ class TextFlags:
             source=self.source,
             task=self.task,
             testset=self.testset,
-            columns=self.column,
-            reference_columns=self.reference_column,
-            source_column=self.source_column,
         )
         return open_texts(systems, arguments)
 

@@ -97,12 +97,10 @@ class TranslateProgress:
         if kind is None:
             self.print(f"translated {self._summary}" if self._lines else "nothing is left to translate")
 
-    def start_input(self, stream: BinaryIO, name: str) -> None:
-        """Start the next input, and count its lines if it is a regular file."""
+    def start_input(self, stream: BinaryIO) -> None:
+        """Count the lines of the input if it is a regular file."""
         if not self._bar.disable:
-            self._bar.set_description(name)
-            total = _count_lines(stream)
-            self._bar.total = None if total is None or self._bar.total is None else self._bar.total + total
+            self._bar.total = _count_lines(stream)
 
     def skip(self, lines: int) -> None:
         """Count lines that an earlier command translated."""

@@ -13,15 +13,15 @@ from cyclopts import Parameter
 
 from mnmt_eval.cli.options import Json
 from mnmt_eval.errors import EvalError
-from mnmt_eval.metrics.config import BleurtConfig, CometConfig, MetricConfig
+from mnmt_eval.metrics.config import BleurtConfig, MetricConfig
 from mnmt_eval.metrics.registry import METRICS
 
 if TYPE_CHECKING:
     from mnmt_eval.metrics import Metric
     from mnmt_eval.rerank import Candidates, Choice
 
-_METRICS = tuple(name for name in METRICS if name != "language")
-"""The metrics that compare with references."""
+_METRICS = tuple(name for name in METRICS if name not in ("language", "comet"))
+"""The metrics that compare two texts."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,13 +31,10 @@ class RiskFlags:
     samples: Path | None = None
     """A file of samples to compare the candidates with, in the same form; by default the candidates."""
     metric: str = "chrf"
-    """The metric: chrf, chrf++, bleu, ter, bleurt, comet."""
+    """The metric: chrf, chrf++, bleu, ter, bleurt."""
     task: str | None = None
     """The language pair, such as `en-de`, which bleu needs."""
-    source: Path | None = None
-    """A file with a source sentence a line, for comet."""
     bleurt: BleurtConfig = field(default_factory=BleurtConfig)
-    comet: CometConfig = field(default_factory=CometConfig)
 
     def check_metric(self) -> None:
         """Refuse a metric that compares nothing with references.
@@ -57,10 +54,8 @@ class RiskFlags:
         from mnmt_eval.language import languages_of
         from mnmt_eval.metrics import metric
 
-        config = MetricConfig(bleurt=self.bleurt, comet=self.comet)
+        config = MetricConfig(bleurt=self.bleurt)
         target = languages_of(self.task)[1] if self.task else ""
-        if self.comet.scores:
-            raise EvalError("comet: compares all pairs of candidates; name its Python with --comet.python.")
         return metric(self.metric, target=target, config=config)
 
 
@@ -127,19 +122,14 @@ def _by_score(sources: Sequence[Candidates], score_file: Path | None) -> Iterato
 
 def _by_risk(metric: Metric, sources: Sequence[Candidates], risk: RiskFlags) -> Iterator[Choice]:
     from mnmt_eval.rerank import choose_by_risk, read_candidates
-    from mnmt_eval.text import read_lines
 
     samples = read_candidates(risk.samples) if risk.samples else sources
-    originals = read_lines(risk.source) if risk.source else []
-    for path, what, count in (
-        (risk.samples, "samples", len(samples)),
-        (risk.source, "a line", len(originals)),
-    ):
-        if path and count != len(sources):
-            raise EvalError(f"{path}: must have {what} for each of {len(sources)} sources, but has {count}.")
+    if len(samples) != len(sources):
+        raise EvalError(
+            f"{risk.samples}: must have samples for each of {len(sources)} sources, but has {len(samples)}."
+        )
     yield from choose_by_risk(
         metric,
         [source.texts for source in sources],
         samples=[each.texts for each in samples],
-        sources=originals,
     )

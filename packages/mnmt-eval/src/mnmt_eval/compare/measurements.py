@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mnmt_data.store import read_record
 from mnmt_eval.compare.systems import SystemOutput, TranslatedText
 from mnmt_eval.errors import EvalError
 from mnmt_eval.metrics.protocol import Floats, Metric
 from mnmt_eval.metrics.registry import MetricSet
 from mnmt_eval.runs.losses import Loss, sentence_losses
-from mnmt_eval.runs.run_files import read_scores, scores_path
+from mnmt_eval.runs.run_files import SentenceScores, scores_path
 from mnmt_eval.runs.texts import ReferenceText
 from mnmt_eval.text import checksum
 
@@ -88,7 +89,9 @@ def _metrics_of(output: SystemOutput, text: ReferenceText, metrics: MetricSet) -
 
 def _statistics(metric: Metric, output: SystemOutput, text: ReferenceText) -> Floats:
     if output.system.is_run:
-        stored = read_scores(scores_path(output.system.path, text.testset, text.task, metric.name))
+        stored = read_record(
+            scores_path(output.system.path, text.testset, text.task, metric.name), SentenceScores
+        )
         settings = (metric.signature, checksum(output.lines), text.checksum)
         if stored and (stored.metric, stored.translations, stored.text) == settings:
             return stored.statistics

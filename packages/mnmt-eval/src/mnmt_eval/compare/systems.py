@@ -17,7 +17,7 @@ from mnmt_eval.runs.run_files import (
     translations_path,
 )
 from mnmt_eval.runs.texts import ReferenceText, TextFiles, run_text, tasks_of_run, tasks_of_runs
-from mnmt_eval.text import read_text
+from mnmt_eval.text import read_lines, read_text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,9 +26,7 @@ class System:
 
     name: str
     path: Path
-    """A run's folder, or a file with a translation a line, or a table with a column of translations."""
-    column: str | None = None
-    """The column of the table; None for a plain file."""
+    """A run's folder, or a file with a translation a line."""
 
     @property
     def is_run(self) -> bool:
@@ -69,51 +67,29 @@ class TranslatedText:
         return {output.system.name: output.search for output in self.outputs if output.search is not None}
 
 
-def name_systems(arguments: Sequence[str], columns: Sequence[str] = ()) -> list[System]:
+def name_systems(arguments: Sequence[str]) -> list[System]:
     """Return the systems that a command line names.
 
     Args:
         arguments: Each is a file, a folder of files, a run, a folder of runs, or a named file or run:
             `ours=out.de`.
-        columns: The columns with translations, if files are tables; each is a system.
 
     Returns:
-        The systems; those without a name are called after the shortest end of their path that is unique, and
-        after their column if there are several.
+        The systems; a system without a name is called after the shortest end of its path that is unique.
 
     Raises:
         EvalError: If an argument is neither, or two systems have one name.
     """
-    pairs = [split_name(argument) for argument in arguments]
+    pairs = [_split_name(argument) for argument in arguments]
     paths = [(name, path) for name, place in pairs for path in _systems_at(place, named=bool(name))]
-    if len(columns) > 1 and (name := next((name for name, _ in paths if name), None)):
-        raise EvalError(f"--column: names {len(columns)} systems, so {name!r} is not enough for them.")
     shortest = iter(_shortest_names([path for name, path in paths if not name]))
-    systems = [
-        system
-        for name, path in paths
-        for system in _columns_of(System(name=name or next(shortest), path=path), columns, len(paths) == 1)
-    ]
-    check_names(systems)
+    systems = [System(name=name or next(shortest), path=path) for name, path in paths]
+    _check_names(systems)
     return systems
 
 
-def _columns_of(system: System, columns: Sequence[str], is_alone: bool) -> list[System]:
-    """Return the systems in the columns of a file; just the system if it is a run or no table."""
-    if not columns or system.is_run:
-        return [system]
-    if len(columns) == 1:
-        return [replace(system, column=columns[0])]
-    prefix = "" if is_alone else f"{system.name}:"
-    return [replace(system, name=f"{prefix}{column}", column=column) for column in columns]
-
-
-def check_names(systems: Sequence[System]) -> None:
-    """Refuse two systems with one name.
-
-    Raises:
-        EvalError: If there are such.
-    """
+def _check_names(systems: Sequence[System]) -> None:
+    """Refuse two systems with one name."""
     for name, count in Counter(system.name for system in systems).items():
         if count > 1:
             path = next(system.path for system in systems if system.name == name)
@@ -204,7 +180,7 @@ def _read(system: System, testset: str, task: str) -> list[str]:
         raise EvalError(f"{path}: no translations yet; run `mnmt-eval score {system.path}` first.")
     if system.is_run:
         check_translations(system.path, testset, task)
-    return read_text(path, None if system.is_run else system.column, option="--column")
+    return read_lines(path) if system.is_run else read_text(path)
 
 
 def _search(system: System, testset: str, task: str) -> str | None:
@@ -226,7 +202,7 @@ def _common_tasks(runs: Sequence[Path], testset: str) -> list[str]:
     return tasks
 
 
-def split_name(argument: str) -> tuple[str, Path]:
+def _split_name(argument: str) -> tuple[str, Path]:
     """Return the name and the path of an argument such as `ours=out.de`; without a name, `""`."""
     name, equals, place = argument.partition("=")
     if equals and name and place and not Path(argument).exists():

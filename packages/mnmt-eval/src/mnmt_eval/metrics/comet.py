@@ -1,45 +1,42 @@
-"""COMET, with scores from a file or from `comet-score` in another environment."""
+"""COMET, with scores from a file."""
 
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Sequence
-from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from mnmt_eval.errors import EvalError
 from mnmt_eval.metrics.config import CometConfig
 from mnmt_eval.metrics.protocol import MeanMetric, make_signature
 
-_DEFAULT_MODEL = "Unbabel/wmt22-comet-da"
-_OPTIONS = ("--gpus", "0", "--batch_size", "16", "--quiet", "--only_system")
-_PRINT_VERSION = "from importlib.metadata import version; print(version('unbabel-comet'))"
-
 
 class Comet(MeanMetric):
-    """The mean of COMET's scores (Rei et al. 2020), read from a file or computed in another environment.
+    """The mean of COMET's scores (Rei et al. 2020), read from a file.
 
-    unbabel-comet 2.2 and this package cannot share one: it needs transformers below 5 and numpy below 2.
+    unbabel-comet and this package cannot share an environment: it needs numpy below 2.
     """
 
     def __init__(self, config: CometConfig, *, num_references: int = 1) -> None:
-        """Choose the file, or the Python to run.
+        """Check the file.
 
         Args:
-            config: The source of the scores.
+            config: The file, and the model that computed its scores.
             num_references: 1, or 0 for a model that takes none.
 
         Raises:
-            EvalError: If neither is named, or it does not exist.
+            EvalError: If no file is named, or it does not exist.
         """
         if num_references > 1:
             raise EvalError(f"comet: must have at most 1 reference a sentence, but has {num_references}.")
         super().__init__(num_references=num_references)
-        self._source = _score_source(config)
+        if config.scores is None:
+            raise EvalError("comet: must have `scores`, a file such as `comet-score --to_json` writes.")
+        if not config.scores.is_file():
+            raise EvalError(f"{config.scores}: no such file of COMET scores.")
+        self._path, self._model = config.scores, config.model or "unstated"
 
     @property
     def name(self) -> str:
@@ -48,113 +45,14 @@ class Comet(MeanMetric):
 
     @property
     def signature(self) -> str:
-        """The model, and unbabel-comet's version or the file's checksum."""
-        return make_signature(nrefs=self._num_references, **self._source.settings)
+        """The model, and the first digits of the file's SHA-256."""
+        digest = sha256(self._path.read_bytes()).hexdigest()[:12]
+        return make_signature(nrefs=self._num_references, model=self._model, scores=digest)
 
     def _scores(
         self, hypotheses: Sequence[str], references: Sequence[Sequence[str]], sources: Sequence[str]
     ) -> Sequence[float]:
-        return self._source.score(hypotheses, references[0] if references else None, sources)
-
-
-class CometScores:
-    """A file of COMET scores."""
-
-    def __init__(self, path: Path, *, model: str | None) -> None:
-        """Check that the file exists.
-
-        Args:
-            path: The file, see `read_comet_scores`.
-            model: The model that computed the scores, if known.
-
-        Raises:
-            EvalError: If there is no such file.
-        """
-        if not path.is_file():
-            raise EvalError(f"{path}: no such file of COMET scores.")
-        self._path = path
-        self._model = model or "unstated"
-
-    @cached_property
-    def settings(self) -> dict[str, str]:
-        """The signature's settings: the model, and the first digits of the file's SHA-256."""
-        return {"model": self._model, "scores": sha256(self._path.read_bytes()).hexdigest()[:12]}
-
-    def score(
-        self, hypotheses: Sequence[str], references: Sequence[str] | None, sources: Sequence[str]
-    ) -> list[float]:
-        """Return the scores of `hypotheses`; see `read_comet_scores`."""
         return read_comet_scores(self._path, hypotheses)
-
-
-class CometCommand:
-    """`comet-score`, run by the Python of another environment."""
-
-    def __init__(self, python: Path, *, model: str | None) -> None:
-        """Check that the Python exists.
-
-        Args:
-            python: An interpreter that has unbabel-comet.
-            model: The model; by default `Unbabel/wmt22-comet-da`.
-
-        Raises:
-            EvalError: If there is no such Python.
-        """
-        if not python.is_file():
-            raise EvalError(f"{python}: no Python here; name that of an environment with unbabel-comet.")
-        self._python = str(python)
-        self._model = model or _DEFAULT_MODEL
-
-    @cached_property
-    def settings(self) -> dict[str, str]:
-        """The signature's settings: the model, and unbabel-comet's version.
-
-        Raises:
-            EvalError: If it is not installed there.
-        """
-        return {"model": self._model, "version": f"unbabel-comet-{self._run('-c', _PRINT_VERSION).strip()}"}
-
-    def score(
-        self, hypotheses: Sequence[str], references: Sequence[str] | None, sources: Sequence[str]
-    ) -> list[float]:
-        """Return the score of each sentence.
-
-        Raises:
-            EvalError: If there are no sources, or the command fails.
-        """
-        if not sources:
-            raise EvalError("comet: must have the sources, but has none.")
-        texts = {"--sources": sources, "--translations": hypotheses, "--references": references}
-        with TemporaryDirectory() as folder:
-            arguments = ["--model", self._model, *_OPTIONS]
-            for option, sentences in texts.items():
-                if sentences is not None:
-                    arguments += [option, str(_write_lines(Path(folder) / option.strip("-"), sentences))]
-            scores = Path(folder) / "scores.json"
-            self._run("-m", "comet.cli.score", *arguments, "--to_json", str(scores))
-            return read_comet_scores(scores, hypotheses)
-
-    def _run(self, *arguments: str) -> str:
-        try:
-            process = subprocess.run(
-                [self._python, *arguments], check=False, capture_output=True, text=True, encoding="utf-8"
-            )
-        except OSError as error:
-            raise EvalError(f"{self._python}: cannot be run: {error.strerror}.") from None
-        if process.returncode:
-            complaint = process.stderr.strip().rpartition("\n")[-1] or f"exit status {process.returncode}"
-            raise EvalError(f"comet: {self._python} failed: {complaint}")
-        return process.stdout
-
-
-def _score_source(config: CometConfig) -> CometScores | CometCommand:
-    if config.scores:
-        return CometScores(config.scores, model=config.model)
-    if config.python:
-        return CometCommand(config.python, model=config.model)
-    raise EvalError(
-        "comet: must have `scores`, a file, or `python`, that of an environment with unbabel-comet."
-    )
 
 
 def contains_outputs(path: Path) -> bool:
@@ -213,9 +111,3 @@ def _parse_json(path: Path, text: str, hypotheses: Sequence[str]) -> list[float]
 def _as_comet_reads(line: str) -> str:
     """Return a line as `comet-score` sees it, which would end it at a carriage return."""
     return line.replace("\r", " ").strip()
-
-
-def _write_lines(path: Path, sentences: Sequence[str]) -> Path:
-    lines = "".join(f"{_as_comet_reads(line)}\n" for line in sentences)
-    path.write_text(lines, encoding="utf-8", newline="\n")
-    return path

@@ -27,22 +27,12 @@ class BleurtConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class CometConfig:
-    """The source of COMET's scores: a file, or `comet-score` in another environment, on the CPU.
-
-    Raises:
-        EvalError: If both sources are given.
-    """
+    """COMET's scores."""
 
     scores: Path | None = None
     """A file of scores: one a line, or what `comet-score --to_json` wrote."""
-    python: Path | None = None
-    """The Python of an environment in which unbabel-comet is installed."""
     model: str | None = None
-    """COMET's model. By default `Unbabel/wmt22-comet-da` is run, and the model of a file is `unstated`."""
-
-    def __post_init__(self) -> None:
-        if self.scores and self.python:
-            raise EvalError("comet: must have `scores` or `python`, but has both.")
+    """The model that computed them, for the signature."""
 
 
 @dataclass(frozen=True, kw_only=True)

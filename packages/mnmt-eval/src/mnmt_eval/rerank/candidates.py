@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mnmt_eval.errors import EvalError
-from mnmt_eval.text import is_json_lines, parse_object, read_lines, split_rows, text_of, value_of
+from mnmt_eval.text import read_lines
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +39,7 @@ def read_candidates(path: Path, *, score_column: str | None = None) -> list[Cand
     r"""Read the candidates of each source line.
 
     Args:
-        path: TSV or `.csv`, a candidate a row; or JSON lines, an object a candidate, or one a source line
+        path: TSV, a candidate a row; or JSON lines, an object a candidate, or one a source line
             with the list `n_best`, as `mnmt-eval translate --json` writes. The candidates of a source line
             follow each other, and source lines are numbered from 1 (or 0) without gaps. The columns `line`
             and `text` hold the source line and the candidate; or the first and the third where a whole number
@@ -53,7 +54,7 @@ def read_candidates(path: Path, *, score_column: str | None = None) -> list[Cand
     lines = read_lines(path)
     if not lines:
         raise EvalError(f"{path}: must have at least one candidate, but is empty.")
-    rows = _json_rows if is_json_lines(path, lines) else _table_rows
+    rows = _json_rows if lines[0].startswith("{") else _table_rows
     sources, expected = [], None
     for number, group in groupby(rows(path, lines, score_column), key=lambda row: row.line):
         candidates = list(group)
@@ -67,18 +68,23 @@ def read_candidates(path: Path, *, score_column: str | None = None) -> list[Cand
 
 
 def _table_rows(path: Path, lines: Sequence[str], score_column: str | None) -> Iterator[_Row]:
-    rows = split_rows(path, lines)
-    names, has_names = rows[0].cells, not any(cell.isdecimal() for cell in rows[0].cells)
+    rows = [line.split("\t") for line in lines]
+    names, has_names = rows[0], not any(cell.isdecimal() for cell in rows[0])
     if not has_names:
         names = [str(number) for number in range(1, len(names) + 1)]
     line, text = (_find_column(path, names, each) for each in (("line", "text") if has_names else ("1", "3")))
     score = None if score_column is None else _find_column(path, names, score_column)
-    for row in rows[has_names:]:
+    for number, cells in enumerate(rows[has_names:], start=1 + has_names):
+        place = f"{path}:{number}"
+        if len(cells) != len(names):
+            raise EvalError(
+                f"{place}: must have as many columns as the first line ({len(names)}), but has {len(cells)}."
+            )
         yield _Row(
-            place=row.place,
-            line=_whole(row.cells[line], row.place),
-            text=row.cells[text],
-            score=None if score is None else _finite(row.cells[score], row.place),
+            place=place,
+            line=_whole(cells[line], place),
+            text=cells[text],
+            score=None if score is None else _finite(cells[score], place),
         )
 
 
@@ -91,16 +97,39 @@ def _find_column(path: Path, names: Sequence[str], column: str) -> int:
 def _json_rows(path: Path, lines: Sequence[str], score_column: str | None) -> Iterator[_Row]:
     for number, line in enumerate(lines, start=1):
         place = f"{path}:{number}"
-        record = parse_object(line, place)
-        source_line = _whole(value_of(record, "line", place), place)
+        record = _parse(line, place)
+        source_line = _whole(_value(record, "line", place), place)
         for candidate in _candidates_of(record, place):
-            score = None if score_column is None else value_of(candidate, score_column, place)
+            score = None if score_column is None else _value(candidate, score_column, place)
             yield _Row(
                 place=place,
                 line=source_line,
-                text=text_of(candidate, "text", place),
+                text=_text(candidate, place),
                 score=None if score_column is None else _finite(score, place),
             )
+
+
+def _parse(line: str, place: str) -> dict[str, Any]:
+    try:
+        record = json.loads(line)
+    except ValueError:
+        record = None
+    if not isinstance(record, dict):
+        raise EvalError(f"{place}: must be a JSON object.")
+    return record
+
+
+def _value(record: dict[str, Any], key: str, place: str) -> Any:
+    if key not in record:
+        raise EvalError(f"{place}: has no key {key!r}; it has {', '.join(record) or 'none'}.")
+    return record[key]
+
+
+def _text(record: dict[str, Any], place: str) -> str:
+    text = _value(record, "text", place)
+    if not isinstance(text, str):
+        raise EvalError(f"{place}: 'text' must be text, but is {text!r}.")
+    return text
 
 
 def _candidates_of(record: dict[str, Any], place: str) -> list[dict[str, Any]]:

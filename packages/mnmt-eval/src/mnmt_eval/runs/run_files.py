@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from mnmt_data.store import atomic_file, checksum, write_json
+from mnmt_data.store import checksum, write_json
 from mnmt_eval.errors import EvalError
 from mnmt_eval.runs.texts import ReferenceText
 from mnmt_eval.translate.lines import number_lines
@@ -176,7 +176,7 @@ def _sha256(content: bytes) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class SentenceScores:
-    """A metric's statistics of every sentence, with everything that they depend on."""
+    """A metric's statistics of every sentence, with everything that they depend on; see `write_record`."""
 
     statistics: NDArray[np.float64]
     """(sentences, k): what the metric needs of each sentence to score any set of them."""
@@ -194,36 +194,3 @@ class SentenceScores:
 def scores_path(folder: Path, testset: str, task: str, metric: str) -> Path:
     """Return the path of a run's statistics of a test set."""
     return folder / "scores" / f"{testset}.{task}.{metric}.npz"
-
-
-def write_scores(path: Path, scores: SentenceScores) -> None:
-    """Write the statistics as a file that appears complete or not at all."""
-    path.parent.mkdir(exist_ok=True)
-    with atomic_file(path) as file:
-        np.savez_compressed(
-            file,
-            statistics=scores.statistics,
-            metric=np.array(scores.metric),
-            step=np.array(scores.step),
-            search=np.array(scores.search),
-            translations=np.array(scores.translations),
-            text=np.array(scores.text),
-        )
-
-
-def read_scores(path: Path) -> SentenceScores | None:
-    """Read what `write_scores` wrote; return None if the file is missing or damaged."""
-    if not path.is_file():
-        return None
-    try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-            return SentenceScores(
-                statistics=np.asarray(arrays["statistics"], dtype=np.float64),
-                metric=str(arrays["metric"]),
-                step=int(arrays["step"]),
-                search=str(arrays["search"]),
-                translations=str(arrays["translations"]),
-                text=str(arrays["text"]),
-            )
-    except Exception:  # whatever numpy, zipfile and zlib make of damaged bytes
-        return None

@@ -15,7 +15,6 @@ from mnmt_eval.errors import EvalError
 from mnmt_eval.language import languages_of
 from mnmt_eval.runs.engines import OnExport, choose_engine, move, print_nothing, start_engine
 from mnmt_eval.runs.trained_run import TrainedRun, open_run
-from mnmt_eval.runs.training_lengths import TrainingRatios
 from mnmt_eval.search.config import SearchConfig
 from mnmt_eval.translate.engine_config import EngineConfig
 from mnmt_eval.translate.translator import SearchBatches, Translator
@@ -125,7 +124,6 @@ def open_translator(
         engine=start_engine(run, config, engine),
         vocab=run.data.vocab,
         max_source=run.max_source if max_source is None else max_source,
-        least_lengths=TrainingRatios(data=run.data).of_task,
         window_lines=window_lines,
     )
     return RunTranslator(run=run, translator=translator, config=config, engine=engine)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
 
-from mnmt_data.store import file_lock
+from mnmt_data.store import file_lock, read_record, write_record
 from mnmt_eval.errors import EvalError
 from mnmt_eval.metrics.protocol import Floats, Metric
 from mnmt_eval.metrics.registry import MetricSet
@@ -16,10 +16,8 @@ from mnmt_eval.runs.run_files import (
     SENTENCES,
     SentenceScores,
     StoredTranslations,
-    read_scores,
     scores_path,
     translations_path,
-    write_scores,
 )
 from mnmt_eval.runs.run_scores import latest_evals
 from mnmt_eval.runs.texts import ReferenceText
@@ -174,7 +172,7 @@ class _TextScorer:
 
     def _read(self, metric: Metric) -> Floats | None:
         """Return a metric's statistics from `scores/` if they were made with these settings."""
-        stored = read_scores(self._path(metric))
+        stored = read_record(self._path(metric), SentenceScores)
         settings = (metric.signature, self._step, self.search, self.text.checksum)
         if stored is None or (stored.metric, stored.step, stored.search, stored.text) != settings:
             return None
@@ -194,7 +192,7 @@ class _TextScorer:
             translations=checksum(hypotheses),
             text=self.text.checksum,
         )
-        write_scores(self._path(metric), scores)
+        write_record(self._path(metric), scores)
         return statistics
 
     def _eval(self, metric: Metric, statistics: Floats) -> Eval:

@@ -47,8 +47,6 @@ class Remarks:
     """Lines that were too long and translated in parts."""
     truncated: LineNumbers = field(default_factory=LineNumbers)
     """Lines whose translation the maximal length cut off."""
-    short: LineNumbers = field(default_factory=LineNumbers)
-    """Lines whose translation is much shorter than expected."""
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Mapping[str, Any]]) -> Self:
@@ -60,11 +58,9 @@ class Remarks:
         pairs = list(lines)
         in_parts = [line.number for line, translation in pairs if translation.parts > 1]
         truncated = [line.number for line, translation in pairs if translation.truncated]
-        short = [line.number for line, translation in pairs if translation.short]
         return Remarks(
             in_parts=self.in_parts.extend(in_parts),
             truncated=self.truncated.extend(truncated),
-            short=self.short.extend(short),
         )
 
     def messages(self, *, max_source: int | None) -> Iterator[str]:
@@ -73,8 +69,6 @@ class Remarks:
             yield f"longer than {max_source} tokens, so translated in parts: {self.in_parts}"
         if self.truncated.count:
             yield f"cut off at its maximal length, the translation of {self.truncated}"
-        if self.short.count:
-            yield f"much shorter than expected, the translation of {self.short}"
 
 
 class Output(Protocol):

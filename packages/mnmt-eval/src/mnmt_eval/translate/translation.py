@@ -32,8 +32,6 @@ class ScoredTranslation:
     """The sum of the tokens' log-probabilities, in nats."""
     complete: bool = True
     """Whether the model ended the translation; if not, the maximal length cut it off."""
-    short: bool = False
-    """Whether it, or the translation of a part, is much shorter than expected of its source."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,11 +57,6 @@ class Translation:
     def truncated(self) -> bool:
         """Whether the maximal length cut the best translation off."""
         return not self.n_best[0].complete
-
-    @property
-    def short(self) -> bool:
-        """Whether the best translation is much shorter than expected."""
-        return self.n_best[0].short
 
 
 BLANK = Translation(n_best=(ScoredTranslation(text="", score=0.0, log_prob=0.0),), parts=0)
@@ -105,7 +98,6 @@ def _concatenate(candidates: Sequence[ScoredTranslation], spaces: Sequence[str])
         score=sum(candidate.score for candidate in candidates) / len(candidates),
         log_prob=sum(candidate.log_prob for candidate in candidates),
         complete=all(candidate.complete for candidate in candidates),
-        short=any(candidate.short for candidate in candidates),
     )
 
 
@@ -128,7 +120,6 @@ def as_json(line: SourceLine, translation: Translation) -> str:
         "text": translation.text,
         "score": translation.score,
         "truncated": translation.truncated,
-        "short": translation.short,
         "parts": translation.parts,
         "n_best": [asdict(candidate) for candidate in translation.n_best],
     }

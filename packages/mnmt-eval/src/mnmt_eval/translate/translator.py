@@ -17,7 +17,6 @@ from mnmt_eval.translate.window import (
     BATCH_TOKENS,
     WINDOW_LINES,
     CandidateList,
-    LeastLengthsOf,
     LineWindow,
     Sources,
 )
@@ -54,8 +53,6 @@ class Translator:
     """The source tokens searched at a time, padding included."""
     window_lines: int = WINDOW_LINES
     """The lines that are read, and sorted by length, before the first is translated."""
-    least_lengths: LeastLengthsOf = lambda task: None
-    """A function that returns the lengths below which translations of a task are too short."""
 
     def __post_init__(self) -> None:
         for name in ("batch_tokens", "window_lines"):
@@ -125,7 +122,6 @@ class Translator:
                 window_lines,
                 batch_tokens=self.batch_tokens,
                 max_source=self.max_source,
-                least_lengths=self.least_lengths,
             )
             windows.append(window)
             yield from window.batches()

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mnmt_data import Ragged
 from mnmt_eval.search.protocol import PAD
-from mnmt_eval.translate.expected_length import LeastLengths
 from mnmt_eval.translate.lines import SourceLine, SourceVocabulary, is_blank
 from mnmt_eval.translate.segmentation import SourcePart, encode_parts
 from mnmt_eval.translate.translation import BLANK, ScoredTranslation, Translation, join_parts
@@ -26,9 +24,6 @@ Sources = NDArray[np.int64]
 
 CandidateList = tuple[ScoredTranslation, ...]
 """The candidates of one source, best first."""
-
-LeastLengthsOf = Callable[[str], LeastLengths | None]
-"""A function that returns the least lengths of a task's translations; None if they are not known."""
 
 
 def make_batches(lengths: NDArray[np.int64], *, batch_tokens: int) -> list[NDArray[np.int64]]:
@@ -59,7 +54,6 @@ class LineWindow:
         batch_tokens: The source tokens of a batch.
         max_source: The largest number of tokens of a source; longer lines are translated in parts. None: no
             such limit.
-        least_lengths: A function that returns the lengths below which translations are too short.
     """
 
     def __init__(
@@ -69,11 +63,9 @@ class LineWindow:
         *,
         batch_tokens: int,
         max_source: int | None,
-        least_lengths: LeastLengthsOf,
     ) -> None:
         self._lines = lines
         self._parts = _encode(vocab, lines, max_source)
-        self._least_lengths = least_lengths
         self._results: list[list[CandidateList | None]] = [[None] * len(parts) for parts in self._parts]
         self._places = [(line, part) for line, parts in enumerate(self._parts) for part in range(len(parts))]
         self._sources = Ragged.from_rows([part.ids for parts in self._parts for part in parts])
@@ -97,7 +89,7 @@ class LineWindow:
         if self._batches:
             for place, candidates in zip(self._batches[self._num_searched].tolist(), results, strict=True):
                 line, part = self._places[place]
-                self._results[line][part] = self._mark_short(line, part, candidates)
+                self._results[line][part] = candidates
                 self._missing[line] -= 1
                 completed += self._missing[line] == 0
         self._num_searched += 1
@@ -119,14 +111,6 @@ class LineWindow:
         parts = [candidates for candidates in self._results[line] if candidates is not None]
         joints = [part.joint for part in self._parts[line]]
         return join_parts(parts, joints=joints, target=self._lines[line].target) if parts else BLANK
-
-    def _mark_short(self, line: int, part: int, candidates: CandidateList) -> CandidateList:
-        """Return candidates that know whether they are shorter than expected."""
-        least = self._least_lengths(self._lines[line].task)
-        if least is None:
-            return candidates
-        source = self._parts[line][part].text
-        return tuple(replace(each, short=least.is_short(source, each.text)) for each in candidates)
 
 
 def _encode(

@@ -8,10 +8,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from mnmt_data.store import PreparedData, Ragged
+from mnmt_data.store import PreparedData, Ragged, read_record, write_record
 from mnmt_data.stream import batch_by_tokens
 from mnmt_model.checkpoints import weights_checksum
-from mnmt_model.runs.expert_loads import BLOCKS, TaskLoads, loads_path, read_loads, write_loads
+from mnmt_model.runs.expert_loads import BLOCKS, TaskLoads, loads_path
 from mnmt_model.runs.load import OpenedRun
 from mnmt_model.transformer.experts.routes import RoutingContext
 from mnmt_model.transformer.sentences import Sentences
@@ -43,14 +43,14 @@ def write_expert_loads(
         DataError: If the data cannot be read.
     """
     path, weights = loads_path(run.folder, testset, task), weights_checksum(run.checkpoint)
-    current = read_loads(path)
+    current = read_record(path, TaskLoads)
     if current is not None and (current.weights, current.data) == (weights, data.fingerprint):
         return
     shard = data.shard(testset, task)
     src, tgt = shard.gather(np.arange(len(shard)))
     loads = count_choices(model(), src, tgt, batch_tokens=batch_tokens)
     step = run.progress.step
-    write_loads(path, TaskLoads(loads=loads, step=step, weights=weights, data=data.fingerprint))
+    write_record(path, TaskLoads(loads=loads, step=step, weights=weights, data=data.fingerprint))
 
 
 @torch.inference_mode()

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from mnmt_data.store import atomic_file
+from mnmt_data.store import read_record
 from mnmt_model.transformer.model_config import ModelConfig
 
 FOLDER = "experts"
@@ -19,7 +19,7 @@ BLOCKS = 20
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TaskLoads:
-    """The choices of the tokens of one task's test set, and the model that made them."""
+    """The choices of the tokens of one task's test set, and the model that made them; see `write_record`."""
 
     loads: NDArray[np.int64]
     """`(BLOCKS, layers, experts)`."""
@@ -58,35 +58,6 @@ def loads_path(folder: Path, testset: str, task: str) -> Path:
     return folder / FOLDER / f"{testset}.{task}.npz"
 
 
-def write_loads(path: Path, loads: TaskLoads) -> None:
-    """Write a file, which appears complete or not at all."""
-    path.parent.mkdir(exist_ok=True)
-    with atomic_file(path) as file:
-        np.savez_compressed(
-            file,
-            loads=loads.loads,
-            step=np.array(loads.step),
-            weights=np.array(loads.weights),
-            data=np.array(loads.data),
-        )
-
-
-def read_loads(path: Path) -> TaskLoads | None:
-    """Read what `write_loads` wrote; return None if the file is missing or damaged."""
-    if not path.is_file():
-        return None
-    try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-            return TaskLoads(
-                loads=np.asarray(arrays["loads"], dtype=np.int64),
-                step=int(arrays["step"]),
-                weights=str(arrays["weights"]),
-                data=str(arrays["data"]),
-            )
-    except Exception:  # whatever numpy, zipfile and zlib make of damaged bytes
-        return None
-
-
 def read_expert_loads(folder: Path, testset: str) -> ExpertLoads | None:
     """Return what files of a run hold of a test set, those of the newest model among them; None without any.
 
@@ -95,7 +66,10 @@ def read_expert_loads(folder: Path, testset: str) -> ExpertLoads | None:
         testset: The test set.
     """
     paths = sorted(loads_path(folder, testset, "").parent.glob(f"{testset}.*.npz"))
-    files = {path.name.removeprefix(f"{testset}.").removesuffix(".npz"): read_loads(path) for path in paths}
+    files = {
+        path.name.removeprefix(f"{testset}.").removesuffix(".npz"): read_record(path, TaskLoads)
+        for path in paths
+    }
     loads = {task: file for task, file in files.items() if file is not None and "." not in task}
     if not loads:
         return None

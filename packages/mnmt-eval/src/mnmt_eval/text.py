@@ -29,6 +29,22 @@ def read_lines(path: Path) -> list[str]:
     return [decode_line(line, name=str(path), number=number) for number, line in enumerate(lines, start=1)]
 
 
+def read_text(path: Path) -> list[str]:
+    """Return the sentences of a file, one a line.
+
+    Raises:
+        EvalError: If there is no such file, a line is not UTF-8, or the file is plainly a table, whose lines
+            would be scored with all their columns.
+        OSError: If the file cannot be read.
+    """
+    lines = read_lines(path)
+    if lines and lines[0].startswith("{") and lines[0].endswith("}"):
+        raise EvalError(f"{path}: holds JSON lines; write the texts of one key to a file, one a line.")
+    if len(lines) > 1 and "\t" in lines[0] and len({line.count("\t") for line in lines}) == 1:
+        raise EvalError(f"{path}: is a table; write one column to a file, as `cut -f2` does.")
+    return lines
+
+
 def decode_line(line: bytes, *, name: str, number: int) -> str:
     """Return the text of a line without its end, and without a byte order mark in the first line.
 
