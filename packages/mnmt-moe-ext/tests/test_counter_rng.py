@@ -1,4 +1,4 @@
-"""The draws of a gate are those of Philox4x32-10, and a function of key and token id alone."""
+"""The draws of a gate are those of Philox4x32-10, and depend only on key and token id."""
 
 from __future__ import annotations
 

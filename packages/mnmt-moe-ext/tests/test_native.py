@@ -1,4 +1,4 @@
-"""The extension knows how it was built, and says what is missing."""
+"""The extension reports how it was built, and names missing parts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dispatch` and `combine` on any tokens, and what they say of wrong arguments."""
+"""`dispatch` and `combine` on any tokens, and their messages for wrong arguments."""
 
 from __future__ import annotations
 

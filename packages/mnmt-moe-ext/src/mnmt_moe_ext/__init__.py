@@ -41,7 +41,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Return `__version__`, which the source alone does not know: the documentation reads it uninstalled."""
+    """Return `__version__`, which an uninstalled source does not know."""
     if name == "__version__":
         return version("mnmt-moe-ext")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -17,7 +17,7 @@ from torch import Tensor
 class RandomKey:
     """Seed, step and layer of a gate's draws.
 
-    A token's draw is a function of (seed, layer, step, token id) alone. The device, the number of ranks and
+    A token's draw depends only on (seed, layer, step, token id). The device, the number of ranks and
     the other tokens do not matter. Seed and step are a tensor, so that a captured CUDA graph can be replayed
     with another step.
     """

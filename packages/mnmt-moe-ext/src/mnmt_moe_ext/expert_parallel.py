@@ -46,7 +46,7 @@ def apply_experts(
 
     Args:
         experts: Function that applies the experts of this rank, (E/R, R·chunk_rows, d) ->
-            (E/R, R·chunk_rows, d_out), each expert to each of its rows alone. Within a chunk a rank's rows
+            (E/R, R·chunk_rows, d_out), each expert to each of its rows. Within a chunk a rank's rows
             follow those of the rank before. It is called once for every chunk.
         buffers: The rows of this rank for each expert, (E, rows, d), floating point, as `dispatch` returns
             them.
@@ -118,7 +118,7 @@ def _apply(experts: Callable[[Tensor], Tensor], buffers: Tensor) -> Tensor:
 
 
 def check_outputs(outputs: Tensor, rows: Tensor) -> Tensor:
-    """Return what the experts made of `rows`, or raise ValueError if it has another number of rows."""
+    """Return the outputs of the experts; raise ValueError if they have another number of rows than `rows`."""
     if outputs.dim() != rows.dim() or outputs.shape[:-1] != rows.shape[:-1]:
         expected = "".join(f"{size}, " for size in rows.shape[:-1])
         raise ValueError(f"`experts` must return ({expected}d_out), but returned {tuple(outputs.shape)}.")

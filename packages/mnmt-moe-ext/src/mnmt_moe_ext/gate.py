@@ -52,21 +52,21 @@ def top_k_gate(
         padding_mask: (groups, tokens) bool, True for padding; None for no padding.
         top_k: Experts of a token, 1 to 8.
         capacity: Slots of an expert in a group, as `expert_capacity` returns it; None drops nothing.
-        bias: (experts,) float32, added to the logits for the choice alone (Wang et al. 2024 add it to the
+        bias: (experts,) float32, added to the logits for the choice only (Wang et al. 2024 add it to the
             gates; added to the logits, no rounding of exp reaches a choice).
         choices: (groups, tokens, top_k) int32, -1 for padding: different experts, instead of the best.
         second_expert_policy: "always" keeps every choice. For two, "random" keeps the second, and gives it a
             slot, with probability min(1, its weight / threshold); "sampled" draws it by the gates.
         random_key: The key of the draws of "random" and "sampled".
-        token_ids: (groups, tokens) int64; a draw depends on id and key alone. By default 0, 1, 2, …
+        token_ids: (groups, tokens) int64; a draw depends only on id and key. By default 0, 1, 2, …
         threshold: The threshold of "random"; 0.5 is GShard's.
         renormalise: Weights are the gates over the token's sum, "before" drops or "after"; or "never".
 
     Raises:
         TypeError: An argument has the wrong dtype.
         ValueError: An argument has the wrong shape, device or value.
-        RuntimeError: The operators for the device are missing; `choices` are no experts (noticed on the CPU
-            alone); on a GPU, `logits` are float64 or have more than 4,096 experts.
+        RuntimeError: The operators for the device are missing; `choices` are no experts (only the CPU
+            notices); on a GPU, `logits` are float64 or have more than 4,096 experts.
     """
     options = GateOptions(
         top_k=top_k,

@@ -1,4 +1,4 @@
-"""The options of a gate, and what they must be."""
+"""The options of a gate, and their checks."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def require(device: torch.device) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class BuildInfo:
-    """How the extension was built, and what it runs with."""
+    """How the extension was built, and the instruction set that it uses."""
 
     compiler: str
     """Name and version of the C++ compiler."""

@@ -59,11 +59,10 @@ class Routing:
 
 
 def balance_loss(routing: Routing, *, counts: Tensor | None = None) -> Tensor:
-    """Return E² · mean(f_e · m_e) over experts and over the groups that hold a real token; 0 if none does.
+    """Return E² · mean(f_e · m_e) over experts and groups with a real token; 0 without such a group.
 
     f_e is the expert's share of the claims that are counted, before drops, and m_e the mean gate of the
-    group's real tokens, through which alone it can be differentiated. It is 1 if the experts are in perfect
-    balance, and E at worst.
+    group's real tokens, by which gradients reach the logits. It is 1 in perfect balance, and E at worst.
 
     Args:
         routing: The result of `top_k_gate`.
@@ -86,8 +85,8 @@ def expert_capacity(*, num_tokens: int, num_experts: int, capacity_factor: float
     Args:
         num_tokens: S, the tokens of a group, padding included.
         num_experts: E, the number of experts.
-        capacity_factor: Slots as a multiple of the fair share. At the number of choices of a token none is
-            dropped if all experts are chosen equally often.
+        capacity_factor: Slots as a multiple of the fair share. A factor equal to the choices of a token
+            drops nothing if all experts are chosen equally often.
 
     Returns:
         C, a multiple of four.

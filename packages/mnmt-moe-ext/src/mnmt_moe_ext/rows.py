@@ -71,7 +71,7 @@ def combine(outputs: Tensor, weights: Tensor, layout: Layout) -> Tensor:
 
 
 def check_dispatch(tokens: Tensor, layout: Layout) -> None:
-    """Raise ValueError or TypeError naming the argument, what it must be and what it is."""
+    """Raise ValueError or TypeError that names the argument, the rule and the value."""
     _check_elements("tokens", tokens, layout)
     expected = tuple(layout.rows.shape[:2])
     if tokens.dim() != 3 or tuple(tokens.shape[:2]) != expected:
@@ -82,7 +82,7 @@ def check_dispatch(tokens: Tensor, layout: Layout) -> None:
 
 
 def check_combine(outputs: Tensor, weights: Tensor, layout: Layout) -> None:
-    """Raise ValueError or TypeError naming the argument, what it must be and what it is."""
+    """Raise ValueError or TypeError that names the argument, the rule and the value."""
     _check_elements("outputs", outputs, layout)
     expected = buffer_shape(layout)
     if outputs.dim() != len(expected) + 1 or tuple(outputs.shape[:-1]) != expected:

@@ -40,7 +40,7 @@ def apply_experts_to_tokens(
 ) -> Tensor:
     """Send tokens to their experts on all ranks, and sum the weighted outputs: Σ_k weights[..., k] · FFN_k.
 
-    A token of k experts is as many rows as there are ranks that hold them, there and back, and each row has
+    A token is one row for each rank that holds one of its experts, there and back, and each row has
     2 k numbers beside it. The ranks exchange their counts and read them on the host. It can be differentiated
     once, with respect to `tokens`, `routing.weights` and whatever `experts` closes over; then
     the outputs of `experts` must depend on its input even if that has no rows. Whether `tokens`, the weights
@@ -49,7 +49,7 @@ def apply_experts_to_tokens(
 
     Args:
         experts: Function that applies the experts of this rank, ((n, d), local ends (E/R,) int32) -> (n,
-            d_out), each expert to each of its rows alone. n can be 0.
+            d_out), each expert to each of its rows. n can be 0.
         tokens: Hidden states (groups, tokens, d) of this rank, float32, bfloat16 or float64. The numbers of
             groups and tokens may differ between ranks.
         routing: The routing of the same groups and tokens; choices without a slot are left out.
@@ -130,7 +130,7 @@ def layout_by_bin(bins: Tensor, *, num_bins: int, num_rows: int) -> Layout:
 
 
 def _first_of_each(ranks: Tensor) -> Tensor:
-    """Return `ranks (groups, tokens, k)` with -1 for those that a token has further to the left too."""
+    """Return `ranks (groups, tokens, k)` with -1 for each repetition of a rank among a token's choices."""
     repeated = (ranks.unsqueeze(-1) == ranks.unsqueeze(-2)).tril(-1).any(dim=-1)
     return ranks.masked_fill(repeated, NONE)
 

@@ -1,4 +1,4 @@
-"""A wrong argument gets a sentence that names it, what it must be and what it is."""
+"""A wrong argument gets a sentence that names it, the rule and the value."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def make_layout(*, ragged: bool, tokens: int = 7, top_k: int = 2) -> tuple[Routi
 
 
 def flat_arguments(dtype: torch.dtype, *, ragged: bool = False) -> dict[str, Any]:
-    """What the operators take, for 14 tokens."""
+    """The arguments of the operators, for 14 tokens."""
     routing, layout = make_layout(ragged=ragged)
     generator = torch.Generator().manual_seed(0)
     weight_dtype = torch.promote_types(dtype, torch.float32)
