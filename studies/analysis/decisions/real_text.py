@@ -32,10 +32,9 @@ PAIRS = (31_431, 21_774)
 
 LAWS: dict[str, LawName] = {
     CAPACITY: "capacity",
-    "He 2024": "he",
     "Shukor 2025, without D": "mixture-additive",
 }
-"""Laws that one training length can determine; the term of D in He's law joins its limit."""
+"""Laws that one training length can determine."""
 
 
 def decide_once(table: Path = TABLE) -> list[Figures]:
