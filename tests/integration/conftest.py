@@ -69,19 +69,11 @@ Command = Callable[..., subprocess.CompletedProcess[str]]
 
 @dataclass(frozen=True, kw_only=True)
 class Study:
-    """The tiny study after its four commands, and how it got there."""
+    """The tiny study after its commands."""
 
     folder: Path
     """Where the commands ran; `results/tiny` is in it."""
-    interrupted: subprocess.CompletedProcess[str]
-    """The sweep that was sent SIGINT."""
-    before: dict[str, bytes]
-    """{file: content} of the runs that were finished when the second sweep was killed."""
-    resumed: subprocess.CompletedProcess[str]
-    """The sweep that went on to the end."""
-    repeated: subprocess.CompletedProcess[str]
-    """The sweep started once more after the end."""
-    report: subprocess.CompletedProcess[str]
+    report: subprocess.CompletedProcess[str] | None = None
     """`mnmt-laws report`."""
 
     @property
@@ -93,6 +85,20 @@ class Study:
     def runs(self) -> list[Path]:
         """Its run records."""
         return sorted(path.parent for path in self.results.glob("runs/*/run.json"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoppedStudy(Study):
+    """The tiny study, whose sweep was stopped twice."""
+
+    interrupted: subprocess.CompletedProcess[str]
+    """The sweep that was sent SIGINT."""
+    before: dict[str, bytes]
+    """{file: content} of the runs that were finished when the second sweep was killed."""
+    resumed: subprocess.CompletedProcess[str]
+    """The sweep that went on to the end."""
+    repeated: subprocess.CompletedProcess[str]
+    """The sweep started once more after the end."""
 
 
 @pytest.fixture(scope="session")
@@ -134,33 +140,36 @@ def prepared(tmp_path_factory: pytest.TempPathFactory, command: Command) -> Path
 
 @pytest.fixture(scope="session")
 def study(prepared: Path, command: Command) -> Study:
-    """The tiny study from sweep to report; the sweep is interrupted, started again, killed, started again."""
-    sweep = ("mnmt-model", "sweep", "tiny.toml", "--jobs", "2")
-    interrupted = _stop(prepared, sweep, signal.SIGINT, when_finished=1)
-    _stop(prepared, sweep, signal.SIGKILL, when_finished=4)
-    before = {
-        str(path): path.read_bytes()
-        for run in _finished(prepared)
-        for path in run.rglob("*")
-        if path.is_file()
-    }
-    resumed, repeated = command(prepared, *sweep), command(prepared, *sweep)
+    """The tiny study from sweep to report."""
+    command(prepared, "mnmt-model", "sweep", "tiny.toml", "--jobs", "2").check_returncode()
     command(prepared, "mnmt-eval", "score", "results/tiny/runs").check_returncode()
     report = command(prepared, "mnmt-laws", "report", "results/tiny/runs")
-    return Study(
-        folder=prepared,
-        interrupted=interrupted,
-        before=before,
-        resumed=resumed,
-        repeated=repeated,
-        report=report,
+    return Study(folder=prepared, report=report)
+
+
+@pytest.fixture(scope="session")
+def stopped(prepared: Path, command: Command, tmp_path_factory: pytest.TempPathFactory) -> StoppedStudy:
+    """The tiny study's sweep, interrupted, started again, killed, and started again to its end."""
+    folder = tmp_path_factory.mktemp("stopped")
+    (folder / "tiny.toml").write_text(STUDY, encoding="utf-8")
+    (folder / "results/tiny").mkdir(parents=True)
+    (folder / "results/tiny/data").symlink_to(prepared / "results/tiny/data")
+    sweep = ("mnmt-model", "sweep", "tiny.toml", "--jobs", "2")
+    interrupted = _stop(folder, sweep, signal.SIGINT, when_finished=1)
+    _stop(folder, sweep, signal.SIGKILL, when_finished=4)
+    before = {
+        str(path): path.read_bytes() for run in _finished(folder) for path in run.rglob("*") if path.is_file()
+    }
+    resumed, repeated = command(folder, *sweep), command(folder, *sweep)
+    return StoppedStudy(
+        folder=folder, interrupted=interrupted, before=before, resumed=resumed, repeated=repeated
     )
 
 
 def _stop(
     folder: Path, arguments: tuple[str, ...], number: signal.Signals, *, when_finished: int
 ) -> subprocess.CompletedProcess[str]:
-    """Start a sweep and send it and its children a signal as soon as so many runs are finished."""
+    """Start a sweep and send it and its children a signal as soon as enough runs are finished."""
     process = _start(folder, arguments)
     end = time.monotonic() + PATIENCE_SECONDS
     while len(_finished(folder)) < when_finished and process.poll() is None and time.monotonic() < end:

@@ -1,4 +1,4 @@
-"""From a study file to a report through the four commands, with a sweep that is stopped twice."""
+"""From a study file to a report through the four commands, and with a sweep that is stopped twice."""
 
 import csv
 import html
@@ -16,33 +16,37 @@ def lines(path):
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def test_interrupted_sweep_says_so_in_one_line(study):
-    assert study.interrupted.returncode == 130
-    last = study.interrupted.stderr.splitlines()[-1]
+@pytest.mark.slow
+def test_interrupted_sweep_says_so_in_one_line(stopped):
+    assert stopped.interrupted.returncode == 130
+    last = stopped.interrupted.stderr.splitlines()[-1]
     assert last == "mnmt-model: interrupted by SIGINT; the same command goes on from there"
-    assert "Traceback" not in study.interrupted.stderr
+    assert "Traceback" not in stopped.interrupted.stderr
 
 
-def test_resumed_sweep_finishes_every_run(study):
-    assert study.resumed.returncode == 0, study.resumed.stderr
-    records = [json.loads((run / "run.json").read_text(encoding="utf-8")) for run in study.runs]
+@pytest.mark.slow
+def test_resumed_sweep_finishes_every_run(stopped):
+    assert stopped.resumed.returncode == 0, stopped.resumed.stderr
+    records = [json.loads((run / "run.json").read_text(encoding="utf-8")) for run in stopped.runs]
     assert [record["status"] for record in records] == ["finished"] * NUM_RUNS
     assert sorted({record["role"] for record in records}) == ["fit", "held-out"]
 
 
-def test_some_runs_but_not_all_were_finished_when_the_sweep_was_killed(study):
-    assert 0 < len([path for path in study.before if path.endswith("run.json")]) < NUM_RUNS
+@pytest.mark.slow
+def test_some_runs_but_not_all_were_finished_when_the_sweep_was_killed(stopped):
+    assert 0 < len([path for path in stopped.before if path.endswith("run.json")]) < NUM_RUNS
 
 
-def test_finished_runs_are_not_trained_again(study):
-    for path, content in study.before.items():
-        if not path.endswith("evals.jsonl"):
-            assert Path(path).read_bytes() == content
-    assert study.repeated.returncode == 0
+@pytest.mark.slow
+def test_finished_runs_are_not_trained_again(stopped):
+    for path, content in stopped.before.items():
+        assert Path(path).read_bytes() == content
+    assert stopped.repeated.returncode == 0
 
 
-def test_no_step_is_recorded_twice(study):
-    for run in study.runs:
+@pytest.mark.slow
+def test_no_step_is_recorded_twice(stopped):
+    for run in stopped.runs:
         assert [line["step"] for line in lines(run / "metrics.jsonl")] == list(range(10, STEPS + 1, 10))
 
 

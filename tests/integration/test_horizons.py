@@ -7,6 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+pytestmark = pytest.mark.slow
 HORIZONS = (20, 60)
 
 

@@ -36,6 +36,8 @@ BLOCK = re.compile(
 )
 NOT_RUN = "<!-- not run by tests:"
 NUMBER = re.compile(r"-?\d[\d,]*\.?\d*(?:e[+-]?\d+)?%?")
+FAST = ("docs/moe/own-layer.md", "docs/data/mixing.md")
+"""Pages in the fast tier."""
 SMALL = {
     "batch_tokens": 512,
     "checkpoint_every": 4,
@@ -51,6 +53,11 @@ SMALL = {
 }
 """What a study's keys are set to where a page gives them larger values."""
 SMALL_VOCABULARY = 300
+
+
+def with_slow(pages):
+    """The pages as parameters, whole tutorials in the slow tier."""
+    return [page if page in FAST else pytest.param(page, marks=pytest.mark.slow) for page in pages]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,7 +117,7 @@ def write_shard(folder):
     return Shard.open(folder)
 
 
-@pytest.mark.parametrize("page", SNIPPETS)
+@pytest.mark.parametrize("page", with_slow(SNIPPETS))
 def test_snippets_print_what_the_page_says(tmp_path, monkeypatch, page):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "agg")
@@ -149,6 +156,7 @@ def write_corpora(folder, text):
     (folder / "apertium.es").write_text(text("es", SMALL["test_sentences"]), encoding="utf-8")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", COMMANDS)
 def test_commands_run(tmp_path, monkeypatch, command, made_up_text, page):
     monkeypatch.setenv("OMP_NUM_THREADS", "1")

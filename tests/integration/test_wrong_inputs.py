@@ -84,6 +84,15 @@ ARGUMENT_FAULTS = {
 }
 
 
+def one_fast(faults):
+    """The faults as parameters, all but the first in the slow tier: each starts a command."""
+    marks = [(), *[pytest.mark.slow] * (len(faults) - 1)]
+    return [
+        pytest.param(*fault, id=name, marks=mark)
+        for (name, fault), mark in zip(faults.items(), marks, strict=True)
+    ]
+
+
 def check_refused(finished, *, prog, says):
     """One line on stderr by `prog` with everything in `says`, nothing on stdout, exit status 2."""
     assert finished.returncode == 2, finished.stderr
@@ -100,14 +109,14 @@ def write(folder, files):
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
 
 
-@pytest.mark.parametrize(("files", "says"), DATA_FAULTS.values(), ids=DATA_FAULTS)
+@pytest.mark.parametrize(("files", "says"), one_fast(DATA_FAULTS))
 def test_prepare_refuses(tmp_path, command, files, says):
     write(tmp_path, files)
     check_refused(command(tmp_path, "mnmt-data", "prepare", "study.toml"), prog="mnmt-data", says=says)
     assert not (tmp_path / "results/small/data").exists()
 
 
-@pytest.mark.parametrize(("change", "says"), SWEEP_FAULTS.values(), ids=SWEEP_FAULTS)
+@pytest.mark.parametrize(("change", "says"), one_fast(SWEEP_FAULTS))
 def test_sweep_refuses(tmp_path, command, prepared, study_text, change, says):
     assert study_text.count(change[0]) == 1
     write(tmp_path, {"tiny.toml": study_text.replace(*change)})
@@ -123,13 +132,13 @@ def test_sweep_without_prepared_data_names_the_command_that_makes_them(tmp_path,
     check_refused(refused, prog="mnmt-model", says=["results/tiny/data", "mnmt-data prepare"])
 
 
-@pytest.mark.parametrize(("change", "says"), TABLE_FAULTS.values(), ids=TABLE_FAULTS)
+@pytest.mark.parametrize(("change", "says"), one_fast(TABLE_FAULTS))
 def test_laws_refuse(tmp_path, command, change, says):
     assert TABLE.count(change[0]) == 1
     write(tmp_path, {"table.csv": TABLE.replace(*change)})
     check_refused(command(tmp_path, "mnmt-laws", "fit", "table.csv"), prog="mnmt-laws", says=says)
 
 
-@pytest.mark.parametrize(("arguments", "says"), ARGUMENT_FAULTS.values(), ids=ARGUMENT_FAULTS)
+@pytest.mark.parametrize(("arguments", "says"), one_fast(ARGUMENT_FAULTS))
 def test_arguments_are_refused(tmp_path, command, arguments, says):
     check_refused(command(tmp_path, *arguments), prog=arguments[0], says=says)
