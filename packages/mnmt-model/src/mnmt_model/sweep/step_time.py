@@ -85,7 +85,8 @@ def _read_off(points: Sequence[tuple[float, float]], x: float) -> float:
     """
     xs, ys = zip(*sorted(points), strict=True)
     beyond = max(1.0, x / xs[-1])
-    return beyond * exp(float(np.interp(log(x), [log(each) for each in xs], [log(each) for each in ys])))
+    between = float(np.interp(log(x), [log(each) for each in xs], [log(each) for each in ys]))
+    return float(beyond * exp(between))
 
 
 def measure_steps(
