@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from mnmt_data.synthetic.context_sources import contexts_of, test_sources
-from mnmt_data.synthetic.contexts import ContextsConfig
+from mnmt_data.synthetic.contexts import ContextsConfig, contexts_of, test_sources
 from studies.analysis.splitting.fractions import pooled_spread
 from studies.analysis.splitting.tables import FOLDER, read
 

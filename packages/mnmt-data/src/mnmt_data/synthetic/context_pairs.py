@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnmt_data.counter_rng import random_units, stream_key
-from mnmt_data.synthetic.context_sources import contexts_of, test_sources, uniform_rows
-from mnmt_data.synthetic.contexts import ContextsConfig
+from mnmt_data.synthetic.contexts import ContextsConfig, contexts_of, test_sources, uniform_rows
 from mnmt_data.synthetic.lexicon import syllables, text_lines, word_bytes
 from mnmt_data.synthetic.population import WeightedPairs, couple
 

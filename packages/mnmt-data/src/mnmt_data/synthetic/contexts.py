@@ -1,4 +1,4 @@
-"""The `[data.synthetic]` table of languages of contexts, `kind = "contexts"`."""
+"""Languages of contexts, `kind = "contexts"`: their `[data.synthetic]` table and source sentences."""
 
 from __future__ import annotations
 
@@ -6,15 +6,22 @@ from dataclasses import dataclass
 from math import inf
 from typing import Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
+from mnmt_data.counter_rng import permute, random_units, stream_key
 from mnmt_data.synthetic.config import SOURCE_LANGUAGE, check_languages, require
-from mnmt_data.synthetic.context_sources import contexts_of, test_sources
 from mnmt_data.synthetic.teacher import Teacher
+
+Rows = NDArray[np.int64]
 
 MOST_ODDS = 2**25
 """Most probabilities of a language, words^(context + 1): 256 MB."""
 
 MOST_PAIRS = 2**22
 """Most pairs of an exact test set."""
+
+_BLOCK = 2**15
 
 _LEAST = {
     "words": 2,
@@ -67,7 +74,7 @@ class ContextsConfig:
 
     shared_features: float = 0.0
     """Share of the features that all target languages have in common: a dial of synergy. A larger share
-    contains a smaller one. At 1 the tasks differ in their target tag alone, and f(p) = 1 for a model that
+    contains a smaller one. At 1 the tasks differ only in their target tag, and f(p) = 1 for a model that
     ignores it."""
 
     roughness: float = 2.0
@@ -88,7 +95,7 @@ class ContextsConfig:
     exact_test: bool = False
     """Whether the test sets are no samples, but stand for everything: every context is once at each position,
     with every target word, whose probability is the weight of its pair. A loss is then exact if what a model
-    makes of a word depends on its position and context alone, as it does where targets have one word, and
+    makes of a word depends only on its position and context, as it does where targets have one word, and
     nearly so elsewhere. There are words^(context + 1) pairs for each target word of a sentence."""
 
     test_contexts: int = 0
@@ -179,3 +186,38 @@ class ContextsConfig:
     def power_law_limit_of(self, task: str) -> float | None:
         """Return None: nothing is known of a limit other than the irreducible loss."""
         return None
+
+
+def contexts_of(sentences: Rows, config: ContextsConfig) -> Rows:
+    """Return each target word's context, as a row of `Teacher.probabilities`: (sentences, target words)."""
+    contexts = np.zeros((len(sentences), config.target_words), dtype=np.int64)
+    for position in range(config.context):
+        contexts = contexts * config.words + sentences[:, position : position + config.target_words]
+    return contexts
+
+
+def test_sources(config: ContextsConfig) -> Rows:
+    """Return the source sentences of an exact test set: (contexts, words a sentence).
+
+    Each context stands once at each position, or `test_contexts` of them, others at each.
+
+    Every later word is the one `context` places before it, moved on by a number of the place. So the contexts
+    of a place are a permutation of those of the place before.
+    """
+    count = config.words**config.context
+    contexts = np.arange(count)
+    if config.test_contexts:
+        key = stream_key(config.seed, "exact test", "contexts")
+        indices = np.arange(config.test_contexts)
+        contexts = np.sort(permute(indices, count, key, epochs=np.zeros_like(indices)))
+    columns = list(np.unravel_index(contexts, (config.words,) * config.context))
+    key = stream_key(config.seed, "exact test", "sources")
+    moves = uniform_rows(key, 0, 1)[: config.words_per_sentence, 0]
+    for place in range(config.context, config.words_per_sentence):
+        columns.append((columns[place - config.context] + int(moves[place] * config.words)) % config.words)
+    return np.stack(columns, axis=1)
+
+
+def uniform_rows(key: NDArray[np.uint64], block: int, columns: int) -> NDArray[np.float64]:
+    """Return the uniform numbers of a block: (sentences, columns)."""
+    return random_units(key, block * _BLOCK * columns, _BLOCK * columns).reshape(_BLOCK, columns)

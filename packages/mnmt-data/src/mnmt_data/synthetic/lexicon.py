@@ -28,7 +28,7 @@ def unique_spellings(
     Args:
         concepts: Number of concepts.
         length: Syllables of each word.
-        inventory: Syllables to choose from; there must be as many words as concepts, inventory^length.
+        inventory: Syllables to choose from; inventory^length words, at least one for each concept.
         seed: Seed of the spellings.
         language: The language.
         shared: (concepts,) which of them are spelled as in every other language; by default none.

@@ -109,7 +109,7 @@ def _logits_of(angles: Values, of_words: list[Values], readout: Values) -> Value
 def _features(
     teacher: Teacher, language: str, name: str, shape: tuple[int, ...], *, normal: bool = True
 ) -> Values:
-    """Draw something of every feature, (features, …): of the first ones in common, of the others alone."""
+    """Draw something of every feature, (features, …): first those in common, then the language's own."""
     draw = _normals if normal else _uniforms
     common, private = (draw(shape, teacher.seed, name, owner) for owner in (_COMMON, language))
     shared = np.arange(teacher.features) < round(teacher.shared * teacher.features)
