@@ -163,7 +163,7 @@ def test_interface_in_any_pair(fetch):
 
 def test_command_line(debian, tmp_path, monkeypatch, capsys):
     out = str(tmp_path / "made/help")
-    options = ["--langs", "en,de,zh-CN", "--pairs", "de-zh", "--multiway", "--testset", "test", "--out", out]
+    options = ["--langs", "en,de,zh-CN", "--pairs", "de-zh", "--testset", "test", "--out", out]
     monkeypatch.setattr(sys, "argv", ["mnmt-data", "fetch", "libreoffice-help", *options])
     with pytest.raises(SystemExit) as raised:
         main()

@@ -1,7 +1,6 @@
 import errno
 import json
 from hashlib import sha256
-from itertools import combinations
 
 import pytest
 from hypothesis import given
@@ -46,33 +45,6 @@ def test_pair_does_not_depend_on_the_other_languages():
     assert len(text.bitext("de", "fr")) == 2
 
 
-def test_multiway_rows_are_the_same_units_in_every_pair():
-    text = ParallelText({1: "one", 2: "two", 3: "three", 4: "four"})
-    text.add("de", {1: "eins", 2: "zwei", 3: "drei", 4: "vier"})
-    text.add("fr", {4: "quatre", 3: "three", 2: "deux", 1: "un"})
-    pairs = [("en", "de"), ("en", "fr"), ("fr", "de")]
-    assert dict(text.multiway(["en", "de", "fr"], pairs)) == {
-        ("en", "de"): Bitext(src=["one", "two", "four"], tgt=["eins", "zwei", "vier"]),
-        ("en", "fr"): Bitext(src=["one", "two", "four"], tgt=["un", "deux", "quatre"]),
-        ("fr", "de"): Bitext(src=["un", "deux", "quatre"], tgt=["eins", "zwei", "vier"]),
-    }
-
-
-def test_multiway_counts_languages_that_are_in_no_pair(text):
-    assert dict(text.multiway(["en", "de", "fr"], [("en", "fr")])) == {
-        ("en", "fr"): Bitext(src=["one", "menu"], tgt=["un", "Menü"])
-    }
-
-
-def test_multiway_without_a_common_unit_is_told():
-    text = ParallelText({1: "one", 2: "two"})
-    text.add("de", {1: "eins"})
-    text.add("fr", {2: "deux"})
-    with pytest.raises(DataError) as raised:
-        text.multiway(["en", "de", "fr"], [("en", "de")])
-    assert str(raised.value) == "--multiway: no unit is in all of en, de, fr; ask for fewer languages."
-
-
 TEXTS = st.dictionaries(st.integers(0, 8), st.sampled_from("abcd"))
 
 
@@ -85,28 +57,6 @@ def test_pairs_are_those_of_a_loop_over_the_units(english, first, second):
     expected = [(src, tgt) for original, src, tgt in units if len({original, src, tgt}) == 3]
     found = text.bitext("x", "y")
     assert list(zip(found.src, found.tgt, strict=True)) == list(dict.fromkeys(expected))
-
-
-@given(TEXTS, TEXTS, TEXTS)
-def test_multiway_is_part_of_every_pair_and_of_one_length(english, first, second):
-    text = ParallelText(english)
-    text.add("x", first)
-    text.add("y", second)
-    pairs = list(combinations(["en", "x", "y"], 2))
-    rows = {
-        (english[key], first[key], second[key]): None for key in english if key in first and key in second
-    }
-    rows = [row for row in rows if len(set(row)) == 3]
-    if not rows:
-        with pytest.raises(DataError):
-            text.multiway(["en", "x", "y"], pairs)
-        return
-    places = {"en": 0, "x": 1, "y": 2}
-    for (src, tgt), bitext in text.multiway(["en", "x", "y"], pairs):
-        assert bitext.src == [row[places[src]] for row in rows]
-        assert bitext.tgt == [row[places[tgt]] for row in rows]
-        whole = text.bitext(src, tgt)
-        assert set(zip(bitext.src, bitext.tgt, strict=True)) <= set(zip(whole.src, whole.tgt, strict=True))
 
 
 AVAILABLE = ["en", "de", "fr"]
@@ -138,7 +88,6 @@ def test_folder_is_described(trilingual, tmp_path):
     assert described == {
         "schema": 1,
         "origin": "en",
-        "multiway": False,
         "provenance": {"source": "here"},
         "counts": {"train.en-de": 2},
         "sha256": {
@@ -146,14 +95,6 @@ def test_folder_is_described(trilingual, tmp_path):
             "train.en-de.en": sha256(b"one\ntwo\n").hexdigest(),
         },
     }
-
-
-def test_multiway_folder_has_the_same_rows_everywhere(trilingual, tmp_path):
-    lines = write(tmp_path / "c", trilingual, langs="en,de,fr", pairs="all", multiway=True, testset="test")
-    assert lines == ["en-de: 1 pairs", "en-fr: 1 pairs", "de-fr: 1 pairs"]
-    assert (tmp_path / "c/test.en-de.de").read_text(encoding="utf-8") == "zwei\n"
-    assert (tmp_path / "c/test.de-fr.de").read_text(encoding="utf-8") == "zwei\n"
-    assert json.loads((tmp_path / "c/corpus.json").read_text(encoding="utf-8"))["multiway"] is True
 
 
 def test_pairs_without_text_are_left_out(trilingual, tmp_path):

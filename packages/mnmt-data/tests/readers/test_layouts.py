@@ -133,14 +133,6 @@ def test_subsets_of_sacrebleu(tmp_path, folder, testset):
     assert found(tmp_path / folder, testset) == [names]
 
 
-@pytest.mark.parametrize("target", ["en-de.de", "en-de.de.0"])
-@pytest.mark.parametrize("folder", ["", "wmt17"])
-def test_older_releases_of_sacrebleu(tmp_path, target, folder):
-    write(tmp_path, "wmt17/en-de.en", f"wmt17/{target}")
-    assert found(tmp_path / folder, "wmt17") == [("wmt17/en-de.en", f"wmt17/{target}")]
-    assert found(tmp_path / folder, "wmt17", "de-en") == [(f"wmt17/{target}", "wmt17/en-de.en")]
-
-
 MTDATA = (
     "train.eng",
     "train.deu",

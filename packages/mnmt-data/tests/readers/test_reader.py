@@ -82,7 +82,7 @@ def read(reader):
     return [pair for block in blocks for pair in zip(block.src, block.tgt, strict=True)]
 
 
-SMALL = settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+SMALL = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @pytest.fixture(autouse=True)

@@ -15,7 +15,7 @@ from mnmt_data.readers import find_readers, open_reader
 
 CELL = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\ufeff"), max_size=12)
 PAIRS = st.lists(st.tuples(CELL, CELL), max_size=12)
-SMALL = settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+SMALL = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def read(path, task="en-de", **options):
@@ -82,12 +82,9 @@ def test_headers_of_tsv_are_noticed(tmp_path, header, task, pair):
 @pytest.mark.parametrize(
     ("header", "task"),
     [
-        ("Englisch\tDeutsch", "en-de"),
-        ("english\tgerman\tsite", "en-de"),
         ("sentence1\tsentence2", "en-de"),
         ("\ten\ttranslation_de", "en-de"),
         ("src_text\ttgt_text", "xx-aa"),
-        ("id\tchinese", "fr-zh_Hans"),
     ],
 )
 def test_headers_of_unknown_names_are_refused(tmp_path, header, task):
@@ -134,12 +131,6 @@ MISTAKES = [
         '{"en": "a"\n',
         ":1: not JSON (Expecting ',' delimiter); give an object on every line.",
         '{"en": "a"',
-    ),
-    (
-        "x.csv",
-        'en,de\n"a,A\nb,B\n',
-        ":2: not CSV (unexpected end of data); mend the quotes of this row.",
-        '"a,A',
     ),
     ("x.jsonl", "[1]\n", ":1: is no JSON object; give one on every line.", "[1]"),
     ("x.jsonl", '{"en": "a", "ed": "A"}\n', ":1: no columns for en-de among en, ed; name two after", '{"en"'),
@@ -195,19 +186,20 @@ def test_a_csv_header_without_the_languages_is_named(tmp_path):
         read(write(tmp_path / "x.csv", "en,fr\na,A\n"))
 
 
-QUOTED = 'en,de\na,A\n"b,B\nc,C\n"d\ne",E\nf"f,F\ng,"G\n'
+@pytest.mark.parametrize("skip_bad", [False, True])
+@pytest.mark.parametrize(("row", "where"), [('"b,B\nc,C\n', 3), ('b,"B"x\nc,C\n', 3), ('"b\nb",B\n"c\n', 5)])
+def test_wrong_quotes_are_refused_with_the_first_line_of_their_row(tmp_path, row, where, skip_bad):
+    path = write(tmp_path / "x.csv", f"en,de\na,A\n{row}")
+    with pytest.raises(DataError, match=rf"x\.csv:{where}: not CSV \(.*\); mend the quotes of this row\.$"):
+        read(path, skip_bad=skip_bad)
 
 
-def test_a_quote_that_nothing_closes_costs_one_row(tmp_path):
-    path = write(tmp_path / "x.csv", QUOTED)
-    assert [line.what.split(":")[1] for line in bad_lines(path)] == ["3", "8"]
-    pairs = read(path, skip_bad=True)
-    assert pairs == [("a", "A"), ("", ""), ("c", "C"), ("d e", "E"), ('f"f', "F"), ("", "")]
+def test_quotes_hold_commas_and_lines(tmp_path):
+    path = write(tmp_path / "x.csv", 'en,de\n\n"d, \ne",E\nf"f,F\n')
+    assert read(path) == [("d,  e", "E"), ('f"f', "F")]
 
 
-@pytest.mark.parametrize(
-    ("cell", "bad"), [(b'"a\n\xff\n\xfe",A', 3), (b'"a\n\xff\n\xfe\nb",A', 1), (b"\xff,A\n\xfe", 2)]
-)
+@pytest.mark.parametrize(("cell", "bad"), [(b'"a\n\xff\nb",A', 1), (b"\xff,A\n\xfe", 2)])
 def test_bad_lines_of_csv_leave_the_next_row_alone(tmp_path, cell, bad):
     path = write(tmp_path / "x.csv", b"en,de\n" + cell + b"\nc,C\n")
     assert len(bad_lines(path)) == bad

@@ -76,7 +76,6 @@ def test_one_file_alone_gives_plain_log_probabilities(scored):
 
 
 def test_blocks_do_not_change_the_scores(scored, monkeypatch):
-    monkeypatch.setattr("mnmt_data.stream.selection.BLOCK_ROWS", 4)
     monkeypatch.setattr("mnmt_data.store.score_file.BLOCK_ROWS", 4)
     np.testing.assert_allclose(pair_scores(**scored), CONTRASTS)
     assert best_first(pair_scores(**scored)).tolist() == ORDER
@@ -90,33 +89,18 @@ def test_scores_that_are_no_numbers_are_refused_with_their_row(tmp_path, value, 
     assert not list(tmp_path.glob("out*"))
 
 
-@given(scores=TIED, memory_rows=st.integers(1, 70))
-def test_order_is_by_falling_score_then_row_for_any_memory(scores, memory_rows):
+@given(scores=TIED)
+def test_order_is_by_falling_score_then_row(scores):
     array = np.array(scores, dtype=np.float32)
     expected = sorted(range(len(scores)), key=lambda row: (-scores[row], row))
-    assert best_first(array, memory_rows=memory_rows).tolist() == expected
+    assert best_first(array).tolist() == expected
 
 
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False, width=32), min_size=1, max_size=40))
 def test_order_of_any_finite_scores(scores):
     array = np.array(scores, dtype=np.float32)
     expected = sorted(range(len(scores)), key=lambda row: (-array[row], row))
-    assert best_first(array, memory_rows=3).tolist() == expected
-
-
-def test_parts_are_about_as_large_as_asked_for(monkeypatch):
-    sizes = []
-    argsort = np.argsort
-
-    def spy(values, **options):
-        sizes.append(len(values))
-        return argsort(values, **options)
-
-    scores = np.random.default_rng(0).standard_normal(20_000).astype(np.float32)
-    monkeypatch.setattr("mnmt_data.stream.selection.np.argsort", spy)
-    best_first(scores, memory_rows=1000)
-    assert sum(sizes) == 20_000
-    assert max(sizes) < 1500
+    assert best_first(array).tolist() == expected
 
 
 def test_selection_is_written_and_training_draws_the_best(data, scored):

@@ -149,7 +149,7 @@ class Apt:
         Raises:
             DataError: If a package is unknown.
         """
-        # Asked from a folder without packages, apt-get prints those that are there as well.
+        # apt-get leaves out packages that lie in the current folder, so ask from another one.
         uris = self._run("apt-get", "-q", "download", "--print-uris", *packages, folder=self._folder)
         files = [self.packages / line.split()[1] for line in uris.splitlines() if line.startswith("'")]
         named = {file.name.partition("_")[0]: file for file in files}

@@ -7,9 +7,6 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import Annotated
-
-from cyclopts import Parameter
 
 from mnmt_data.errors import DataError
 from mnmt_data.fetch.languages import ENGLISH, find_languages, full_code, plain, task_codes
@@ -49,11 +46,9 @@ class FetchConfig:
 
     langs: str = "en,de,fr,zh-CN"
     """Languages, separated by commas, or `all`; variants of one language side by side keep their region in
-    the names of tasks: `zh` alone, but `zh_CN` and `zh_TW`."""
+    the names of tasks: `zh` by itself, but `zh_CN` and `zh_TW`."""
     pairs: str | None = None
     """Pairs of them such as `en-de,de-fr`, or `all`; by default English with every other language."""
-    multiway: Annotated[bool, Parameter(negative="")] = False
-    """Only what is translated into all languages; row i is then the same in every pair."""
     testset: str = "train"
     """Name of the text in the folder, such as `train` or `test`."""
 

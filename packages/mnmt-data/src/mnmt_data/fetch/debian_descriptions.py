@@ -33,8 +33,8 @@ _WRAPPED_CJK = re.compile(f"(?<={_CJK})\n (?={_CJK})")
 def fetch_debian_descriptions(config: FetchConfig, folder: Path, *, report: Report) -> None:
     """Write the translated package descriptions into the corpus folder `folder`.
 
-    Descriptions align by the checksum of the English text, then paragraph by paragraph where both have as
-    many as the English.
+    Descriptions align by the checksum of the English text, then paragraph by paragraph where both have the
+    number of the English.
 
     Args:
         config: Languages and pairs.
@@ -88,7 +88,7 @@ def read_descriptions(lists: list[Path]) -> Paragraphs:
 def parse_descriptions(content: str) -> Iterator[tuple[str, list[str]]]:
     """Yield `(MD5 of the English, paragraphs)` for each entry of a Translation list, the synopsis first.
 
-    The lines of a paragraph begin with a space; ``.`` alone on a line is between paragraphs.
+    The lines of a paragraph begin with a space; a line of only ``.`` divides paragraphs.
     """
     for entry in Deb822.iter_paragraphs(content.splitlines(keepends=True), use_apt_pkg=False):
         md5, descriptions = entry.get("Description-md5"), filter(_DESCRIPTION.fullmatch, entry)

@@ -80,7 +80,7 @@ def _is_accelerator(before: str, after: str, string: str) -> bool:
 def without_markup(string: str) -> str:
     """Return a string without the tags of elements that are closed in it, and with characters for entities.
 
-    `<file>` alone is no tag but a word, as in the messages of commands.
+    A `<file>` that is not closed is a word, as in the messages of commands.
     """
     if "<" in string:
         closed = {tag["name"] for tag in _TAG.finditer(string) if tag["close"]} | _EMPTY

@@ -26,7 +26,7 @@ def full_code(language: str) -> str:
 def task_codes(languages: Sequence[str]) -> dict[str, str]:
     """Return the code of each language in the names of tasks.
 
-    It is the language alone, `zh` for `zh-CN`, unless others of `languages` or English would share it: then
+    It is the bare language, `zh` for `zh-CN`, unless others of `languages` or English would share it: then
     it keeps the region, `zh_CN` beside `zh_TW`.
 
     Returns:

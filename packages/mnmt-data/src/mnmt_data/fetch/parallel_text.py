@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -49,32 +49,12 @@ class ParallelText:
 
     def bitext(self, src: str, tgt: str) -> Bitext:
         """Return the distinct pairs of units in two languages whose sides differ, in English order."""
-        rows = self._rows((src, tgt), ((src, tgt),))
-        return Bitext(src=[row[0] for row in rows], tgt=[row[1] for row in rows])
-
-    def multiway(self, codes: Sequence[str], pairs: Sequence[Pair]) -> Iterator[tuple[Pair, Bitext]]:
-        """Yield each pair with its text, from units that all languages have: row i is one unit everywhere.
-
-        A unit is left out if the sides of one of `pairs` are the same.
-
-        Raises:
-            DataError: If no unit is in all languages.
-        """
-        rows = self._rows(codes, pairs)
-        if not rows:
-            raise DataError(f"--multiway: no unit is in all of {', '.join(codes)}; ask for fewer languages.")
-        columns = dict(zip(codes, map(list, zip(*rows, strict=True)), strict=True))
-        return ((pair, Bitext(src=columns[pair[0]], tgt=columns[pair[1]])) for pair in pairs)
-
-    def _rows(self, codes: Sequence[str], pairs: Sequence[Pair]) -> list[tuple[str, ...]]:
-        """Return the distinct rows of some columns that are complete and differ within each of `pairs`."""
-        sides = [(codes.index(src), codes.index(tgt)) for src, tgt in pairs]
-        distinct: dict[tuple[str, ...], None] = {}
-        for row in zip(*(self._columns[code] for code in codes), strict=True):
-            texts = tuple(text for text in row if text is not None)
-            if len(texts) == len(codes) and all(texts[src] != texts[tgt] for src, tgt in sides):
-                distinct[texts] = None
-        return list(distinct)
+        sides = zip(self._columns[src], self._columns[tgt], strict=True)
+        pairs: dict[tuple[str, str], None] = {}
+        for one, other in sides:
+            if one is not None and other is not None and one != other:
+                pairs[one, other] = None
+        return Bitext(src=[one for one, _ in pairs], tgt=[other for _, other in pairs])
 
 
 def check_folder(folder: Path) -> None:
@@ -111,12 +91,12 @@ def publish(
     shutil.rmtree(partial, ignore_errors=True)
     try:
         partial.mkdir(parents=True)
-        counts = _write(partial, _bitexts(text, config, selection), config.testset, report)
+        counts = _write(partial, text, selection.pairs, config.testset, report)
         if not counts:
             raise DataError(f"{folder}: no two of the languages have text in common; nothing was written.")
         for name, content in files.items():
             (partial / name).write_bytes(content)
-        _describe(partial, counts, config, provenance)
+        _describe(partial, counts, provenance)
         replace_folder(folder, partial)
     except OSError as error:
         raise DataError(f"{folder}: {error.strerror or error}; nothing was written.") from None
@@ -124,21 +104,13 @@ def publish(
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def _bitexts(
-    text: ParallelText, config: FetchConfig, selection: LanguageSelection
-) -> Iterator[tuple[Pair, Bitext]]:
-    if config.multiway:
-        return text.multiway(list(selection.names), selection.pairs)
-    return ((pair, text.bitext(*pair)) for pair in selection.pairs)
-
-
 def _write(
-    folder: Path, bitexts: Iterator[tuple[Pair, Bitext]], testset: str, report: Report
+    folder: Path, text: ParallelText, pairs: Sequence[Pair], testset: str, report: Report
 ) -> dict[str, int]:
     """Write one task after the other, and return the pairs of each."""
     counts: dict[str, int] = {}
-    for pair, bitext in bitexts:
-        task = "-".join(pair)
+    for pair in pairs:
+        task, bitext = "-".join(pair), text.bitext(*pair)
         report(f"{task}: {len(bitext):,} pairs" if bitext.src else f"{task}: no pairs, left out")
         if bitext.src:
             write_bitext(folder, testset, task, bitext)
@@ -146,13 +118,10 @@ def _write(
     return counts
 
 
-def _describe(
-    folder: Path, counts: dict[str, int], config: FetchConfig, provenance: Mapping[str, Any]
-) -> None:
+def _describe(folder: Path, counts: dict[str, int], provenance: Mapping[str, Any]) -> None:
     description = {
         "schema": 1,
         "origin": ENGLISH,
-        "multiway": config.multiway,
         "provenance": dict(provenance),
         "counts": counts,
         "sha256": {path.name: checksum(path) for path in sorted(folder.iterdir())},

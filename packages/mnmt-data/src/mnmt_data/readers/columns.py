@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from babel import Locale, UnknownLocaleError
 from numpy.typing import NDArray
 
 from mnmt_data.errors import DataError
@@ -49,7 +48,7 @@ class ScoreColumn:
         raise DataError(f"{path}: {self.not_among(names)}, {remedy}.")
 
     def not_among(self, names: Sequence[str]) -> str:
-        """Return what is wrong with a table or an object that has these columns or keys alone."""
+        """Return the message about a table or an object with only these columns or keys."""
         listed = ", ".join(names) or "none"
         return f"no column {self.column} among {listed}, for [data.scores] `{self.name}`; set its `column`"
 
@@ -147,26 +146,16 @@ def no_sides(task: str, names: Sequence[str], fields: Sequence[str] = ()) -> str
 
 
 def names_columns(cells: Sequence[str], task: str) -> bool:
-    """Return whether cells seem to name columns: words alone, two of them of what a column may hold.
+    """Return whether cells seem to name columns: only words, two of them of what a column may hold.
 
     Args:
         cells: The first line of a table.
-        task: The language pair, whose codes and names of languages are such words.
+        task: The language pair, whose codes are such words.
     """
     if not all(re.fullmatch(r"[\w.:-]*", cell.strip()) for cell in cells):
         return False
-    known = COLUMN_WORDS | {name for code in languages(task) for name in _language_names(code, task)}
+    known = COLUMN_WORDS | {spelling.lower() for code in languages(task) for spelling in spellings(code)}
     return sum(not known.isdisjoint(re.split(r"[\W\d_]+", cell.lower())) for cell in cells) > 1
-
-
-def _language_names(code: str, task: str) -> Iterator[str]:
-    """Yield a code, and what its language is called in English and in the languages of the task."""
-    yield from (spelling.lower() for spelling in spellings(code))
-    for reader in ("en", *languages(task)):
-        try:
-            yield (Locale.parse(code).get_language_name(reader) or code).lower()
-        except (UnknownLocaleError, ValueError):
-            continue
 
 
 def sentence_of(value: str | None) -> str:

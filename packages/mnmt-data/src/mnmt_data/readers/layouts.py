@@ -30,8 +30,8 @@ def sacrebleu_texts(folder: Path, testset: str, pair_name: str, task: str) -> tu
     """Find the source and first reference of a test set that sacreBLEU fetched, with its original languages.
 
     sacreBLEU keeps a test set in `~/.sacrebleu/SET`, as `SET.SRC-TGT.src`, `.ref` (`.ref-A` or `.ref-0` and
-    on, where there are several) and `.origlang`; older releases as `SRC-TGT.SRC` and `SRC-TGT.TGT`. `folder`
-    may be that one, whatever `testset` is called, or `~/.sacrebleu` with `SET` for a test set.
+    on, where there are several) and `.origlang`.
+    `folder` may be that one, whatever `testset` is called, or `~/.sacrebleu` with `SET` for a test set.
 
     Raises:
         DataError: If one side is there without the other.
@@ -40,9 +40,6 @@ def sacrebleu_texts(folder: Path, testset: str, pair_name: str, task: str) -> tu
         for prefix in _prefixes(directory, testset):
             if files := _processed(directory / f"{prefix}.{pair_name}", pair_name, task):
                 return files
-        is_older = directory.is_dir() and testset not in SPLITS
-        if is_older and (files := _older(directory / pair_name, pair_name, task)):
-            return files
     return ()
 
 
@@ -63,15 +60,6 @@ def _processed(stem: Path, pair_name: str, task: str) -> tuple[TextPairs, ...]:
     if not origins.is_file():
         return pairs
     return tuple(TextPairs(task=task, src=p.src, tgt=p.tgt, origins=File(origins)) for p in pairs)
-
-
-def _older(stem: Path, pair_name: str, task: str) -> tuple[TextPairs, ...]:
-    src, code = languages(canonical_task(pair_name))
-    reference = next(
-        (path for path in (Path(f"{stem}.{code}"), Path(f"{stem}.{code}.0")) if path.is_file()), None
-    )
-    sides = [_text(stem, src), reference]
-    return _pair(task, _in_order(sides, pair_name, task), [f"{stem}.{code}" for code in languages(task)])
 
 
 def _in_order(sides: list[Path | None], pair_name: str, task: str) -> list[Path | None]:

@@ -27,7 +27,7 @@ def without_mark(head: bytes, name: str) -> bytes:
     """Return the first chunk of a UTF-8 file without its byte-order mark.
 
     Raises:
-        DataError: If it starts as UTF-16 or compressed files do; a few NULs alone are text.
+        DataError: If it starts as UTF-16 or compressed files do; a few NULs are text.
     """
     for mark, what in _OTHER_MARKS.items():
         if head.startswith(mark):
@@ -93,7 +93,7 @@ class Lines:
         return skipped
 
     def each(self) -> Iterator[Line]:
-        """Yield the remaining lines, and what stands for those that are no text or too long."""
+        """Yield the remaining lines, and what stands for lines that are no text or too long."""
         number = self._count
         while lines := self.take(_BATCH):
             others: dict[int, Line] = {line.row: line for line in self.take_bad()}

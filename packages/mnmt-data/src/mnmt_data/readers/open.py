@@ -51,7 +51,7 @@ FORMATS: Mapping[str, Callable[[Path, str], Reader]] = MappingProxyType(
 def find_readers(folder: Path, testset: str, task: str) -> tuple[Reader, ...]:
     """Find readers of everything in a corpus folder that holds a test set and task.
 
-    What is named for the task comes first, and all of it: texts `TESTSET.SRC-TGT.SRC` and `.TGT`, each
+    All files named for the task come first: texts `TESTSET.SRC-TGT.SRC` and `.TGT`, each
     plain, `.gz` or `.zst`; what sacreBLEU left; `TESTSET.SRC-TGT` in one of `FORMATS`. Only if there is none,
     what is so named for the opposite direction serves; and only if there is none of that either, what mtdata
     left, whose names have no direction.

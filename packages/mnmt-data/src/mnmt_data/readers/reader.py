@@ -44,7 +44,7 @@ class Block:
     """Source sentences."""
 
     tgt: list[str]
-    """Target sentences, as many."""
+    """Target sentences, one for each source."""
 
     first: int
     """Number of the first pair in its source, from 0."""
@@ -142,12 +142,12 @@ LONGEST_LINE = 64 * 2**20
 class Reader(Protocol):
     r"""Sentence pairs of one source, as they stand there, in memory that does not grow with the source.
 
-    - Lines end at ``\n`` or ``\r\n`` alone; a UTF-8 byte-order mark is taken off. A sentence holds no ``\n``:
-      where a format allows one inside a sentence (TMX, Parquet) it is given as a space.
+    - Lines end at ``\n`` or ``\r\n``, nowhere else; a UTF-8 byte-order mark is taken off. A sentence holds no
+      ``\n``: where a format allows one inside a sentence (TMX, Parquet) it is given as a space.
     - An empty side is given as ``""``, so that the sides stay aligned and a filter can count it. So is a
       sentence of more than `LONGEST_SENTENCE` characters. What exceeds `LONGEST_LINE` is a mistake.
-    - What is not UTF-8, truncated or unequal in length is a mistake, never taken as shorter text. Pairs that
-      stand before the mistake may have been given by then.
+    - Text that is not UTF-8, truncated or unequal in length is a mistake, never taken as shorter text. Pairs
+      before the mistake may have been given by then.
     - A block that is not wanted is given empty, at less than the cost of reading it; mistakes in it may stay
       unseen. So processes that want different blocks of a source share the work.
     """

@@ -100,36 +100,36 @@ class CsvPairs(OneTable):
         """Yield blocks of pairs; a cell between quotes may have commas and several lines.
 
         Args:
-            skip_bad: Whether rows that cannot be read are listed in the blocks and not refused.
+            skip_bad: Whether rows of a wrong length or not UTF-8 are listed in the blocks and not refused.
             choice: Which blocks are wanted.
 
         Raises:
-            DataError: If the file is missing, broken or not UTF-8, has no columns for the task, or a row is
-                not as long as the header.
+            DataError: If the file is missing, broken or not UTF-8, has no columns for the task or wrong
+                quotes, or a row is not as long as the header.
         """
         names = [score.name for score in self.scores]
         yield from blocks_of(self._records(skip_bad), scores=names, skip_bad=skip_bad, choice=choice)
 
     def _records(self, skip_bad: bool) -> Iterator[Record]:
-        rows = iter(CsvRows(Lines(File(self.path), skip_bad=skip_bad).each()))
+        rows = iter(CsvRows(Lines(File(self.path), skip_bad=skip_bad).each(), self.path))
         header = list(islice(rows, 1))
         width, src, tgt, places = self._columns(*header) if header else (0, 0, 0, [])
         for row in rows:
             if not isinstance(row, Row):
                 yield row or ("", "")
-            elif row.wrong or len(row.cells) != width:
+            elif len(row.cells) != width:
                 counts = f"has {len(row.cells)} columns, but the header has {width}"
-                yield _bad(self.path, row.number, row.wrong or f"{counts}; quote cells with commas", row.line)
+                yield _bad(self.path, row.number, f"{counts}; quote cells with commas", ",".join(row.cells))
             else:
                 try:
                     sides = sentence_of(row.cells[src]), sentence_of(row.cells[tgt])
                     yield _record(*sides, self.scores, [row.cells[place] for place in places])
                 except ValueError as error:
-                    yield _bad(self.path, row.number, str(error), row.line)
+                    yield _bad(self.path, row.number, str(error), ",".join(row.cells))
 
     def _columns(self, header: Row | BadLine | None) -> tuple[int, int, int, list[int]]:
         """Return the number of columns, those of source and target, and those of the scores."""
-        if not isinstance(header, Row) or header.wrong:
+        if not isinstance(header, Row):
             what = f"{self.path}:1: the header cannot be read"
             raise DataError(header.what if isinstance(header, BadLine) else f"{what}; name the columns.")
         names = header.cells

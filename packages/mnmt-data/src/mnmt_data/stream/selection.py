@@ -1,14 +1,8 @@
-"""Data selection: pairs in the order of what a model gains on them from trusted text (Wang et al. 2018).
-
-Nothing here holds more than a block of a score file in memory, so that a billion pairs are put in order in a
-few gigabytes.
-"""
+"""Data selection: pairs in the order of what a model gains on them from trusted text (Wang et al. 2018)."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from itertools import pairwise
-from math import ceil, inf
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +13,10 @@ from numpy.typing import NDArray
 from mnmt_data.errors import DataError
 from mnmt_data.store.atomic_file import checksum, write_json
 from mnmt_data.store.prepared import PreparedData
-from mnmt_data.store.score_file import BLOCK_ROWS, ScoreFile
+from mnmt_data.store.score_file import ScoreFile
 
 Scores = NDArray[np.float32]
 Rows = NDArray[np.int64]
-
-MEMORY_ROWS = 2**26
-"""Rows sorted at a time, at about 40 bytes each."""
-
-SAMPLE = 2**16
-"""Scores looked at to divide them all into parts of about `MEMORY_ROWS`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,23 +118,17 @@ def pair_scores(*, base: Path | None, tuned: Path | None, out: Path | None = Non
     return scores
 
 
-def best_first(scores: Scores, *, out: Path | None = None, memory_rows: int = MEMORY_ROWS) -> Rows:
+def best_first(scores: Scores, *, out: Path | None = None) -> Rows:
     """Return rows by falling score, of equal scores the smaller first, in memory or mapped: (pairs,).
 
-    The scores are divided at quantiles of a sample of them, and each part is found in one pass and sorted by
-    itself. A part has more than `memory_rows` only by the sample's error, or where that many are equal.
+    Sorting takes some 20 bytes of memory for each pair.
 
     Args:
         scores: (pairs,) finite.
         out: A file to write.
-        memory_rows: Rows to sort at a time.
     """
     with _Array(out, len(scores), np.int64) as order:
-        end = 0
-        for high, low in pairwise((inf, *_cuts(scores, ceil(len(scores) / memory_rows)), -inf)):
-            rows = _rows_between(scores, low, high)
-            start, end = end, end + len(rows)
-            order[start:end] = rows[np.argsort(-scores[rows], kind="stable")]
+        order[:] = np.argsort(-scores, kind="stable")
     return order
 
 
@@ -223,19 +205,3 @@ def _add(file: ScoreFile, sign: int, scores: Scores) -> None:
             raise DataError(
                 f"{file.path}: row {row}: its score is {scores[row]}, but must be a finite number."
             )
-
-
-def _cuts(scores: Scores, parts: int) -> list[float]:
-    """Return at most `parts - 1` falling scores with about equally many scores between them."""
-    sample = np.sort(scores[:: max(1, len(scores) // SAMPLE)])[::-1]
-    cuts = {float(sample[len(sample) * part // parts]) for part in range(1, parts)}
-    return sorted(cuts, reverse=True)
-
-
-def _rows_between(scores: Scores, low: float, high: float) -> Rows:
-    """Return the rows, rising, whose score is above `low` and at most `high`."""
-    rows = [np.empty(0, dtype=np.int64)]
-    for start in range(0, len(scores), BLOCK_ROWS):
-        block = scores[start : start + BLOCK_ROWS]
-        rows.append(start + np.flatnonzero((block > low) & (block <= high)))
-    return np.concatenate(rows)
