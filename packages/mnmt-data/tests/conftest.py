@@ -1,3 +1,4 @@
+import os
 import random
 import struct
 import sys
@@ -8,8 +9,9 @@ from hypothesis import settings
 from mnmt_data.cli import main
 
 # How long an example takes depends on what else the machine does.
-settings.register_profile("mnmt", deadline=None, max_examples=40)
-settings.load_profile("mnmt")
+settings.register_profile("ci", deadline=None, max_examples=15, derandomize=True)
+settings.register_profile("nightly", deadline=None, max_examples=100)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
 @pytest.fixture

@@ -186,7 +186,9 @@ def test_killed_between_the_last_two_renames(prepare, whole, tmp_path, name, mon
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-@pytest.mark.parametrize("writes", [1, 4, 7, 10, 13, 16, 19, 22])
+@pytest.mark.parametrize(
+    "writes", [10, *(pytest.param(writes, marks=pytest.mark.slow) for writes in (1, 4, 7, 13, 16, 19, 22))]
+)
 def test_killed_at_a_write_of_any_stage_it_goes_on_to_the_same_bytes(prepare, whole, tmp_path, writes):
     if (child := os.fork()) == 0:
         remaining = iter(range(writes))
@@ -199,6 +201,7 @@ def test_killed_at_a_write_of_any_stage_it_goes_on_to_the_same_bytes(prepare, wh
     assert contents(prepare().folder) == whole
 
 
+@pytest.mark.slow
 def test_killed_processes_leave_what_the_next_goes_on_from(folder, whole, tmp_path):
     out, command = tmp_path / "out", [sys.executable, "prepare.py", str(tmp_path / "out")]
     for files in (8, 30):

@@ -4,7 +4,7 @@ import threading
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mnmt_data.store.ragged import Ragged
@@ -65,7 +65,6 @@ class ReaderWaits(threading.Condition):
         return super().wait(timeout)
 
 
-@settings(max_examples=15)
 @given(
     steps=st.lists(st.integers(0, 120), min_size=1, max_size=6),
     ranks=st.integers(1, 3),

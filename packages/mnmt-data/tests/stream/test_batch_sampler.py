@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mnmt_data.store.segments import SegmentInfo
@@ -57,7 +57,6 @@ def assert_epochs(rows, every):
         assert set(epoch) <= set(every)
 
 
-@settings(max_examples=15)
 @given(phases=phases, batch_tokens=st.integers(10, 5000), seed=st.integers())
 def test_windows_follow_each_other_within_phases(phases, batch_tokens, seed):
     batches = sampler(*phases, batch_tokens=batch_tokens, seed=seed)
@@ -78,7 +77,6 @@ def test_windows_follow_each_other_within_phases(phases, batch_tokens, seed):
         step += window.num_batches
 
 
-@settings(max_examples=15)
 @given(phases=phases, step=st.integers(0, 1000), seed=st.integers())
 def test_every_step_of_a_window_finds_it(phases, step, seed):
     batches = sampler(*phases, seed=seed)
@@ -100,7 +98,6 @@ def test_a_window_holds_its_pairs_in_few_batches():
     assert sampler(([1, 1, 1], 1), batch_tokens=10).window(0).num_batches == MOST_BATCHES
 
 
-@settings(max_examples=15)
 @given(phases=phases, seed=st.integers())
 def test_every_epoch_of_a_task_is_all_its_rows_also_across_phases(phases, seed):
     batches = sampler(*phases, seed=seed)
@@ -109,7 +106,6 @@ def test_every_epoch_of_a_task_is_all_its_rows_also_across_phases(phases, seed):
         assert_epochs(rows_read(batches, task, end), range(rows))
 
 
-@settings(max_examples=15)
 @given(one=phases, other=phases, seed=st.integers(), orders=st.sampled_from([{}, BEST]))
 def test_every_schedule_reads_a_task_in_the_same_order(one, other, seed, orders):
     """So runs with other weights are paired: they differ in how often a task is drawn and in nothing else."""
@@ -132,7 +128,6 @@ def test_tasks_seeds_and_epochs_have_orders_of_their_own():
     assert all(np.count_nonzero(a == b) < 15 for i, a in enumerate(found) for b in found[:i])
 
 
-@settings(max_examples=15)
 @given(
     kept=st.lists(st.sampled_from([0.01, 0.1, 0.5, 1.0]), min_size=1, max_size=4),
     steps=st.integers(1, 300),
@@ -218,7 +213,6 @@ def test_an_order_of_other_rows_is_refused():
         sampler(([1, 1, 1], 1), orders=orders)
 
 
-@settings(max_examples=15)
 @given(phases=phases, steps=st.integers(0, 700))
 def test_epochs_are_the_draws_over_the_rows(phases, steps):
     batches = sampler(*phases, batch_tokens=2000)

@@ -88,7 +88,6 @@ def assert_same(first, second):
         np.testing.assert_array_equal(getattr(first, side), getattr(second, side))
 
 
-@settings(max_examples=12)
 @given(
     weights=st.sampled_from([WEIGHTS, TWO_PHASES]), steps=st.lists(st.integers(0, 400)), seed=st.integers()
 )
@@ -99,7 +98,6 @@ def test_any_step_can_be_asked_for_in_any_order(weights, steps, seed):
         assert_same(asked.batch(step), walked[step])
 
 
-@settings(max_examples=12)
 @given(
     weights=st.sampled_from([WEIGHTS, TWO_PHASES]),
     stop=st.integers(0, 300),
@@ -127,7 +125,6 @@ def test_the_state_is_the_streams_identity_and_its_step():
     assert batches.state() == first | {"step": 500}
 
 
-@settings(max_examples=12)
 @given(step=st.integers(0, 300), ranks=st.integers(1, 4), accumulation=st.integers(1, 3), seed=st.integers())
 def test_the_pieces_of_all_ranks_are_the_batch(step, ranks, accumulation, seed):
     whole = stream(TWO_PHASES, seed=seed).batch(step)
@@ -156,7 +153,6 @@ def test_reading_shares_leaves_the_stream_where_it_is():
         assert_same(piece, batch)
 
 
-@settings(max_examples=12)
 @given(weights=st.sampled_from([WEIGHTS, TWO_PHASES]), step=st.integers(0, 300), seed=st.integers())
 def test_addresses_name_the_pairs_of_a_batch_in_order(weights, step, seed):
     batches = stream(weights, seed=seed)
@@ -167,7 +163,6 @@ def test_addresses_name_the_pairs_of_a_batch_in_order(weights, step, seed):
         assert np.trim_zeros(tgt).tolist() == SHARDS[task].tgt[row].tolist()
 
 
-@settings(max_examples=12)
 @given(
     parts=st.lists(st.lists(st.integers(0, 5), min_size=3, max_size=3).filter(any), min_size=1, max_size=3),
     steps=st.integers(1, 150),
@@ -190,7 +185,6 @@ def test_every_epoch_of_a_task_is_all_its_rows_also_across_phases(parts, steps, 
         assert rows.total() == batches.counts(end)[task]
 
 
-@settings(max_examples=10)
 @given(
     weights=st.sampled_from([WEIGHTS, TWO_PHASES]),
     steps=st.lists(st.sampled_from([0, 1, 29, 44, 45, 46, 90, 173, 174, 200]), min_size=1, max_size=3),
@@ -309,7 +303,6 @@ def test_a_share_names_what_is_out_of_range(field, message):
         Share(**field)
 
 
-@settings(max_examples=12)
 @given(step=st.integers(0, 300), num_ranks=st.integers(1, 4))
 def test_every_rank_knows_the_tokens_of_the_whole_batch(step, num_ranks):
     whole = stream().batch(step)
@@ -318,7 +311,6 @@ def test_every_rank_knows_the_tokens_of_the_whole_batch(step, num_ranks):
         assert tokens == (np.count_nonzero(whole.src), whole.num_tokens)
 
 
-@settings(max_examples=20)
 @given(
     step=st.integers(0, 60),
     ranks=st.integers(1, 5),
@@ -416,7 +408,6 @@ def test_a_state_of_another_version_is_refused():
         stream().restore({"window_start": 7})
 
 
-@settings(max_examples=15)
 @given(num_rows=st.integers(1, 80), batch_tokens=st.integers(18, 200))
 def test_evaluation_reads_every_pair_once_in_order_of_length(num_rows, batch_tokens, tmp_path_factory):
     pairs = Memory(num_rows)
@@ -452,7 +443,6 @@ def shuffled(tmp_path_factory):
     return {task: pairs.shard(folder / task, segments=3, block_rows=8) for task, pairs in SHARDS.items()}
 
 
-@settings(max_examples=12)
 @given(stop=st.integers(0, 100), num_ranks=st.integers(1, 5), seed=st.integers())
 def test_blocks_of_shuffled_shards_are_the_same_for_any_ranks_and_after_a_stop(
     stop, num_ranks, seed, shuffled

@@ -9,7 +9,7 @@ from itertools import islice
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mnmt_data.study import StructureError, structure
@@ -121,7 +121,6 @@ EXACT = st.builds(
 )
 
 
-@settings(max_examples=25)
 @given(config=EXACT)
 def test_exact_pairs_have_every_context_and_word_with_its_probability(config):
     pairs = weighted_context_pairs(config, "xx-aa")
@@ -134,7 +133,6 @@ def test_exact_pairs_have_every_context_and_word_with_its_probability(config):
         np.testing.assert_allclose(sums, expected, atol=1e-12)
 
 
-@settings(max_examples=25)
 @given(config=EXACT)
 def test_a_perfect_model_has_the_entropy_as_its_exact_loss(config):
     pairs = weighted_context_pairs(config, "xx-bb")
@@ -146,7 +144,6 @@ def test_a_perfect_model_has_the_entropy_as_its_exact_loss(config):
     assert loss == pytest.approx(config.irreducible_of("xx-bb"), abs=1e-10)
 
 
-@settings(max_examples=25)
 @given(config=EXACT, share=st.floats(0, 1))
 def test_a_perfect_model_has_the_entropy_of_the_contexts_drawn(config, share):
     count = max(1, int(share * config.words**config.context))
