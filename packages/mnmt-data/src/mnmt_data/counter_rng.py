@@ -115,6 +115,7 @@ def _feistel(numbers: Words, size: int, tweaks: Words) -> Words:
     right_modulus, left_modulus = np.uint64(b), np.uint64(a)
     left = numbers // right_modulus
     right = numbers - left * right_modulus
+    # (left, right) becomes (right, (left + f(right)) mod a), which can be undone: each round is a bijection.
     for round_ in range(_ROUNDS):
         mixed = mix(right + tweaks + np.uint64(round_ << 32))
         sums = left + _remainder(mixed, left_modulus)

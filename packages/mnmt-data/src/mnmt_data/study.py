@@ -134,7 +134,7 @@ _UNKNOWN = "unknown key"
 
 
 def unknown_key(key: str, valid: Sequence[str]) -> str:
-    """Return a key that is none of the valid ones, one that may be meant, and them all."""
+    """Return an unknown key, its nearest valid key, and all valid keys."""
     like = get_close_matches(key, valid, n=1)
     meant = f"; `{like[0]}` may be meant" if like else ""
     names = ", ".join(valid)

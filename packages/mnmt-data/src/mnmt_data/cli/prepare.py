@@ -30,9 +30,9 @@ def prepare(
     Args:
         study: The study's TOML file.
         out: Folder for the study's results; `results/NAME` by default.
-        jobs: Number of processes; as many as there are processors by default, and 8 jobs of Slurm.
+        jobs: Number of processes; one for each processor by default, and 8 jobs of Slurm.
         cluster: `local` works on this machine, `slurm` in jobs that Slurm schedules.
-        config: What a job asks of the cluster.
+        config: Resources that a job requests.
     """
     from mnmt_data.cli.inspect import describe, table
     from mnmt_data.prepare import prepare_study

@@ -80,7 +80,7 @@ class CleanBlock:
     """Source sentences."""
 
     tgt: list[str]
-    """Target sentences, as many."""
+    """Target sentences, one for each source."""
 
     rows: NDArray[np.int64]
     """`(pairs,)`, the number of each pair in its source, from 0."""

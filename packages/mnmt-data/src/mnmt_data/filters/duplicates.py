@@ -27,7 +27,7 @@ def first_occurrences(
 ) -> Mask:
     """Return whether each key occurs for the first time, counted from row 0.
 
-    More than `memory_rows` keys are divided by their (scrambled) high bits into partitions of about so many,
+    More than `memory_rows` keys are divided by their (scrambled) high bits into partitions of that size,
     which lie on disk meanwhile. All keys are read twice, and those of each partition once: time grows in
     proportion to their number, and memory does not grow. A partition that holds more rows all the same,
     because one key occurs very often, is taken in pieces of `memory_rows`.

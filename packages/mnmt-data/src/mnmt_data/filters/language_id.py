@@ -284,8 +284,8 @@ class WrongLanguage:
 def labels_of(code: str, labels: Labels) -> Labels:
     """Return a model's labels of a language, in its script where `code` names one that the model tells apart.
 
-    `de` is `deu_Latn`, `pt_BR` is `pt`, `nb` is `no`; `zh` is `zho_Hans` and `zho_Hant`, `zh_Hant` the latter
-    alone, or `zh` of a model that has no other. None if there are no labels.
+    `de` is `deu_Latn`, `pt_BR` is `pt`, `nb` is `no`; `zh` is `zho_Hans` and `zho_Hant`, `zh_Hant` only
+    `zho_Hant`, or `zh` of a model that has no other. Empty if there are no labels.
     """
     language, macrolanguage, script = _parts(code)
     parts = {label: _parts(label) for label in labels}

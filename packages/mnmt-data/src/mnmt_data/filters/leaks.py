@@ -65,7 +65,7 @@ class LeakConfig:
 
 
 class LeakFinder:
-    """Finds copies of the sentences of dev and test sets; its memory depends on these alone."""
+    """Finds copies of the sentences of dev and test sets; its memory depends only on these."""
 
     def __init__(self, sentences: Mapping[str, Sequence[str]], config: LeakConfig) -> None:
         """Index the sentences.

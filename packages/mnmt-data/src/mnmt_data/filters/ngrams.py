@@ -85,6 +85,7 @@ class NgramIndex:
         for rows in _pieces(numbers, counts):
             repeats = counts[rows]
             ends = np.cumsum(repeats)
+            # 0, 1, … within each n-gram's run of postings, which begins at starts[place].
             offsets = np.arange(ends[-1]) - np.repeat(ends - repeats, repeats)
             postings = np.repeat(self.starts[places[rows]], repeats) + offsets
             yield np.repeat(numbers[rows], repeats), self.sentences[postings]

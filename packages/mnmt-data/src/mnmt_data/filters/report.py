@@ -52,7 +52,7 @@ class FilterReport:
 
     @classmethod
     def of(cls, name: str, src: Sequence[str], tgt: Sequence[str]) -> FilterReport:
-        """Report on the filter `name` alone, which dropped these pairs."""
+        """Report on one filter, `name`, which dropped these pairs."""
         first = zip(src[:SAMPLES], tgt[:SAMPLES], strict=True)
         samples = tuple((one[:SAMPLE_CHARACTERS], other[:SAMPLE_CHARACTERS]) for one, other in first)
         return cls(counts={name: len(src)}, samples={name: samples} if samples else {})

@@ -85,6 +85,7 @@ def _hashes(letters: Points, starts: NDArray[np.int64]) -> NDArray[np.uint64]:
     """
     if not len(starts):
         return np.empty(0, dtype=np.uint64)
+    # Σ_i letter_i · base^(1 + i) over a word's places i, times base^-start: the same at any place.
     powers, inverses = _powers(len(letters).bit_length())
     sums = np.add.reduceat(letters * powers[: len(letters)], starts)
     return mix(sums * inverses[starts])

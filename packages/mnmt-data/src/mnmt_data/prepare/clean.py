@@ -130,8 +130,8 @@ def run_clean_job(job: CleanJob) -> int:
 def _jobs(config: DataConfig, inputs: Inputs, space: Workspace, count: int) -> list[CleanJob]:
     """Return the jobs of the sources that are not done, the largest first.
 
-    A source gets as many jobs as it has of all bytes, times the processes: each reads all of it, which costs
-    less than cleaning, and cleans its share of the blocks.
+    A source gets its share of the processes, by bytes. Each of its jobs reads all of it, which costs less
+    than cleaning, and cleans its share of the blocks.
     """
     sources = [source for source in inputs.sources if space.mark(f"parts/{source.name}") is None]
     total = sum(source.bytes for source in sources)

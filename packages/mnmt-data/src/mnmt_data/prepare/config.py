@@ -39,7 +39,7 @@ class VocabConfig:
     directions share counts once."""
 
     sentences: int = 400_000
-    """Sentences the vocabulary is learned from, at most as many as the training text has; several million for
+    """Sentences the vocabulary is learned from, at most all of the training text; several million for
     128,000 pieces. They are held in memory."""
 
     byte_fallback: bool = True
@@ -87,7 +87,7 @@ class DataConfig:
     but to take its dev and test sets from, where these are not given."""
 
     corpus: Path | None = None
-    """Corpus folder; alone or with `files` below."""
+    """Corpus folder; may be given with `files` below."""
 
     files: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
     """{train, dev, test or another test set: {task: (source, ...)}}. A source is a file of any known format,

@@ -36,7 +36,7 @@ EncodedSplits = dict[str, dict[str, list[EncodedSegment]]]
 
 
 def tasks_to_shuffle(config: DataConfig, space: Workspace) -> frozenset[str]:
-    """Return the tasks with so many training pairs that their shards are shuffled."""
+    """Return the tasks whose shards are shuffled: those of more than `SHUFFLED_PAIRS` training pairs."""
     stored = [task for task in config.tasks if space.split_path("train", task).exists()]
     rows = {task: split_rows(space, "train", task) for task in stored}
     return frozenset(task for task, mask in rows.items() if np.count_nonzero(mask) > SHUFFLED_PAIRS)

@@ -37,7 +37,7 @@ class Source:
 
     @cached_property
     def bytes(self) -> int:
-        """Size of its files, or of those that they are members of."""
+        """Size of its files, or of the archives that hold them."""
         return sum(path.stat().st_size for path in self.reader.paths)
 
 
@@ -210,7 +210,7 @@ def _missing_train(config: DataConfig, corpus: Path | None, task: str) -> DataEr
 
 
 def _weights(corpus: Path | None, tasks: tuple[str, ...]) -> dict[tuple[str, str], Path]:
-    """Return the files with weights of a corpus, of its test sets alone."""
+    """Return the files with weights of the test sets of a corpus."""
     files = {("test", task): weights_path(corpus, "test", task) for task in tasks} if corpus else {}
     return {name: path for name, path in files.items() if path.is_file()}
 

@@ -78,9 +78,9 @@ def prepare_study(
         out: The folder of the study's results.
         report: Called with a line at each stage.
         progress: Called with the name of a stage and the number of pairs that it has just done.
-        jobs: Processes; as many as there are processors by default, and 8 jobs of Slurm.
+        jobs: Processes; one for each processor by default, and 8 jobs of Slurm.
         cluster: Where the processes work; one that is killed is replaced.
-        cluster_config: What a job asks of Slurm.
+        cluster_config: Resources that a job requests.
 
     Raises:
         DataError: If the text, or a file of it, cannot be used, the disk is full, another call is at work, or

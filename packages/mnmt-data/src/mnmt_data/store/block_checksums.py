@@ -1,7 +1,7 @@
 """Checksums of blocks of rows, by which a reader of some rows knows that they are as they were written.
 
 A block is so short that little is read beside the rows that are asked for, even where they lie far apart. It
-has two checksums, of its lengths and of its token ids, since batches are cut by lengths alone.
+has two checksums, of its lengths and of its token ids, since batches are cut by lengths only.
 """
 
 from __future__ import annotations

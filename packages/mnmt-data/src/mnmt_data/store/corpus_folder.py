@@ -70,7 +70,7 @@ def read_bitext(folder: Path, testset: str, task: str) -> Bitext:
 
 
 def read_lines(path: Path) -> list[str]:
-    """Read the lines of a UTF-8 file, cut at newlines alone, without byte-order mark and carriage returns.
+    """Read the lines of a UTF-8 file, cut only at newlines, without byte-order mark and carriage returns.
 
     Raises:
         DataError: If the file is missing, or a line is not UTF-8, which is then named.

@@ -106,7 +106,7 @@ class PreparedDescription:
     """Tasks with training pairs."""
 
     zero_shot: tuple[str, ...] = ()
-    """Tasks with dev and test sets alone."""
+    """Tasks with dev and test sets and no training pairs."""
 
     vocabulary: VocabularyInfo = field(default_factory=VocabularyInfo)
     counts: Mapping[str, Mapping[str, SplitInfo]] = field(default_factory=dict)

@@ -1,6 +1,6 @@
 """Pairs on disk read as those of a task: which side is the source, and where it gets the target tag.
 
-Shards hold text once, without tags: what a task reads differs from that by its direction alone.
+Shards hold text once, without tags: a task differs from that only by its direction.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def insert_tag(sources: Ragged, tag: int, target_tag: TargetTag) -> Ragged:
     """
     if target_tag == "none" or not len(sources):
         return sources
-    # Segments of small ids alone have two bytes each, which may not hold the tag of a large vocabulary.
+    # Segments of small ids have two bytes each, which may not hold the tag of a large vocabulary.
     kind = sources.values.dtype if tag <= np.iinfo(sources.values.dtype).max else np.dtype(np.int32)
     start, end, stored = sources.offsets[0], sources.offsets[-1], sources.values.astype(kind, copy=False)
     places = sources.offsets[:-1] if target_tag == "prepended" else sources.offsets[1:] - 1

@@ -1,8 +1,8 @@
 """Segments mapped into memory and let go of at will, whose rows are read in any order.
 
 Python keeps a file open as long as it is mapped. So at most `MOST_MAPPED` segments are mapped at once, those
-of all shards of the process together. What a file holds and where is remembered, so that it is mapped again
-in some microseconds. Arrow's own mappings keep no file open, but ask the system to read all of it.
+of all shards of the process together. Where its arrays lie is remembered, so that it is mapped again in some
+microseconds. Arrow's own mappings keep no file open, but ask the system to read all of it.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Segment:
     def _verify(
         self, rows: Rows, is_verified: NDArray[np.bool_], read: Callable[[Source, int, int], object]
     ) -> None:
-        """Read the blocks of the rows that are not verified yet, those that follow each other at once."""
+        """Read the blocks of the rows that are not verified yet; merge neighbouring blocks."""
         blocks = rows // CHECKED_ROWS
         if is_verified[blocks].all():
             return

@@ -86,12 +86,13 @@ class Ragged:
         starts, ends = self.offsets[rows], self.offsets[rows + 1]
         if len(rows) and (starts.min() < 0 or (ends < starts).any() or ends.max() > len(self.values)):
             raise ValueError(f"`offsets` of every row must rise, to at most {len(self.values)}.")
-        # By turns a string that is wanted and one that is not, which may end before it begins: Arrow reads no
-        # bounds but those of what it takes.
+        # Arrow sees 2n + 1 strings of bytes between 2n + 2 bounds. String 2i + 1 is
+        # values[starts[i]:ends[i]]; string 2i is the gap before it, which is never taken and so may end
+        # before it begins.
         offsets = offsets_of(ends - starts)
         bounds = np.zeros(2 * len(rows) + 2, dtype=np.int64)
         bounds[1:-1:2], bounds[2:-1:2] = starts, ends
-        bounds[-1] = min(2 * offsets[-1], len(self.values))  # by which Arrow knows how much memory to reserve
+        bounds[-1] = min(2 * offsets[-1], len(self.values))  # Arrow reserves about half of this span
         bounds *= self.values.itemsize
         buffers = [None, pa.py_buffer(bounds), pa.py_buffer(np.ascontiguousarray(self.values))]
         strings = pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(bounds) - 1, buffers)
@@ -104,6 +105,7 @@ class Ragged:
         part = self._part(rows) if isinstance(rows, slice) else self.take(rows)
         lengths = part.lengths
         width = int(lengths.max(initial=0))
+        # True at column j of row i where j < lengths[i]: row by row, these cells are the values in order.
         table = np.full((len(lengths), width), pad, dtype=np.int64)
         table[np.arange(width) < lengths[:, None]] = part.values[part.offsets[0] : part.offsets[-1]]
         return table

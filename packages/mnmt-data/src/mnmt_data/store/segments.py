@@ -151,7 +151,7 @@ def _narrow(lengths: NDArray[np.int64]) -> NDArray[np.unsignedinteger]:
 
 
 def _as_stored(rows: Ragged) -> Ragged:
-    """Return rows whose values are those of the rows alone, in two bytes each or in four."""
+    """Return rows whose values hold nothing else, in two bytes each or in four."""
     rows.check()
     start, end = rows.offsets[0], rows.offsets[-1]
     values = rows.values[start:end]

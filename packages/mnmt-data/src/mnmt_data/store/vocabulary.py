@@ -106,7 +106,7 @@ class Vocabulary:
         Args:
             lines: Text.
             target: The language to translate into, such as `de`.
-            num_threads: Threads to encode with; -1: as many as there are processors.
+            num_threads: Threads to encode with; -1: one for each processor.
 
         Raises:
             DataError: If the vocabulary has no tag of the language, even where sources have none.
@@ -119,7 +119,7 @@ class Vocabulary:
 
         Args:
             lines: Text.
-            num_threads: Threads to encode with; -1: as many as there are processors.
+            num_threads: Threads to encode with; -1: one for each processor.
         """
         blocks = []
         for start in range(0, max(len(lines), 1), BLOCK_LINES):

@@ -42,10 +42,10 @@ class StepBatch:
 class BatchReader:
     """Reads one rank's part of consecutive batches ahead of their steps, in a thread.
 
-    What `read` returns depends on the step alone, as everything that a stream yields, and so does where a
-    stream continues: batches that were read ahead and never asked for leave no trace. The thread starts with
-    the first batch, and starts again where steps are not consecutive, and in a process that was forked. It
-    ends with `close`, or when nobody holds the reader any more.
+    The batch that `read` returns depends only on the step, as everything that a stream yields, and so does
+    the place where a stream continues: batches that were read ahead and never asked for leave no trace. The
+    thread starts with the first batch, and starts again where steps are not consecutive, and in a process
+    that was forked. It ends with `close`, or when nobody holds the reader any more.
 
     Args:
         stream: The batches.

@@ -1,9 +1,9 @@
 """Decides which pairs each batch of a stream holds: a pure function of step and seed, which reads no pair.
 
-Every batch of a phase draws the same number of pairs, as many as have `batch_tokens` tokens on average. So
+Every batch of a phase draws the same number of pairs, whose tokens average `batch_tokens`. So
 the step tells the positions of the stream, and the millionth batch is as near as the first. A window of
-consecutive batches is put in order of length before it is cut (see `bucketing`), which needs the lengths of
-its pairs alone.
+consecutive batches is put in order of length before it is cut (see `bucketing`), which needs only the
+lengths of its pairs.
 """
 
 from __future__ import annotations

@@ -34,10 +34,11 @@ def split_evenly(src_lengths: Rows, tgt_lengths: Rows, parts: int) -> list[Rows]
     """
     if parts > len(src_lengths):
         raise ValueError(f"`parts` must be at most the number of pairs ({len(src_lengths)}), but is {parts}.")
+    # √(2·parts) strips by target length, each of about √(parts/2) parts by source length: alike in both.
     order = _order_by_strips(src_lengths, tgt_lengths, strips=ceil(sqrt(2 * parts)))
     tokens = (src_lengths + tgt_lengths)[order]
     ends = np.cumsum(tokens)
-    shares = ends[-1] * np.arange(1, parts) / parts
+    shares = ends[-1] * np.arange(1, parts) / parts  # a pair goes to the part that holds its middle token
     return np.split(order, _separate_cuts(np.searchsorted(ends - tokens / 2, shares), len(order)))
 
 
@@ -52,6 +53,7 @@ def _order_by_strips(src_lengths: Rows, tgt_lengths: Rows, *, strips: int) -> Ro
 
 def _separate_cuts(cuts: Rows, size: int) -> Rows:
     """Move the cuts as little as needed for every part to hold something."""
+    # Cut k must be at least k, above cut k - 1, and leave a pair for each later part.
     steps = np.arange(1, len(cuts) + 1)
     rising = np.maximum.accumulate(np.maximum(cuts - steps, 0)) + steps
     return np.minimum(rising, size - steps[::-1])

@@ -20,7 +20,7 @@ Rows = NDArray[np.int64]
 
 @dataclass(frozen=True, kw_only=True)
 class Share:
-    """One rank's part of every batch, in as many pieces as it accumulates gradients over.
+    """One rank's part of every batch, a piece for each accumulation of gradients.
 
     Raises:
         ValueError: If a number is out of its range.
@@ -154,7 +154,7 @@ def _piece_tokens(window: BatchedWindow, pieces: list[list[Rows]]) -> Rows:
 
 
 def _consecutive(pieces: list[list[Rows]]) -> list[list[slice]]:
-    """Return where pieces of as many rows lie when laid one after the other."""
+    """Return where the pieces lie when laid one after the other."""
     ends = offsets_of([len(piece) for batch in pieces for piece in batch]).tolist()
     parts = (slice(start, end) for start, end in pairwise(ends))
     return [[next(parts) for _ in batch] for batch in pieces]

@@ -20,6 +20,7 @@ def order_by(*keys: Numbers) -> Numbers:
     Returns:
         (n,) places.
     """
+    # One word a row: first key | second key | … | place, the first in the highest bits.
     places = len(keys[0]).bit_length()
     packed, bits = np.arange(len(keys[0])), places
     for key in reversed(keys):

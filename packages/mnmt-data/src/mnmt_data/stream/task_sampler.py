@@ -66,6 +66,8 @@ class TaskSampler:
 
     def _descend(self, leaf: int) -> tuple[Counts, Counts]:
         """Return the counts of each task of positive weight: before a leaf, and in it."""
+        # Of a block with counts n, the counts of its first half are hypergeometric given n, and those of the
+        # second half are n less these: 17 halvings lead from 2^29 positions to a leaf of 2^12.
         position, size = leaf * LEAF, SUPER_BLOCK
         block = position // size
         totals = _super_blocks(self.seed, self.labels, self._shares, block + 1)
