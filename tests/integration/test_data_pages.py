@@ -64,7 +64,7 @@ def test_batches_as_items_of_a_data_set(prepared, monkeypatch, capsys):
     shapes = capsys.readouterr().out.splitlines()
     assert len(shapes) == 3
     assert shapes[2] == f"2 { {name: tuple(tensor.shape) for name, tensor in names['item'].items()} }"
-    exec(blocks("other-trainers.md", "python")[3], names)
+    exec(blocks("other-trainers.md", "python")[2], names)
     src = names["stream"].batch(100_000).src
     assert names["item"]["input_ids"].tolist() == src.tolist()
 
