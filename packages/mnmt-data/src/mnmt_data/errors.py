@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from signal import Signals
 
 
 class UserError(Exception):
@@ -19,21 +18,6 @@ class DataError(UserError):
 
 class StudyError(DataError):
     """A study file cannot be read: unknown key, wrong type, missing section."""
-
-
-class Interrupted(KeyboardInterrupt):
-    """Work that a signal has stopped: before its first step, or after one, which is saved.
-
-    Args:
-        signum: The signal.
-        step: The step that the work had reached; None for several jobs.
-    """
-
-    def __init__(self, signum: int, step: int | None = None) -> None:
-        where = "" if step is None else f" after step {step}"
-        super().__init__(f"interrupted by {Signals(signum).name}{where}; the same command goes on from there")
-        self.exit_status = 128 + signum
-        """Exit status of the process, as shells count signals."""
 
 
 def missing_extra(extra: str) -> str:

@@ -156,13 +156,13 @@ def test_a_new_leader_waits_for_the_workers_of_an_ended_one_and_forgets_its_jobs
     assert not jobs.folder.exists()
 
 
-def pool_of(jobs, workers, reports):
-    return JobPool(jobs, Crew(workers, 2), outputs=jobs.folder.parent, report=reports.append)
+def pool_of(jobs, workers):
+    return JobPool(jobs, Crew(workers, 2), outputs=jobs.folder.parent)
 
 
 def test_a_pool_gives_the_results_of_its_workers(jobs, counted_workers):
     counted_workers.stay = True
-    pool = pool_of(jobs, counted_workers, [])
+    pool = pool_of(jobs, counted_workers)
     numbers = [pool.submit(eval, text) for text in ("1", "2")]
     assert jobs.work_on_next()
     assert [pool.is_done(number) for number in numbers] == [True, False]
@@ -173,18 +173,17 @@ def test_a_pool_gives_the_results_of_its_workers(jobs, counted_workers):
     assert (counted_workers.started, counted_workers.killed, jobs.folder.exists()) == ([2], True, False)
 
 
-def test_a_process_whose_workers_end_without_work_goes_on_alone(jobs, counted_workers):
-    reports = []
-    pool = pool_of(jobs, counted_workers, reports)
-    numbers = [pool.submit(eval, text) for text in ("1", "2")]
-    assert [pool.result(number) for number in numbers] == [1, 2]
+def test_workers_that_end_and_do_no_job_end_the_work(jobs, counted_workers):
+    pool = pool_of(jobs, counted_workers)
+    number = pool.submit(eval, "1")
+    with pytest.raises(DataError, match=r"^6 workers have ended without work; see the log$"):
+        pool.result(number)
     assert counted_workers.started == [2, 2, 2]
-    assert reports == ["6 workers have ended without work; see the log; this process goes on alone"]
 
 
 def test_workers_that_cannot_be_started_are_an_error_that_leaves_nothing(jobs, counted_workers):
     counted_workers.error = DataError("sbatch failed: invalid partition")
     with pytest.raises(DataError, match="invalid partition"):
-        pool_of(jobs, counted_workers, [])
+        pool_of(jobs, counted_workers)
     assert counted_workers.killed
     assert not jobs.folder.exists()

@@ -82,7 +82,7 @@ def test_a_job_that_is_killed_is_replaced_and_one_whose_time_is_up_goes_on(tmp_p
         QueueWork(queue.folder, leader), folder=tmp_path / "jobs", name="mnmt-killed", config=ONE_CORE
     )
     with file_lock(leader, name="leader"):
-        pool = JobPool(queue, Crew(workers, 2), outputs=tmp_path, report=print)
+        pool = JobPool(queue, Crew(workers, 2), outputs=tmp_path)
         text = "__import__('time').sleep(2) or __import__('os').getpid()"
         numbers = [pool.submit(eval, text) for _ in range(20)]
         first = [pool.result(number) for number in numbers[:2]]

@@ -37,8 +37,8 @@ def pausing(tmp_path, monkeypatch):
 
     crews = []
 
-    def start(count, **options):
-        crews.append(LocalWorkers(partial(pause, tmp_path), count=count, **options))
+    def start(count):
+        crews.append(LocalWorkers(partial(pause, tmp_path), count=count))
         return crews[-1]
 
     yield start
@@ -66,39 +66,26 @@ def exists(pid):
 
 
 def test_each_worker_has_a_place_and_a_signal_that_stops_them_is_passed_on(pausing, tmp_path):
-    local = pausing(2, environ={"GREETING": "hello"})
+    local = pausing(2)
     local.start(2)
     wait_for(lambda: len(pids(tmp_path)) == 2)
     assert local.alive() == 2
-    assert {path.read_text() for path in tmp_path.glob("[0-9]*")} == {"0 hello", "1 hello"}
+    assert {path.read_text() for path in tmp_path.glob("[0-9]*")} == {"0", "1"}
     local.stop(signal.SIGINT)
     assert local.exit_statuses == [128 + signal.SIGTERM] * 2
 
 
-def test_a_killed_worker_is_replaced_and_one_that_was_stopped_only_after_a_pause(pausing, tmp_path):
-    now = [0.0]
-    local = pausing(1, clock=lambda: now[0])
+def test_workers_that_have_ended_are_replaced(pausing, tmp_path):
+    local = pausing(1)
     crew = Crew(local, 1)
-
-    def tend(progress):
+    for progress, signum in enumerate((signal.SIGKILL, signal.SIGTERM)):
         crew.alive()
         crew.tend(1, progress)
-
-    def end(signum):
         (process,) = local._processes.values()
-        wait_for(lambda: process.pid in pids(tmp_path))
+        wait_for(lambda process=process: process.pid in pids(tmp_path))
         os.kill(process.pid, signum)
         process.join()
-
-    tend("first")
-    end(signal.SIGKILL)
-    tend("second")
-    end(signal.SIGTERM)
-    tend("third")
-    assert not local._processes
-    now[0] += workers.PAUSE_SECONDS
-    tend("fourth")
-    assert len(local._processes) == 1
+    assert crew.alive() == 0
     assert local.exit_statuses == [-signal.SIGKILL, 128 + signal.SIGTERM]
 
 

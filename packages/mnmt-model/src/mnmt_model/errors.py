@@ -1,6 +1,7 @@
 """The exceptions of the package, and exceptions in one line."""
 
-from mnmt_data.errors import Interrupted as Interrupted
+from signal import Signals
+
 from mnmt_data.errors import UserError
 
 
@@ -16,8 +17,19 @@ class MachineError(RunError):
     """A run that this machine cannot continue, since it lacks what the run was begun with."""
 
 
-class SharedRunError(RunError):
-    """A run that a process of another machine trains too, since locks do not hold between the machines."""
+class Interrupted(KeyboardInterrupt):
+    """Training that a signal has stopped: before its first step, or after one, with a checkpoint.
+
+    Args:
+        signum: The signal.
+        step: The step that training had reached; None for several runs.
+    """
+
+    def __init__(self, signum: int, step: int | None = None) -> None:
+        where = "" if step is None else f" after step {step}"
+        super().__init__(f"interrupted by {Signals(signum).name}{where}; the same command goes on from there")
+        self.exit_status = 128 + signum
+        """Exit status of the process, as shells count signals."""
 
 
 def one_line(error: BaseException) -> str:

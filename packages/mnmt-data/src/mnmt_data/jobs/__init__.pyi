@@ -6,7 +6,6 @@ from .claim import is_free as is_free
 from .claim import read_heartbeat as read_heartbeat
 from .cluster import ClusterConfig as ClusterConfig
 from .cluster import SlurmWorkers as SlurmWorkers
-from .interruption import Interruption as Interruption
 from .queue import JobPool as JobPool
 from .queue import JobQueue as JobQueue
 from .queue import QueueWork as QueueWork

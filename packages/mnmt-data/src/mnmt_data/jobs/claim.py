@@ -31,8 +31,6 @@ PERIOD = 10.0
 """Seconds from one heartbeat to the next."""
 DEAD_AFTER = 60.0
 """Seconds without a heartbeat after which a process of another machine is taken for dead."""
-FIRST_LOOK = 1.0
-"""Seconds after which a process looks whether another has begun the same job at the same time."""
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -58,11 +56,6 @@ class Heartbeat:
     """Seconds until the last step, at the speed since its process began; None while unknown."""
     phase: str | None = None
     """What its process does before the first step, such as compiling; None from then on."""
-
-    @property
-    def process(self) -> tuple[str, str | None, int]:
-        """Machine, its start and the process on it; no other process has the same."""
-        return self.host, self.boot, self.pid
 
     @property
     def is_here(self) -> bool:
@@ -138,9 +131,6 @@ def claim(
 class HeartbeatWriter:
     """Renews the heartbeat of a job from a thread, until it is closed, which removes it.
 
-    It looks whose heartbeat is there before it writes: two machines whose locks do not hold between them may
-    begin a job at the same moment.
-
     Args:
         folder: The job's folder.
         step: Steps that are done.
@@ -154,14 +144,11 @@ class HeartbeatWriter:
         self.folder, self.step, self.steps = folder, step, steps
         self.loss: float | None = None
         self.phase: str | None = None
-        self.other: Heartbeat | None = None
-        """The heartbeat of another process that does the job too; None as long as there is none."""
         self._clock = clock
-        self._process = socket.gethostname(), _boot(), os.getpid()
         self._lock = threading.Lock()
         self._first: tuple[int, float] | None = None
         self._ended = threading.Event()
-        self._write()
+        self.renew()
         self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
         self._thread.start()
 
@@ -174,47 +161,14 @@ class HeartbeatWriter:
     def announce(self, phase: str) -> None:
         """Write at once what is done before the first step."""
         self.phase = phase
-        self.renew(looks=False)
+        self.renew()
 
-    def renew(self, *, looks: bool = True) -> None:
-        """Write the heartbeat, unless another process does the job too.
-
-        Args:
-            looks: Whether to look for the heartbeat of another process.
-        """
-        beat = read_heartbeat(self.folder) if looks else None
-        if beat is not None and beat.process != self._process:
-            self.other = beat
-        if self.other is None:
-            self._write()
-
-    def close(self) -> None:
-        """End the thread and remove this process's heartbeat, and parts of those of killed ones."""
-        self._ended.set()
-        self._thread.join()
-        if self.other is None:
-            for path in (self.folder / HEARTBEAT, *self.folder.glob(f".{HEARTBEAT}.*")):
-                path.unlink(missing_ok=True)
-
-    def _seconds_left(self) -> float | None:
-        """Return the seconds until the last step, at the speed since the first; None before two are done."""
-        if self._first is None or self.step <= self._first[0]:
-            return None
-        step, since = self._first
-        return round((self._clock() - since) / (self.step - step) * (self.steps - self.step), 1)
-
-    def _run(self) -> None:
-        pause = FIRST_LOOK
-        while self.other is None and not self._ended.wait(pause):
-            self.renew()
-            pause = PERIOD
-
-    def _write(self) -> None:
-        host, boot, pid = self._process
+    def renew(self) -> None:
+        """Write the heartbeat."""
         beat = Heartbeat(
-            host=host,
-            boot=boot,
-            pid=pid,
+            host=socket.gethostname(),
+            boot=_boot(),
+            pid=os.getpid(),
             time=_now().isoformat(timespec="seconds"),
             step=self.step,
             steps=self.steps,
@@ -224,6 +178,24 @@ class HeartbeatWriter:
         )
         with self._lock, suppress(OSError):  # A full disk ends no job; its next checkpoint may find room.
             write_json(self.folder / HEARTBEAT, asdict(beat), end="")
+
+    def close(self) -> None:
+        """End the thread and remove the heartbeat, and parts of those of killed processes."""
+        self._ended.set()
+        self._thread.join()
+        for path in (self.folder / HEARTBEAT, *self.folder.glob(f".{HEARTBEAT}.*")):
+            path.unlink(missing_ok=True)
+
+    def _seconds_left(self) -> float | None:
+        """Return the seconds until the last step, at the speed since the first; None before two are done."""
+        if self._first is None or self.step <= self._first[0]:
+            return None
+        step, since = self._first
+        return round((self._clock() - since) / (self.step - step) * (self.steps - self.step), 1)
+
+    def _run(self) -> None:
+        while not self._ended.wait(PERIOD):
+            self.renew()
 
 
 def _other_machine(folder: Path) -> Heartbeat | None:

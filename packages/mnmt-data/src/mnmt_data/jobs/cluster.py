@@ -23,7 +23,7 @@ MAX_REQUEUES = 1000
 """How often a job may be queued again after its time was up."""
 SIGNAL_SECONDS = 120
 """Seconds before its time is up at which a job is asked to save its work; Slurm may be a minute early."""
-SETUP = "export SUBMITIT_PREEMPT_SIGNAL=USR1"  # the signal that `Interruption` notes
+SETUP = "export SUBMITIT_PREEMPT_SIGNAL=USR1"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,8 +148,10 @@ class ClusterJob:
 
     def __call__(self) -> None:
         """Do the work; submitit queues the job again if the work ends for SIGUSR1."""
+        handler = signal.getsignal(signal.SIGUSR1)
         status = self.work()
         if status == 128 + signal.SIGUSR1:
+            signal.signal(signal.SIGUSR1, handler)
             signal.raise_signal(signal.SIGUSR1)
         sys.exit(status)
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 import os
 import pickle
 import shutil
+import signal
 import socket
+import sys
 import time
 import traceback
 from collections.abc import Callable
@@ -20,9 +22,8 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
-from mnmt_data.errors import DataError, Interrupted
-from mnmt_data.jobs.interruption import Interruption
-from mnmt_data.jobs.workers import Crew
+from mnmt_data.errors import DataError
+from mnmt_data.jobs.workers import ASKED_TO_END, Crew
 from mnmt_data.store.atomic_file import atomic_file
 from mnmt_data.store.lock import file_lock, is_locked, see_changes
 
@@ -67,6 +68,10 @@ class JobQueue:
     def remove(self) -> None:
         """Remove the folder, at which workers end."""
         shutil.rmtree(self.folder, ignore_errors=True)
+
+    def attempts(self) -> list[tuple[str, int]]:
+        """Return which jobs were begun, and how often, as far as they tell whether workers do anything."""
+        return sorted((path.name, path.stat().st_size) for path in self.folder.glob("*.attempts"))
 
     def put(self, number: int, work: Callable[[Any], Any], job: object) -> None:
         """Add a job.
@@ -119,42 +124,42 @@ class QueueWork:
 
     def __call__(self) -> int:
         """Do the jobs; return the exit status of the process."""
+        for number in ASKED_TO_END:
+            signal.signal(number, lambda signum, frame: sys.exit(128 + signum))
         if not is_locked(self.leader):
             return 0
         Thread(target=_end_with, args=(self.leader,), daemon=True).start()
         queue = JobQueue(self.folder)
-        with Interruption() as interruption, suppress(Interrupted), interruption.at_once():
+        try:
             while self.folder.exists():
                 if not queue.work_on_next():
                     with suppress(OSError):
                         see_changes(self.folder)
                     time.sleep(POLL_SECONDS)
-        return interruption.exit_status
+        except SystemExit as end:
+            return int(end.code or 0)
+        return 0
 
 
 class JobPool:
-    """A queue whose jobs workers do, or this process where it has none.
+    """A queue that this process leads, and the workers that do its jobs.
 
     Args:
-        queue: The queue, which this process leads.
+        queue: The queue.
         crew: Keeps workers at work on it.
         outputs: Folder that jobs write to.
-        report: Called with a line about workers that are lost.
 
     Raises:
         DataError: If workers cannot be started.
     """
 
-    def __init__(self, queue: JobQueue, crew: Crew, *, outputs: Path, report: Callable[[str], None]) -> None:
-        self._queue, self._outputs, self._report = queue, outputs, report
-        self._crew: Crew | None = crew
-        self._workers = crew.workers
+    def __init__(self, queue: JobQueue, crew: Crew, *, outputs: Path) -> None:
+        self._queue, self._crew, self._outputs = queue, crew, outputs
         self._numbers = count()
-        self._done = 0
-        self._looked = time.monotonic()
+        self._next_look = time.monotonic()
         queue.folder.mkdir(parents=True, exist_ok=True)
         try:
-            crew.tend(crew.count, self._done)
+            self._tend()
         except BaseException:
             self.close()
             raise
@@ -173,14 +178,13 @@ class JobPool:
         """Wait for the result of a job, and return it.
 
         Raises:
+            DataError: If workers end again and again, and do no job.
             Exception: The job's own.
         """
         while not self._queue.is_done(number):
             self._tend()
-            if self._crew is not None or not self._queue.work_on_next():
-                see_changes(self._queue.folder)
-                time.sleep(POLL_SECONDS)
-        self._done += 1
+            see_changes(self._queue.folder)
+            time.sleep(POLL_SECONDS)
         return self._queue.take_result(number)
 
     def see_outputs(self) -> None:
@@ -188,22 +192,17 @@ class JobPool:
         for folder, _, _ in os.walk(self._outputs):
             see_changes(Path(folder))
 
-    def _tend(self) -> None:
-        """Replace workers that have ended; do their work in this process if they end again and again."""
-        if self._crew is None or time.monotonic() - self._looked < self._workers.poll_seconds:
-            return
-        self._crew.alive()
-        try:
-            self._crew.tend(self._crew.count, self._done)
-        except DataError as error:
-            self._report(f"{error}; this process goes on alone")
-            self._crew = None
-        self._looked = time.monotonic()
-
     def close(self) -> None:
         """End the workers, and forget jobs that are not done."""
-        self._workers.kill()
+        self._crew.workers.kill()
         self._queue.remove()
+
+    def _tend(self) -> None:
+        """Replace workers that have ended, at most once in their time between two looks."""
+        if time.monotonic() >= self._next_look:
+            self._crew.alive()
+            self._crew.tend(self._crew.count, self._queue.attempts())
+            self._next_look = time.monotonic() + self._crew.workers.poll_seconds
 
 
 def _claim(path: Path) -> bool:

@@ -9,7 +9,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from multiprocessing.context import ForkServerProcess
 from typing import Protocol
 
@@ -17,19 +17,12 @@ from mnmt_data.errors import DataError
 
 RESEND_SECONDS = 0.5
 """Seconds after which a signal is sent again to workers that have not ended; one may be too new to hear."""
-PAUSE_SECONDS = 2.0
-"""Seconds before a worker that a signal has ended is replaced.
-
-Schedulers signal all processes of a job, one after the other. A worker that hears it before its leader would
-be replaced by one that starts the work again, only to be stopped too.
-"""
 GRACE_SECONDS = 60.0
 """How long a worker may take to save its work once the process that started it is gone."""
 MAX_USELESS = 2
 """Workers that may end without work, beside one each, before no more are started."""
 
 ASKED_TO_END = (signal.SIGTERM, signal.SIGUSR1)
-_STATUSES_OF_SIGNALS = {status for signum in ASKED_TO_END for status in (128 + signum, -signum)}
 
 Work = Callable[[], int]
 """The whole work of a worker, which can be pickled; returns the exit status of its process."""
@@ -103,35 +96,24 @@ class LocalWorkers:
         work: What each does.
         count: Workers at a time.
         preload: Modules that workers are forked with.
-        environ: Environment variables of the workers beside those of this process. LOCAL_RANK is the worker's
-            place among the others by default.
-        clock: Returns the time in seconds.
     """
 
     poll_seconds = 0.1
 
-    def __init__(
-        self,
-        work: Work,
-        *,
-        count: int,
-        preload: Sequence[str] = (),
-        environ: Mapping[str, str] | None = None,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, work: Work, *, count: int, preload: Sequence[str] = ()) -> None:
         self.work, self.count, self.preload = work, count, tuple(preload)
-        self.environ = dict(environ or {})
         self.exit_statuses: list[int] = []
         """How the workers ended, in that order; below 0 if by a signal."""
-        self._clock = clock
         self._processes: dict[int, ForkServerProcess] = {}
-        self._paused_until: list[float] = []
 
     def alive(self) -> int:
-        """Return how many workers there are, those included that are not replaced yet."""
-        running, now = self._running(), self._clock()
-        self._paused_until = [until for until in self._paused_until if until > now]
-        return running + len(self._paused_until)
+        """Return how many workers there are."""
+        for place, process in list(self._processes.items()):
+            if not process.is_alive():
+                process.join()
+                self.exit_statuses.append(process.exitcode or 0)
+                del self._processes[place]
+        return len(self._processes)
 
     def start(self, count: int) -> None:
         """Start workers."""
@@ -140,15 +122,14 @@ class LocalWorkers:
         _start_forkserver()
         free = (place for place in range(self.count) if place not in self._processes)
         for place, _ in zip(free, range(count), strict=False):
-            environ = {"LOCAL_RANK": str(place), **self.environ}
-            self._processes[place] = context.Process(target=_run, args=(self.work, environ))
+            self._processes[place] = context.Process(target=_run, args=(self.work, place))
             self._processes[place].start()
 
     def stop(self, signum: int) -> None:
         """Pass on a signal, at which workers save their work and end, and wait for them."""
         # Workers have a terminal's SIGINT themselves, and a second ends them at once.
         passed_on = signal.SIGTERM if signum == signal.SIGINT else signum
-        while self._running():
+        while self.alive():
             for process in self._processes.values():
                 if process.is_alive() and process.pid is not None:
                     os.kill(process.pid, passed_on)
@@ -163,17 +144,6 @@ class LocalWorkers:
     def describe(self) -> str:
         """Return where their errors are to be read."""
         return "the lines above say why"
-
-    def _running(self) -> int:
-        for place, process in list(self._processes.items()):
-            if not process.is_alive():
-                process.join()
-                status = process.exitcode or 0
-                self.exit_statuses.append(status)
-                if status in _STATUSES_OF_SIGNALS:
-                    self._paused_until.append(self._clock() + PAUSE_SECONDS)
-                del self._processes[place]
-        return len(self._processes)
 
 
 def num_cores() -> int:
@@ -196,14 +166,14 @@ def _start_forkserver() -> None:
             signal.signal(number, handler)
 
 
-def _run(work: Work, environ: Mapping[str, str]) -> None:
-    """Do the work of a process."""
+def _run(work: Work, place: int) -> None:
+    """Do the work of a process, which finds its place among the others in LOCAL_RANK."""
     for number in ASKED_TO_END:
         signal.signal(number, signal.SIG_DFL)
     # The leader passes a Ctrl-C on. Outside of the work it would leave a traceback wherever it comes.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    os.environ.update(environ)
+    os.environ["LOCAL_RANK"] = str(place)
     sys.exit(work())
 
 

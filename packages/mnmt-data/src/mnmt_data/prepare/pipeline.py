@@ -121,7 +121,7 @@ def _stages(
         if count == 1:
             return Stages(report=report, progress=progress)
         crew = Crew(LocalWorkers(work, count=count, preload=["mnmt_data.prepare.pipeline"]), count)
-    open_pool = partial(JobPool, queue, crew, outputs=out / PARTIAL, report=report)
+    open_pool = partial(JobPool, queue, crew, outputs=out / PARTIAL)
     return Stages(count, open_pool=open_pool, report=report, progress=progress)
 
 

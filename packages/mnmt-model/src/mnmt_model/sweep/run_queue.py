@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mnmt_data.jobs.interruption import Interruption
 from mnmt_data.jobs.workers import Crew, Workers
 from mnmt_model.errors import Interrupted
 from mnmt_model.runs.run_config import RunConfig
@@ -22,6 +21,7 @@ from mnmt_model.sweep.next_run import (
     read_if_begun,
 )
 from mnmt_model.sweep.workers import local_workers, modified
+from mnmt_model.training.interruption import Interruption
 
 SCAN_SHARE = 0.1
 """Share of the time that looking at a study's folder may take, which is slow on some shared disks."""

@@ -6,19 +6,19 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mnmt_data.errors import UserError
-from mnmt_data.jobs.interruption import Interruption
 from mnmt_data.jobs.workers import MAX_USELESS, LocalWorkers, num_cores
 from mnmt_model.errors import RunError, RunInUseError, one_line
 from mnmt_model.runs.run_config import RunConfig
 from mnmt_model.runs.run_record import RUN
 from mnmt_model.sweep.next_run import next_run
+from mnmt_model.training.interruption import Interruption
 
 if TYPE_CHECKING:
     from submitit.core.job_environment import JobEnvironment
@@ -51,17 +51,20 @@ class RunWork:
         folder: Folder of the runs' folders.
         train: Trains a run.
         threads: Threads of the process.
+        environ: Environment variables of the process beside those that it has.
     """
 
     runs: tuple[RunConfig, ...]
     folder: Path
     train: TrainRun = train_run
     threads: int = 1
+    environ: Mapping[str, str] | None = None
 
     def __call__(self) -> int:
         """Train a run, and return the exit status of the process."""
         import torch
 
+        os.environ.update(self.environ or {})
         torch.set_num_threads(self.threads)
         place = int(os.environ.get("LOCAL_RANK", "0"))
         os.environ["LOCAL_RANK"] = str(place % max(1, torch.cuda.device_count()))
@@ -147,13 +150,13 @@ class ClusterWork:
                 useless = useless + 1 if status and progress == before else 0
                 if useless > MAX_USELESS:
                     return status
-        return interruption.exit_status
+        return 128 + interruption.signum if interruption.signum else 0
 
     def _train_round(self, job: JobEnvironment, number: int, interruption: Interruption) -> int:
         """Start a worker, and wait for its end; return its exit status."""
         environ = {} if job.num_tasks == 1 else _world_of(job, number)
-        work = RunWork(self.runs, self.folder, self.train, num_cores())
-        workers = LocalWorkers(work, count=1, preload=PRELOADED, environ=environ)
+        work = RunWork(self.runs, self.folder, self.train, num_cores(), environ)
+        workers = LocalWorkers(work, count=1, preload=PRELOADED)
         workers.start(1)
         while workers.alive():
             time.sleep(workers.poll_seconds)

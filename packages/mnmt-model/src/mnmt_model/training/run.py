@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from mnmt_data.jobs.claim import HeartbeatWriter, claim
-from mnmt_data.jobs.interruption import Interruption
 from mnmt_data.store import PreparedData, open_prepared
 from mnmt_model.checkpoints import CHECKPOINTS, find_checkpoints, step_of
 from mnmt_model.distributed.world import World, join_world, on_every_rank, on_first_rank
-from mnmt_model.errors import Interrupted, MachineError, RunError, RunInUseError, SharedRunError, one_line
+from mnmt_model.errors import Interrupted, MachineError, RunError, RunInUseError, one_line
 from mnmt_model.planning.experts import slot_warning
 from mnmt_model.runs.attempts import next_attempt
 from mnmt_model.runs.kernels import check_ways, recorded_products, to_record, training_products
@@ -22,6 +21,7 @@ from mnmt_model.runs.run_config import RunConfig, new_record
 from mnmt_model.runs.run_record import RUN, RunRecord, Status, read_run, utc_now, write_run
 from mnmt_model.training.continuation import first_change, start_branch, trunk_checkpoint, trunk_kernels
 from mnmt_model.training.failures import explain
+from mnmt_model.training.interruption import Interruption
 from mnmt_model.training.trainer import Trainer
 from mnmt_model.training.watcher import HeartbeatWatcher, Watcher, announce
 
@@ -97,8 +97,6 @@ def _recorded(
 
     try:
         yield end
-    except SharedRunError:
-        raise  # The record is the other machine's now.
     except MachineError:
         end("interrupted")
         raise

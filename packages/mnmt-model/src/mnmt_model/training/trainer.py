@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from mnmt_data.jobs.interruption import Interruption
 from mnmt_data.store import PreparedData
 from mnmt_data.stream import BatchReader, BatchStream, Mixture, Share, open_stream
 from mnmt_model.checkpoints import Progress
@@ -21,6 +20,7 @@ from mnmt_model.training.expert_balance import ExpertBalance
 from mnmt_model.training.gradient_step import GradientStep, StepLosses
 from mnmt_model.training.guards import EarlyStopping, StepGuard
 from mnmt_model.training.initial_model import initialise_from, random_model
+from mnmt_model.training.interruption import Interruption
 from mnmt_model.training.log import StepResult, TrainingLog
 from mnmt_model.training.parallel import make_trainable
 from mnmt_model.training.run_checkpoints import RunCheckpoints

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mnmt_data.jobs.claim import HeartbeatWriter
-from mnmt_model.errors import RunError, SharedRunError
+from mnmt_model.errors import RunError
 from mnmt_model.runs.run_record import Eval
 from mnmt_model.training.balance import LOADS
 
@@ -54,17 +54,7 @@ class HeartbeatWatcher(Watcher):
         self.heartbeat.announce(phase)
 
     def step(self, step: int) -> None:
-        """Count `step` as done.
-
-        Raises:
-            SharedRunError: If another process trains the run too.
-        """
-        if (other := self.heartbeat.other) is not None:
-            raise SharedRunError(
-                f"{self.heartbeat.folder}: is trained on {other.host} (process {other.pid}), though its lock "
-                "is free here: locks do not hold between the machines; train on one, or mount the folder "
-                "with locks"
-            )
+        """Count `step` as done."""
         self.heartbeat.update(step)
 
     def log(self, line: Mapping[str, Any]) -> None:

@@ -1,19 +1,15 @@
-"""Signals that ask work to stop: it ends after its step, or at once where it has nothing to save."""
+"""Signals that ask training to stop: it ends after its step, with a checkpoint."""
 
 from __future__ import annotations
 
 import os
 import signal
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Any
 
-from mnmt_data.errors import Interrupted
-
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
-"""Signals of schedulers and of Ctrl-C that ask work to stop."""
+"""Signals of schedulers and of Ctrl-C that ask training to stop."""
 
 
 class Interruption:
@@ -27,7 +23,6 @@ class Interruption:
     def __init__(self) -> None:
         self.signum = 0
         """The last signal; 0 before the first."""
-        self._is_immediate = False
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Interruption:
@@ -41,31 +36,8 @@ class Interruption:
         for signum, handler in self._before.items():
             signal.signal(signum, handler)
 
-    @property
-    def exit_status(self) -> int:
-        """Exit status of a process that ends for the signal, as shells count signals; 0 if there was none."""
-        return 128 + self.signum if self.signum else 0
-
-    @contextmanager
-    def at_once(self) -> Iterator[None]:
-        """Let a signal end at once what is done inside, which has nothing to save.
-
-        Raises:
-            Interrupted: If a signal comes, or has come before.
-        """
-        self._is_immediate = True
-        try:
-            if self.signum:
-                raise Interrupted(self.signum)
-            yield
-        finally:
-            self._is_immediate = False
-
     def _note(self, signum: int, frame: FrameType | None) -> None:
         is_alone = "TORCHELASTIC_RUN_ID" not in os.environ
         if self.signum and signum == signal.SIGINT and is_alone:
             raise KeyboardInterrupt
         self.signum = signum
-        if self._is_immediate:
-            self._is_immediate = False  # The next signal must not disturb what ends.
-            raise Interrupted(signum)
