@@ -5,9 +5,11 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
+from pauses import pause
 
 from mnmt_data.errors import DataError
 from mnmt_data.jobs import Crew, LocalWorkers, workers
@@ -28,13 +30,8 @@ if __name__ == "__main__":
 
 
 @pytest.fixture
-def pausing(tmp_path, monkeypatch):
+def pausing(tmp_path):
     """Start workers that note their process and wait for a signal; they are killed at the end."""
-    monkeypatch.syspath_prepend(Path(__file__).parent)
-    from functools import partial
-
-    from pauses import pause
-
     crews = []
 
     def start(count):
