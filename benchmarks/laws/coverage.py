@@ -25,11 +25,11 @@ from numpy.typing import NDArray
 from benchmarks.measurement import Figures, Numbers, Out, print_table, provenance, run, write_report
 from mnmt_laws import (
     ClusterBootstrap,
+    KnownLaw,
     LawFit,
     Observations,
     Perturbation,
     ResidualBootstrap,
-    TaskLaw,
     effective_fractions,
     fit,
     observe,
@@ -41,8 +41,8 @@ from mnmt_laws.laws import LawName
 SIZES = (18881024, 63714816, 127427328, 191139840, 339787776, 453049344, 707869184, 1019312128)
 WEIGHTS = (0.05, 0.1, 0.3, 0.5, 0.7, 0.9, 0.95, 1.0)
 LAWS = {
-    "en-de": TaskLaw(alpha=0.42, beta=1300, l_inf=0.85, c1=0.18, c2=0.55, c3=1.1),
-    "en-zh": TaskLaw(alpha=0.35, beta=520, l_inf=1.1, c1=0.12, c2=0.5, c3=1.3),
+    "en-de": KnownLaw.capacity(alpha=0.42, beta=1300, l_inf=0.85, c1=0.18, c2=0.55, c3=1.1),
+    "en-zh": KnownLaw.capacity(alpha=0.35, beta=520, l_inf=1.1, c1=0.12, c2=0.5, c3=1.3),
 }
 FITTED: tuple[LawName, ...] = ("per-weighting", "joint", "capacity")
 METHODS: dict[str, type[ResidualBootstrap | ClusterBootstrap | Perturbation]] = {
@@ -115,7 +115,7 @@ def _parameters(fitted: xr.Dataset, law: str) -> Iterator[tuple[str, float, Inte
         for name in names:
             values = fitted[name].sel(task=task)
             values = values.sel(weight=0.3, method="nearest") if "weight" in values.dims else values
-            yield name, getattr(truth, name), bounds(values)
+            yield name, truth.parameters[name], bounds(values)
 
 
 def _derived(fitted: LawFit) -> Iterator[tuple[str, float, Interval]]:
@@ -123,10 +123,20 @@ def _derived(fitted: LawFit) -> Iterator[tuple[str, float, Interval]]:
     for task, truth in LAWS.items():
         weight = UNSEEN if fitted.law.name == "capacity" else 0.3
         draws = fitted.predict(draws=True, size=LARGER, task=task, weight=weight)
-        yield f"loss at {LARGER:.0e}", truth.loss(LARGER, weight), _ends(draws)
+        yield (
+            f"loss at {LARGER:.0e}",
+            float(truth.losses({"size": np.array([LARGER]), "weight": np.array([weight])})[0]),
+            _ends(draws),
+        )
         if fitted.law.name == "joint":
             fraction = effective_fractions(fitted).fractions.interval.sel(task=task, weight=0.1)
-            yield "f(0.1)", truth.fraction(0.1), bounds(fraction)
+            yield "f(0.1)", _share(truth, 0.1), bounds(fraction)
+
+
+def _share(law: KnownLaw, weight: float) -> float:
+    """Return f̂ of a law of two tasks."""
+    c1, c2, c3 = (law.parameters[name] for name in ("c1", "c2", "c3"))
+    return float(weight + c1 * weight**c2 * (1 - weight) ** c3)
 
 
 def _ends(draws: NDArray[np.float64]) -> Interval:

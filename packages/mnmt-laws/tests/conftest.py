@@ -13,11 +13,11 @@ import pytest
 from hypothesis import settings
 
 from mnmt_laws import (
+    KnownLaw,
     LawFit,
     Observations,
     Perturbation,
     ResidualBootstrap,
-    TaskLaw,
     fit,
     observe,
     simulate,
@@ -29,8 +29,8 @@ settings.register_profile("nightly", deadline=None, max_examples=100)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 LAWS = {
-    "en-de": TaskLaw(alpha=0.62, beta=300, l_inf=0.18, c1=0.2, c2=0.5, c3=1.0),
-    "en-zh": TaskLaw(alpha=0.55, beta=180, l_inf=0.25, c1=0.12, c2=0.4, c3=1.3),
+    "en-de": KnownLaw.capacity(alpha=0.62, beta=300, l_inf=0.18, c1=0.2, c2=0.5, c3=1.0),
+    "en-zh": KnownLaw.capacity(alpha=0.55, beta=180, l_inf=0.25, c1=0.12, c2=0.4, c3=1.3),
 }
 SIZES = (9456, 21032, 37216, 83536, 148160, 262000)
 WEIGHTS = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0)
@@ -38,7 +38,7 @@ UNSEEN = 0.2
 
 
 @pytest.fixture(scope="session")
-def laws() -> dict[str, TaskLaw]:
+def laws() -> dict[str, KnownLaw]:
     return LAWS
 
 
@@ -91,7 +91,7 @@ def study_records(study_table: pd.DataFrame, write_record: Callable[..., Path]) 
         mixture = {task: float(weight) for task, weight in items}
         columns = ["step", "task", "testset", "metric", "value"]
         evals = rows[columns].to_dict("records")
-        known = {task: law.l_inf for task, law in LAWS.items()}
+        known = {task: law.parameters["l_inf"] for task, law in LAWS.items()}
         folder = write_record(
             str(run),
             evals=evals,
@@ -127,9 +127,9 @@ def exact() -> LawFit:
 def three_tasks() -> LawFit:
     """The simplex law of three tasks, from losses with 1% noise."""
     laws = {
-        "en-de": TaskLaw(alpha=0.62, beta=300, l_inf=0.18, c1={"en-fr": 0.3, "en-zh": 0.1}),
-        "en-fr": TaskLaw(alpha=0.58, beta=240, l_inf=0.22, c1={"en-de": 0.3, "en-zh": 0.1}),
-        "en-zh": TaskLaw(alpha=0.55, beta=180, l_inf=0.25, c1={"en-de": 0.15, "en-fr": 0.12}),
+        "en-de": KnownLaw.capacity(alpha=0.62, beta=300, l_inf=0.18, c1={"en-fr": 0.3, "en-zh": 0.1}),
+        "en-fr": KnownLaw.capacity(alpha=0.58, beta=240, l_inf=0.22, c1={"en-de": 0.3, "en-zh": 0.1}),
+        "en-zh": KnownLaw.capacity(alpha=0.55, beta=180, l_inf=0.25, c1={"en-de": 0.15, "en-fr": 0.12}),
     }
     pairs = [
         {one: share, two: round(1 - share, 2)}

@@ -24,7 +24,6 @@ from .answers.quality import pair_metrics as pair_metrics
 from .answers.quality import quality_lines as quality_lines
 from .answers.recommendation import Recommendation as Recommendation
 from .answers.recommendation import recommend as recommend
-from .answers.simulation import TaskLaw as TaskLaw
 from .answers.simulation import simulate as simulate
 from .errors import ArgumentError as ArgumentError
 from .errors import TableError as TableError

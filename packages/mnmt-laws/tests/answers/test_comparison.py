@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mnmt_laws import Observations, ResidualBootstrap, TableError, TaskLaw, fit, observe, simulate
+from mnmt_laws import KnownLaw, Observations, ResidualBootstrap, TableError, fit, observe, simulate
 from mnmt_laws import compare as compare_any
 from mnmt_laws.answers.comparison import RIVALS, LawComparison
 from mnmt_laws.answers.comparison.evidence import shared_errors
@@ -194,7 +194,7 @@ def test_the_family_follows_from_the_table() -> None:
         {"a": 0.3, "b": 0.6, "c": 0.1},
         {"a": 0.7, "b": 0.1, "c": 0.2},
     ]
-    laws = dict.fromkeys("abc", TaskLaw(alpha=0.4, beta=300, l_inf=0.5))
+    laws = dict.fromkeys("abc", KnownLaw.capacity(alpha=0.4, beta=300, l_inf=0.5))
     many = observe(simulate(laws, sizes=SIZES, mixtures=mixtures, noise=0.01))
     names = {law.name for law in find_rivals(many)}
     assert {"simplex-capacity", "mixture-limit"} <= names

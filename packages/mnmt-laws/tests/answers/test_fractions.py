@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from mnmt_laws import (
+    KnownLaw,
     LawFit,
     Observations,
     Perturbation,
-    TaskLaw,
     effective_fractions,
     effective_size,
     fit,
@@ -20,12 +20,13 @@ from mnmt_laws import (
 NONE = Perturbation(refits=0)
 
 
-def test_fractions_are_those_the_losses_were_made_with(joint: LawFit, laws: dict[str, TaskLaw]) -> None:
+def test_fractions_are_those_the_losses_were_made_with(joint: LawFit, laws: dict[str, KnownLaw]) -> None:
     effective = effective_fractions(joint)
     for task, law in laws.items():
         fractions = effective.fractions.sel(task=task)
         weights = fractions.weight.values
-        expected = weights + law.c1 * weights**law.c2 * (1 - weights) ** law.c3
+        c1, c2, c3 = (law.parameters[name] for name in ("c1", "c2", "c3"))
+        expected = weights + c1 * weights**c2 * (1 - weights) ** c3
         np.testing.assert_allclose(fractions.value, expected, rtol=1e-7)
         assert float(fractions.value.sel(weight=1.0)) == 1.0
         assert (fractions.interval.sel(bound="lower") <= fractions.value).all()
@@ -62,7 +63,10 @@ def test_fitted_fraction_is_one_at_weight_one_and_positive(exact: LawFit) -> Non
 
 
 def test_fractions_below_the_weight_are_fitted_too() -> None:
-    laws = {name: TaskLaw(alpha=0.5, beta=200, l_inf=0.3, c1=-0.4, c2=1.2, c3=1.0) for name in ("a", "b")}
+    laws = {
+        name: KnownLaw.capacity(alpha=0.5, beta=200, l_inf=0.3, c1=-0.4, c2=1.2, c3=1.0)
+        for name in ("a", "b")
+    }
     table = simulate(laws, sizes=(1e4, 3e4, 1e5, 3e5), weights=(0.0, 0.2, 0.4, 0.5, 0.8, 1.0))
     capacity = fit(table, law="capacity", uncertainty=NONE)
     np.testing.assert_allclose(capacity.parameters.c1, -0.4, rtol=1e-6)

@@ -10,10 +10,10 @@ import pytest
 
 from mnmt_laws import (
     HeldOut,
+    KnownLaw,
     LawFit,
     Observations,
     ResidualBootstrap,
-    TaskLaw,
     compare_irreducible,
     fit,
     observe,
@@ -133,7 +133,7 @@ def test_held_out_values_are_told_with_their_sign_and_coverage(study_table: pd.D
 
 @pytest.mark.parametrize(("sizes", "untested"), [(3, ("size",)), (5, ())])
 def test_intervals_beyond_sizes_too_few_to_test_are_said_to_lack_the_laws_error(
-    laws: dict[str, TaskLaw], sizes: int, untested: tuple[str, ...]
+    laws: dict[str, KnownLaw], sizes: int, untested: tuple[str, ...]
 ) -> None:
     table = simulate(laws, sizes=np.geomspace(1e4, 1e6, sizes + 1), weights=(0.2, 0.5, 0.8), noise=0.002)
     largest = table["size"].eq(table["size"].max())

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mnmt_laws import (
+    KnownLaw,
     LawFit,
     Observations,
     Perturbation,
     ResidualBootstrap,
-    TaskLaw,
     fit,
     observe,
     recommend,
@@ -129,7 +129,7 @@ def test_the_order_of_tasks_does_not_matter(clean: Observations) -> None:
     assert recommend(one, size=SIZE).weights["en-de"] == pytest.approx(weights["z"], abs=1e-6)
 
 
-def test_data_that_leave_the_mixture_open_say_what_to_train(laws: dict[str, TaskLaw]) -> None:
+def test_data_that_leave_the_mixture_open_say_what_to_train(laws: dict[str, KnownLaw]) -> None:
     table = simulate(laws, sizes=(1e4, 2e4, 4e4), weights=(0.4, 0.5, 0.6), noise=0.1, seed=0)
     hopeless = fit(table, law="capacity", uncertainty=ResidualBootstrap(refits=40))
     advice = recommend(hopeless, size=1e6)
@@ -140,7 +140,7 @@ def test_data_that_leave_the_mixture_open_say_what_to_train(laws: dict[str, Task
         assert (advice.next_runs.runs["share"] < 1).all()
 
 
-def test_precise_data_determine_the_mixture(laws: dict[str, TaskLaw]) -> None:
+def test_precise_data_determine_the_mixture(laws: dict[str, KnownLaw]) -> None:
     table = simulate(
         laws, sizes=np.geomspace(1e4, 1e8, 9), weights=(0.1, 0.3, 0.5, 0.7, 0.9, 1.0, 0.0), noise=1e-4, seed=1
     )

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from numpy.typing import NDArray
 
-from mnmt_laws import LawFit, Observations, ResidualBootstrap, TableError, TaskLaw, fit, observe, simulate
+from mnmt_laws import KnownLaw, LawFit, Observations, ResidualBootstrap, TableError, fit, observe, simulate
 from mnmt_laws.fitting import task_fit
 from mnmt_laws.fitting.diagnostics import (
     DiagnosticScope,
@@ -88,7 +88,9 @@ def test_wide_intervals_leave_a_parameter_undetermined(
 
 def test_good_data_leave_nothing_undetermined_and_poor_data_do() -> None:
     weights = (0.05, 0.1, 0.3, 0.5, 0.7, 0.9, 0.95, 1.0)
-    laws = {name: TaskLaw(alpha=0.42, beta=1300, l_inf=0.85, c1=0.18, c2=0.55, c3=1.1) for name in "ab"}
+    laws = {
+        name: KnownLaw.capacity(alpha=0.42, beta=1300, l_inf=0.85, c1=0.18, c2=0.55, c3=1.1) for name in "ab"
+    }
     sizes = np.geomspace(2e7, 1e9, 8).tolist()
     good = fit(observe(simulate(laws, sizes=sizes, weights=(*weights, 0.0), noise=0.003)), law="capacity")
     assert not messages(good, "undetermined")

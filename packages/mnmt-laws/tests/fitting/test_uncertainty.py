@@ -14,10 +14,10 @@ from scipy.stats import norm
 
 from mnmt_laws import (
     ClusterBootstrap,
+    KnownLaw,
     Observations,
     Perturbation,
     ResidualBootstrap,
-    TaskLaw,
     fit,
     observe,
     simulate,
@@ -116,7 +116,7 @@ def test_random_weights_of_runs_scatter_as_the_sandwich_of_clusters_says() -> No
 @pytest.mark.parametrize("objective", ["log-ols", "ols"])
 def test_small_perturbations_scatter_as_the_delta_method_says(objective: str) -> None:
     sizes, weights, share = np.geomspace(1e6, 1e9, 6), (0.2, 0.5, 1.0), 1e-4
-    laws = {name: TaskLaw(alpha=0.5, beta=4000, l_inf=0.8) for name in "ab"}
+    laws = {name: KnownLaw.capacity(alpha=0.5, beta=4000, l_inf=0.8) for name in "ab"}
     frame = simulate(laws, sizes=sizes.tolist(), weights=weights).query("task == 'a'")
     method = Perturbation(share=share, refits=1500)
     fitted = fit(observe(frame), objective=objective, uncertainty=method, irreducible="ignore")
@@ -195,7 +195,7 @@ def test_copies_are_the_fit_plus_residuals_of_one_size(log: bool) -> None:
 
 
 def test_no_degrees_of_freedom_leave_the_uncertainty_unknown() -> None:
-    laws = {name: TaskLaw(alpha=0.5, beta=200, l_inf=0.3) for name in "ab"}
+    laws = {name: KnownLaw.capacity(alpha=0.5, beta=200, l_inf=0.3) for name in "ab"}
     frame = simulate(laws, sizes=(1e4, 3e4, 1e5), weights=(1.0,), noise=0.01)
     method = ResidualBootstrap(refits=5)
     fitted = fit(observe(frame), law="power", uncertainty=method, irreducible="ignore")

@@ -9,15 +9,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mnmt_laws import Perturbation, ResidualBootstrap, TaskLaw, fit, read_table, simulate
+from mnmt_laws import KnownLaw, Perturbation, ResidualBootstrap, fit, read_table, simulate
 from mnmt_laws.fitting.uncertainty import Uncertainty
 from mnmt_laws.report.analysis import Analysis, analyse
 from mnmt_laws.report.figures import draw_figures
 from mnmt_laws.report.page import render_page
 from mnmt_laws.tables.source import RunSource
 
-AA = TaskLaw(alpha=0.62, beta=300, l_inf=0.18, c1=0.2, c2=0.5, c3=1.0)
-BB = TaskLaw(alpha=0.55, beta=180, l_inf=0.25, c1=0.12, c2=0.4, c3=1.3)
+AA = KnownLaw.capacity(alpha=0.62, beta=300, l_inf=0.18, c1=0.2, c2=0.5, c3=1.0)
+BB = KnownLaw.capacity(alpha=0.55, beta=180, l_inf=0.25, c1=0.12, c2=0.4, c3=1.3)
 SIZES = (1e4, 2e4, 4e4, 8e4, 1.6e5)
 FEW = Perturbation(refits=10)
 
@@ -99,7 +99,9 @@ def one_task(losses: pd.DataFrame) -> pd.DataFrame:
 def three_table() -> pd.DataFrame:
     """Three tasks in pairs, and one mixture of all."""
     gains = {"aa": {"bb": 0.3, "cc": 0.5}, "bb": {"aa": 0.2, "cc": 0.2}, "cc": {"aa": 0.5, "bb": 0.1}}
-    laws = {task: replace(AA, c1=gain) for task, gain in gains.items()}
+    laws = {
+        task: KnownLaw.capacity(alpha=0.62, beta=300, l_inf=0.18, c1=gain) for task, gain in gains.items()
+    }
     pairs = [("aa", "bb"), ("aa", "cc"), ("bb", "cc")]
     mixtures = [{task: 1.0} for task in laws]
     mixtures += [{one: p, two: 1 - p} for one, two in pairs for p in (0.25, 0.5, 0.75)]

@@ -44,7 +44,7 @@ def test_a_wide_table_becomes_rows_of_tasks(tmp_path: Path) -> None:
 def test_sources_are_what_mixtures_give_weight_to() -> None:
     observations = observe(WIDE, columns=COLUMNS)
     assert observations.tasks == ["a"]
-    assert list(observations.mixtures.columns) == ["a", "b"]
+    assert list(observations.mixtures_of(observations.fit).columns) == ["a", "b"]
     assert list(observations.mixtures_of(observations.frame).columns) == ["a", "b"]
     assert len(observations.rows_to_fit(zero_shot=True)) == 5
 

@@ -79,7 +79,7 @@ def test_the_other_of_two_tasks_has_the_rest() -> None:
     observations = observe(table(task=["a", "b", "a", "a"], weight=[0.3, 0.7, 1, 0], size=[1, 1, 2, 3]))
     assert observations.fit["task"].tolist() == ["a", "a", "b"]
     pd.testing.assert_frame_equal(
-        observations.mixtures,
+        observations.mixtures_of(observations.fit),
         pd.DataFrame({"a": [0.3, 1.0, 1 - 0.7], "b": [0.7, 0.0, 0.7]}),
         check_exact=True,
     )
@@ -87,19 +87,19 @@ def test_the_other_of_two_tasks_has_the_rest() -> None:
 
 def test_a_mixture_names_tasks_that_were_not_measured() -> None:
     observations = observe(table(weight=[0.3], mixture="c:0.5,a:0.3,b:0.2"))
-    assert observations.mixtures.to_dict("records") == [{"a": 0.3, "b": 0.2, "c": 0.5}]
+    assert observations.mixtures_of(observations.fit).to_dict("records") == [{"a": 0.3, "b": 0.2, "c": 0.5}]
 
 
 def test_more_tasks_need_their_mixtures() -> None:
-    three = table(task=["a", "b", "c"], weight=[0.5, 0.3, 0.2])
+    three = observe(table(task=["a", "b", "c"], weight=[0.5, 0.3, 0.2]))
     with pytest.raises(TableError) as caught:
-        _ = observe(three).mixtures
+        three.mixtures_of(three.fit)
     assert str(caught.value) == (
         "table row 2: the weights of the other tasks are not known; add a `mixture` column, which reads "
         "TASK:WEIGHT,TASK:WEIGHT."
     )
-    alone = observe(table(task=["a", "b", "c"])).mixtures
-    assert alone.to_numpy().tolist() == [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
+    alone = observe(table(task=["a", "b", "c"]))
+    assert alone.mixtures_of(alone.fit).to_numpy().tolist() == [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
 
 
 @given(st.lists(st.integers(1, 100), min_size=1, max_size=6), st.integers(1, 4))

@@ -7,7 +7,6 @@ from mnmt_laws.answers.fractions import EffectiveFractions
 from mnmt_laws.answers.mixtures import SmallestBudget, SmallestSize, TargetMixture
 from mnmt_laws.answers.predictions import HeldOut
 from mnmt_laws.answers.recommendation import Recommendation
-from mnmt_laws.answers.simulation import TaskLaw
 
 __all__ = [
     "Claim",
@@ -19,5 +18,4 @@ __all__ = [
     "SmallestBudget",
     "SmallestSize",
     "TargetMixture",
-    "TaskLaw",
 ]

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from mnmt_laws.errors import ArgumentError
-from mnmt_laws.laws.fraction import hump
 from mnmt_laws.laws.known import KnownLaw
 from mnmt_laws.tables.mixture import format_mixture
 
@@ -19,62 +17,8 @@ Weights = Mapping[str, float]
 _PREDICTORS = ("size", "encoder_size", "decoder_size", "tokens", "unique_tokens", "flops", "weight")
 
 
-@dataclass(frozen=True, kw_only=True)
-class TaskLaw:
-    """The capacity law of one task (Fernandes et al. 2023, eqs. 11 and 12)."""
-
-    alpha: float
-    """The exponent α."""
-
-    beta: float
-    """β_1 for N in parameters."""
-
-    l_inf: float
-    """The irreducible loss L∞ in nats per token."""
-
-    c1: float | Mapping[str, float] = 0.2
-    """The gain from other tasks: one number, or one for each partner by name (the simplex-capacity law)."""
-
-    c2: float = 0.5
-    """The exponent of p in f̂(p)."""
-
-    c3: float = 1.0
-    """The exponent of 1 - p in f̂(p)."""
-
-    def __post_init__(self) -> None:
-        for name in ("alpha", "beta", "c3"):
-            if getattr(self, name) <= 0:
-                raise ArgumentError(f"`{name}` must be above 0, but is {getattr(self, name)}.")
-        if self.l_inf < 0:
-            raise ArgumentError(f"`l_inf` must be at least 0, but is {self.l_inf}.")
-
-    @property
-    def known(self) -> KnownLaw:
-        """The same law by its name."""
-        names = ("alpha", "beta", "l_inf", "c1", "c2", "c3")
-        return KnownLaw(
-            law="simplex-capacity" if isinstance(self.c1, Mapping) else "capacity",
-            parameters={name: getattr(self, name) for name in names},
-        )
-
-    def fraction(self, weight: float, partners: Mapping[str, float] | None = None) -> float:
-        """Return f̂ of the task at a weight, beside partners of some weights."""
-        gain = self.c1 if isinstance(self.c1, float | int) else _mean_gain(self.c1, partners or {})
-        return float(weight + gain * hump(np.array(weight), self.c2, self.c3))
-
-    def loss(self, size: float, weight: float, partners: Mapping[str, float] | None = None) -> float:
-        """Return the nats per token of a model of `size` parameters trained on the task with `weight`."""
-        return float(self.beta * (self.fraction(weight, partners) * size) ** -self.alpha + self.l_inf)
-
-
-def _mean_gain(gains: Mapping[str, float], partners: Mapping[str, float]) -> float:
-    """Return the mean of the gains from the partners, by their weights."""
-    total = sum(partners.values())
-    return sum(gains[task] * weight for task, weight in partners.items()) / total if total else 0.0
-
-
 def simulate(
-    laws: Mapping[str, TaskLaw | KnownLaw],
+    laws: Mapping[str, KnownLaw],
     *,
     sizes: Sequence[float],
     lengths: Sequence[float] = (),
@@ -109,18 +53,17 @@ def simulate(
             f"`laws` must hold two tasks for `weights`, but holds {len(laws)}; give `mixtures`."
         )
     pairs = [dict(zip(laws, (first, round(1.0 - first, 12)), strict=True)) for first in weights]
-    known = {task: law.known if isinstance(law, TaskLaw) else law for task, law in laws.items()}
     axes = {
         "size": sizes, "tokens": lengths, "unique_tokens": unique_tokens, "encoder": encoder_shares,
         "mixture": [*pairs, *mixtures], "seed": range(seeds) if seeds > 1 else (),
     }  # fmt: skip
-    table = pd.DataFrame(_rows(known, {name: values for name, values in axes.items() if len(values)}))
+    table = pd.DataFrame(_rows(laws, {name: values for name, values in axes.items() if len(values)}))
     if "encoder" in table:
         table["encoder_size"] = table["encoder"] * table["size"]
         table["decoder_size"] = table["size"] - table["encoder_size"]
     if "tokens" in table:
         table["flops"] = 6.0 * table["size"] * table["tokens"]
-    filled = [_fill(known[str(task)], str(task), rows) for task, rows in table.groupby("task", sort=False)]
+    filled = [_fill(laws[str(task)], str(task), rows) for task, rows in table.groupby("task", sort=False)]
     table = pd.concat(filled).sort_index().drop(columns=["weights", "encoder"], errors="ignore")
     table["value"] *= 1.0 + noise * np.random.default_rng(seed).standard_normal(len(table))
     return table

@@ -2,7 +2,7 @@
 
 from mnmt_laws.figures.comparison import draw_comparison
 from mnmt_laws.figures.decisions import draw_design, draw_frontier
-from mnmt_laws.figures.losses import draw_lengths, draw_losses, draw_parallels
+from mnmt_laws.figures.losses import draw_lengths, draw_losses
 from mnmt_laws.figures.predictions import draw_held_out
 from mnmt_laws.figures.quality import draw_quality
 from mnmt_laws.figures.style import chart_spec, panels_of, save
@@ -18,7 +18,6 @@ __all__ = [
     "draw_held_out",
     "draw_lengths",
     "draw_losses",
-    "draw_parallels",
     "draw_quality",
     "draw_relative_gain",
     "panels_of",

@@ -54,17 +54,6 @@ def draw_losses(
     return _over_size(rows, lines, _label(joint), task)
 
 
-def draw_parallels(*, task: str, joint: LawFit) -> Chart:
-    """Draw the loss above the joint L∞, where laws of one exponent are parallel lines."""
-    rows, sign = _rows(joint, task), -1 if joint.observations.rising else 1
-    limit = float(joint.parameters.l_inf.sel(task=task))
-    lines = _lines(rows, "size", {"joint law": joint}).dropna(subset="value")
-    rows, lines = (part.assign(value=sign * (part["value"] - limit)) for part in (rows, lines))
-    title = f"{task}: slope −{float(joint.parameters.alpha.sel(task=task)):.3f}"
-    label = f"{joint.observations.metric} − L∞ ({joint.observations.unit})"
-    return _over_size(rows[rows["value"] > 0], lines, label, title, log=True)
-
-
 def draw_lengths(fit: LawFit, *, task: str) -> Chart:
     """Draw a task's values over the training length, a line for each size; a panel for each weight.
 

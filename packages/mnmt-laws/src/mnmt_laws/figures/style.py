@@ -37,7 +37,7 @@ TASK_COLORS = (
 """Okabe and Ito's palette and four of Tol's: distinguishable with any colour vision."""
 
 WIDTH, HEIGHT = 400, 300  # of a panel in a file, in pixels; in a page a panel is as wide as its place
-FORMATS = (".svg", ".png", ".pdf", ".html", ".json")
+FORMATS = (".svg", ".png", ".pdf", ".html")
 _VIRIDIS = ("#440154", "#46327e", "#365c8d", "#277f8e", "#1fa187", "#4ac16d", "#a0da39", "#fde725")
 _LEGEND_WIDTH = 330  # pixels: what a phone has
 _TONES = re.compile(r"light-dark\(([^,()]+), ([^,()]+)\)")
@@ -93,8 +93,8 @@ def chart_spec(chart: Chart) -> dict[str, Any]:
     return spec
 
 
-def save(chart: Chart, path: str | Path, *, dark: bool = False) -> None:
-    """Write a chart in the format that its suffix names: `.svg`, `.png`, `.pdf`, `.html` or `.json`.
+def save(chart: Chart, path: str | Path) -> None:
+    """Write a chart in the format that its suffix names: `.svg`, `.png`, `.pdf` or `.html`.
 
     A page of `.html` needs nothing from outside, and follows the reader's choice of light and dark.
 
@@ -102,13 +102,12 @@ def save(chart: Chart, path: str | Path, *, dark: bool = False) -> None:
         ValueError: If the suffix is another.
     """
     path = Path(path)
-    spec = _with_tone(chart.to_dict(), dark=dark)
+    spec = _in_light(chart.to_dict())
     writers: dict[str, Callable[[], str | bytes]] = {
-        ".svg": lambda: to_svg(chart, dark=dark),
+        ".svg": lambda: to_svg(chart),
         ".png": lambda: vl_convert.vegalite_to_png(spec, scale=2),
         ".pdf": lambda: vl_convert.vegalite_to_pdf(spec),
         ".html": lambda: _to_html(chart),
-        ".json": lambda: json.dumps(chart.to_dict(), ensure_ascii=False),
     }
     if path.suffix.lower() not in writers:
         raise ArgumentError(f"{path}: must end in {', '.join(FORMATS[:-1])} or {FORMATS[-1]}.")
@@ -117,18 +116,18 @@ def save(chart: Chart, path: str | Path, *, dark: bool = False) -> None:
     path.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
-def to_svg(chart: Chart, *, dark: bool = False) -> bytes:
+def to_svg(chart: Chart) -> bytes:
     """Return the chart as SVG, the same bytes every time."""
-    text = vl_convert.vegalite_to_svg(_with_tone(chart.to_dict(), dark=dark))
+    text = vl_convert.vegalite_to_svg(_in_light(chart.to_dict()))
     names = {
         name: f"clip{number}" for number, name in enumerate(dict.fromkeys(re.findall(r"\bclip\d+", text)))
     }
     return re.sub(r"\bclip\d+", lambda match: names[match.group()], text).encode()
 
 
-def _with_tone(spec: dict[str, Any], *, dark: bool) -> dict[str, Any]:
-    """Return a specification with the light or the dark one of every pair of colours."""
-    result: dict[str, Any] = json.loads(_TONES.sub(r"\2" if dark else r"\1", json.dumps(spec)))
+def _in_light(spec: dict[str, Any]) -> dict[str, Any]:
+    """Return a specification with the light one of every pair of colours."""
+    result: dict[str, Any] = json.loads(_TONES.sub(r"\1", json.dumps(spec)))
     return result
 
 

@@ -47,9 +47,6 @@ class TaskFit:
     converged: bool
     """Whether the estimate is a minimum."""
 
-    refits_converged: float
-    """Share of the refits that ended at a minimum; NaN without refits."""
-
     diagnostics: tuple[Diagnostic, ...]
 
 
@@ -124,7 +121,6 @@ def fit_task(
     return TaskFit(
         parameters=xr.concat(datasets, "weight") if law_is_split(law) else datasets[0],
         converged=all(part.minima[0].converged for part in parts),
-        refits_converged=float(ended.mean()) if len(ended) else np.nan,
         diagnostics=tuple(diagnostics),
     )
 

@@ -70,15 +70,23 @@ class Uncertainty(Protocol):
         """Return the method in a phrase."""
 
 
-def _check(refits: object) -> None:
-    if isinstance(refits, bool) or not isinstance(refits, Integral):
-        raise TypeError(f"`refits` must be a whole number, such as 200, but is {refits!r}.")
-    if refits < 0:
-        raise ArgumentError(f"`refits` must be at least 0, but is {refits}.")
+@dataclass(frozen=True, kw_only=True)
+class SeededRefits:
+    """The number of refits of a method, and their seed."""
+
+    refits: int = 200
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        refits: object = self.refits
+        if isinstance(refits, bool) or not isinstance(refits, Integral):
+            raise TypeError(f"`refits` must be a whole number, such as 200, but is {refits!r}.")
+        if self.refits < 0:
+            raise ArgumentError(f"`refits` must be at least 0, but is {self.refits}.")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Perturbation:
+class Perturbation(SeededRefits):
     """Refits with i.i.d. Gaussian noise on every value (Fernandes et al. 2023, sec. 3.2).
 
     It shows how well the design of a study determines a parameter at the noise one states; it covers the
@@ -88,11 +96,8 @@ class Perturbation:
     share: float = 0.01
     """Standard deviation of the noise, as a share of each value."""
 
-    refits: int = 200
-    seed: int = 0
-
     def __post_init__(self) -> None:
-        _check(self.refits)
+        super().__post_init__()
         if self.share <= 0:
             raise ArgumentError(f"`share` must be above 0, but is {self.share}.")
 
@@ -109,18 +114,12 @@ class Perturbation:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ResidualBootstrap:
+class ResidualBootstrap(SeededRefits):
     """Refits to the fitted values plus resampled residuals (Davison and Hinkley 1997, sec. 6.2.3).
 
     Residuals are raised by 1/√(1 - leverage), since a fit lies nearer to its data than the truth does, and
     each copy's by √(ν/χ²_ν), since ν degrees of freedom determine the size of the noise only roughly.
     """
-
-    refits: int = 200
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        _check(self.refits)
 
     def copies(self, fitted: FittedTask) -> Iterator[Copy]:
         """Yield fitted values with resampled residuals; NaN without degrees of freedom."""
@@ -139,18 +138,12 @@ class ResidualBootstrap:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClusterBootstrap:
+class ClusterBootstrap(SeededRefits):
     """Refits with a random importance for each run (the Bayesian bootstrap of Rubin 1981, by cluster).
 
     All measurements of one run, on all tasks and test sets, get one weight, so that errors which they
     share are allowed for. Exponential weights leave no run out, so every weight and size stays represented.
     """
-
-    refits: int = 200
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        _check(self.refits)
 
     def copies(self, fitted: FittedTask) -> Iterator[Copy]:
         """Yield the observed values with a random weight for each run, the same in every task."""

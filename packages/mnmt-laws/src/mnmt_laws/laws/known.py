@@ -25,6 +25,14 @@ class KnownLaw:
     parameters: Mapping[str, Value]
     """Each parameter: a number, or one for each partner by name, or one for each weight."""
 
+    @classmethod
+    def capacity(
+        cls, *, alpha: float, beta: float, l_inf: float, c1: Value = 0.2, c2: float = 0.5, c3: float = 1.0
+    ) -> KnownLaw:
+        """Return the law `capacity`, or `simplex-capacity` where `c1` has a gain for each partner by name."""
+        parameters = {"alpha": alpha, "beta": beta, "l_inf": l_inf, "c1": c1, "c2": c2, "c3": c3}
+        return cls(law="simplex-capacity" if isinstance(c1, Mapping) else "capacity", parameters=parameters)
+
     @property
     def definition(self) -> Law:
         """The law itself."""

@@ -29,9 +29,6 @@ class MixtureShare:
     predicted: float = math.nan
     """The predicted metric of the task."""
 
-    law_interval: Interval = UNKNOWN_INTERVAL
-    """95% interval of the law's prediction."""
-
     prediction_interval: Interval = UNKNOWN_INTERVAL
     """95% interval of the metric that a new model would have."""
 

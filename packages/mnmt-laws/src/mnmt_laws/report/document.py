@@ -77,10 +77,6 @@ def _design(analysis: Analysis) -> dict[str, Any] | None:
     }
 
 
-def _frame(frame: pd.DataFrame | None) -> list[dict[str, Any]] | None:
-    return None if frame is None else _records(frame)
-
-
 def _recommendation(recommendation: Recommendation | None) -> dict[str, Any] | None:
     """Return a recommendation in the types of JSON."""
     if recommendation is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 from mnmt_laws.answers.quality import quality_lines
 from mnmt_laws.figures.comparison import draw_comparison
 from mnmt_laws.figures.decisions import draw_design, draw_frontier
-from mnmt_laws.figures.losses import draw_lengths, draw_losses, draw_parallels
+from mnmt_laws.figures.losses import draw_lengths, draw_losses
 from mnmt_laws.figures.predictions import draw_held_out
 from mnmt_laws.figures.quality import QUALITY_NAMES, draw_quality
 from mnmt_laws.figures.style import Chart, chart_spec, format_size, panels_of, to_svg
@@ -22,7 +23,7 @@ FRONTIER = "Trade-off frontier"
 _FRONTIER_SIZES = 8
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class FigureGroup:
     """Figures that share a heading and a caption."""
 
@@ -32,7 +33,7 @@ class FigureGroup:
     caption: str
     """The sentences that say how to read the figures."""
 
-    charts: tuple[Chart, ...]
+    charts: Sequence[Chart]
     """The charts, each of one panel or several."""
 
     wide: bool = False
@@ -52,10 +53,6 @@ class FigureGroup:
         """Return the charts by file name, such as `trade-off-frontier-1.svg`."""
         stem = re.sub(r"[^a-z]+", "-", self.title.lower())
         return {f"{stem}-{number}.svg": panel for number, panel in enumerate(self.panels, start=1)}
-
-
-def _draw_group(title: str, caption: str, charts: list[Chart], *, wide: bool = False) -> FigureGroup:
-    return FigureGroup(title=title, caption=caption, charts=tuple(charts), wide=wide)
 
 
 def draw_figures(analysis: Analysis, *, fast: bool = False) -> list[FigureGroup]:
@@ -82,14 +79,14 @@ def draw_figures(analysis: Analysis, *, fast: bool = False) -> list[FigureGroup]
 
 def _by_weight(analysis: Analysis) -> list[FigureGroup]:
     """Draw the laws of one weight at a time, and the one that weights share."""
-    return [_losses(analysis), _parallels(analysis), *_coefficients(analysis)]
+    return [_losses(analysis), *_coefficients(analysis)]
 
 
 def _predicted(analysis: Analysis) -> FigureGroup:
     """Draw losses over size by the law of the advice."""
     charts = [draw_losses(task=task, joint=analysis.law) for task in analysis.tasks]
     metric, law = analysis.observations.metric, analysis.law.law.name
-    return _draw_group(
+    return FigureGroup(
         "Losses and laws", f"The {metric} of each model over its size, and the {law} law.", charts
     )
 
@@ -101,7 +98,7 @@ def _lengths(analysis: Analysis) -> list[FigureGroup]:
         f"The {analysis.observations.metric} of each model over its training length, and the law at its size."
     )
     return [
-        _draw_group(
+        FigureGroup(
             "Losses over training length",
             text,
             [draw_lengths(analysis.law, task=task) for task in analysis.tasks],
@@ -112,7 +109,7 @@ def _lengths(analysis: Analysis) -> list[FigureGroup]:
 def _losses(analysis: Analysis) -> FigureGroup:
     assert analysis.joint is not None  # the caller has checked it
     law = analysis.law if analysis.law.law.knows_mixture and not analysis.law.law.knows_length else None
-    return _draw_group(
+    return FigureGroup(
         "Losses and laws",
         f"The {analysis.observations.metric} of each model over its size, one colour for each weight. "
         "Solid: the joint law, one exponent and one limit for all weights. Dotted: each weight's "
@@ -130,16 +127,6 @@ def _losses(analysis: Analysis) -> FigureGroup:
     )
 
 
-def _parallels(analysis: Analysis) -> FigureGroup:
-    assert analysis.joint is not None  # the caller has checked it
-    return _draw_group(
-        "The same, above the limit",
-        "With the joint limit L∞ subtracted and both axes logarithmic, laws of one exponent are parallel. "
-        "Points that stray from their line at the largest sizes say that L∞ is off.",
-        [draw_parallels(task=task, joint=analysis.joint) for task in analysis.tasks],
-    )
-
-
 def _coefficients(analysis: Analysis) -> list[FigureGroup]:
     if analysis.joint is None or analysis.per_weighting is None:
         return []
@@ -153,7 +140,7 @@ def _coefficients(analysis: Analysis) -> list[FigureGroup]:
         for task in analysis.tasks
     ]
     return [
-        _draw_group(
+        FigureGroup(
             "Coefficients over the weight",
             "Each law fitted to one weight alone. If the weight acts through β only, α and L∞ "
             "stay flat within their bands, one standard deviation over "
@@ -165,7 +152,7 @@ def _coefficients(analysis: Analysis) -> list[FigureGroup]:
 
 
 def _fractions(analysis: Analysis) -> FigureGroup:
-    return _draw_group(
+    return FigureGroup(
         "Effective share of the model",
         "f(p) = N_eff / N: the size of the single-task model that does as well, as a share of N. Above the "
         "diagonal a task has more of the model than its weight; the tasks share what they learn.",
@@ -182,7 +169,7 @@ def _gains(analysis: Analysis) -> list[FigureGroup]:
     if effective is None or not bool(effective.fractions.value.notnull().any()):
         return []
     return [
-        _draw_group(
+        FigureGroup(
             "Relative gain",
             "How many times its weight a task has of the model, f(p) / p. At 1 it has just its share; lines "
             "that rise to the left gain most where they are trained least. Lines whose intervals overlap "
@@ -197,7 +184,7 @@ def _frontier(analysis: Analysis) -> FigureGroup:
     step = math.ceil(len(sizes) / _FRONTIER_SIZES)
     length = _longest(analysis)
     trained = f" trained on {format_size(length['tokens'])} tokens" if length else ""
-    return _draw_group(
+    return FigureGroup(
         FRONTIER,
         "Both tasks as the weights change, one line for each size, predicted by the law of the advice. "
         f"Points are models{trained}; hollow ones were held out. Lower left is better where the metric is a "
@@ -212,7 +199,7 @@ def _longest(analysis: Analysis) -> dict[str, float]:
 
 
 def _held_out(analysis: Analysis) -> FigureGroup:
-    return _draw_group(
+    return FigureGroup(
         "Held-out models",
         f"Measured against predicted by the {analysis.law.law.name} law, fitted without them. On the dashed "
         "line a prediction is exact. The marker tells what the law had not seen.",
@@ -226,7 +213,7 @@ def _quality(analysis: Analysis) -> list[FigureGroup]:
         return []
     names = " and ".join(QUALITY_NAMES[metric] for metric in metrics)
     return [
-        _draw_group(
+        FigureGroup(
             "Translation quality against loss",
             f"{names} of every model against its loss, with a line for each task and its correlation r; "
             "zero-shot tasks are left out. The closer r is to −1, the more of what the laws say of loss "
@@ -249,7 +236,7 @@ def _answer_groups(analysis: Analysis) -> list[FigureGroup]:
 def _comparison(analysis: Analysis) -> FigureGroup | None:
     if analysis.comparison is None:
         return None
-    return _draw_group(
+    return FigureGroup(
         "What the mixture acts through" if analysis.has_mixtures else "Laws compared",
         "Rival laws; where weights vary, they move the factor β, the limit L∞, the exponent α, or all. "
         "First: BIC above the best law's, where more than 2 counts and more than 10 decides. The others: "
@@ -264,7 +251,7 @@ def _design(analysis: Analysis) -> FigureGroup | None:
         return None
     tasks = analysis.tasks
     drawn_tasks = tasks[:1] if len(tasks) == 2 else tasks  # of two tasks, the other has the rest
-    return _draw_group(
+    return FigureGroup(
         "Runs to train next",
         f"Dots are models that exist; rings are proposed, in the order in which they tell most about "
         f"{analysis.design.quantity}.",

@@ -72,7 +72,6 @@ def _shares(analysis: Analysis, recommendation: Recommendation) -> tuple[Mixture
                 weight=weight,
                 weight_interval=interval,
                 predicted=recommendation.predicted[source],
-                law_interval=recommendation.predicted_intervals[source],
                 prediction_interval=(float(new.lower), float(new.upper)),
             )
         )

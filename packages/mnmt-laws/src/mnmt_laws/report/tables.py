@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
+from mnmt_laws.answers.recommendation import Recommendation
 from mnmt_laws.figures.comparison import SYMBOLS
 from mnmt_laws.figures.style import format_size
 from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.fitting.parameters import parameter_frame
 from mnmt_laws.report.analysis import Analysis
-from mnmt_laws.report.answer_tables import answer_tables
 from mnmt_laws.report.document import fraction_frame
 from mnmt_laws.report.text import (
     UNKNOWN,
@@ -25,7 +25,8 @@ from mnmt_laws.tables.mixture import format_mixture
 
 def report_tables(analysis: Analysis) -> tuple[TextTable, ...]:
     """Return every table that has rows, in the order of the page."""
-    tables = [_claims(analysis), *answer_tables(analysis), _limits(analysis), _held_out(analysis)]
+    answers = [table for table in (_recommendation(analysis), _comparison(analysis)) if table]
+    tables = [_claims(analysis), *answers, _limits(analysis), _held_out(analysis)]
     tables.append(_fractions(analysis))
     tables += [*map(_fit, analysis.fits), _runs(analysis)]
     return tuple(table for table in tables if table.rows)
@@ -42,6 +43,62 @@ def _claims(analysis: Analysis) -> TextTable:
         ),
         prose=True,
     )
+
+
+def _recommendation(analysis: Analysis) -> TextTable | None:
+    advice = analysis.recommendation
+    if advice is None:
+        return None
+    rows = (
+        (
+            task,
+            f"{advice.preference[task]:.3g}",
+            format_percent(weight),
+            _format_percents(advice.weight_intervals[task]),
+            format_number(advice.predicted[task], 4),
+            format_interval(*advice.predicted_intervals[task], 4),
+        )
+        for task, weight in advice.weights.items()
+    )
+    metric = analysis.observations.metric
+    return TextTable(
+        title="Recommended mixture",
+        note=" ".join([_model_of(advice), *advice.warnings]),
+        header=("task", "preference", "weight p", "95% interval", f"predicted {metric}", "95% interval"),
+        rows=tuple(rows),
+    )
+
+
+def _model_of(advice: Recommendation) -> str:
+    """Return the model that a mixture is recommended for, as a sentence."""
+    size = "" if advice.size is None else f" of {format_size(advice.size)} parameters"
+    length = "" if advice.tokens is None else f", trained on {advice.tokens:.3g} tokens"
+    return f"For a model{size}{length}."
+
+
+def _comparison(analysis: Analysis) -> TextTable | None:
+    if analysis.comparison is None:
+        return None
+    rows = (
+        (
+            row["task"],
+            row["label"],
+            str(row["num_params"]),
+            *(format_number(row[key], 5) for key in ("aic", "bic")),
+            *(format_percent(row[key]) for key in ("size_error", "mixture_error")),
+        )
+        for row in analysis.comparison.table.to_dict("records")
+    )
+    return TextTable(
+        title="Laws by what the mixture acts through",
+        note=analysis.comparison.verdict,
+        header=("task", "law", "parameters", "AIC", "BIC", "largest size left out", "mixtures left out"),
+        rows=tuple(rows),
+    )
+
+
+def _format_percents(bounds: tuple[float, float]) -> str:
+    return f"{format_percent(bounds[0])} to {format_percent(bounds[1])}"
 
 
 def _limits(analysis: Analysis) -> TextTable:
@@ -78,7 +135,6 @@ def _held_out(analysis: Analysis) -> TextTable:
         "of a new model, the error the measured value over the predicted.",
         header=("task", "N", "p", "unseen", "measured", "predicted", "95% interval", "error"),
         rows=tuple(rows),
-        folded=True,
     )
 
 
@@ -98,7 +154,6 @@ def _fractions(analysis: Analysis) -> TextTable:
         note="f(p) = (β₁ / β_p)^(1/α) of the joint law, and how many times its share the task gets.",
         header=("task", "p", "f(p)", "95% interval", "f(p) / p"),
         rows=tuple(rows),
-        folded=True,
     )
 
 
@@ -118,7 +173,6 @@ def _fit(fitted: LawFit) -> TextTable:
         note=f"{fitted.law.formula} ({fitted.law.equation}); N in parameters; {fitted.objective}.",
         header=("task", "p", "parameter", "value", "std"),
         rows=tuple(rows),
-        folded=True,
     )
 
 
@@ -139,7 +193,6 @@ def _runs(analysis: Analysis) -> TextTable:
         note=_total(analysis),
         header=("run", "status", "role", "N", "mixture", "wall time"),
         rows=tuple(rows),
-        folded=True,
     )
 
 

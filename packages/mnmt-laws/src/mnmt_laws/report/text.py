@@ -24,9 +24,6 @@ class TextTable:
     rows: tuple[tuple[str, ...], ...]
     """The cells of each row."""
 
-    folded: bool = False
-    """Whether the page shows it only on demand."""
-
     prose: bool = False
     """Whether its cells hold sentences."""
 

@@ -144,17 +144,6 @@ def refit(
     )
 
 
-def profile_cost(
-    design: DesignMatrix, objective: Objective, columns: NDArray[np.intp], values: Array, best: Minimum
-) -> Array:
-    """Return the (m,) least costs with the parameter in each of `columns` (m,) held at one of `values`."""
-    problem = problem_of(design, objective, best.region, np.zeros(len(values), dtype=np.intp))
-    rows, starts = np.arange(len(values)), np.repeat(best.vector[None], len(values), axis=0)
-    for vectors in (problem.lower, problem.upper, starts):
-        vectors[rows, columns] = values
-    return descend(problem, starts, tolerance=COARSE_TOLERANCE).cost
-
-
 def _local_minima(design: DesignMatrix, objective: Objective, max_steps: int) -> Iterator[Minimum]:
     """Yield the ends of descents for the first copy.
 

@@ -33,8 +33,8 @@ class Observations:
     testset: str
     source: str
 
-    table_warnings: tuple[str, ...] = ()
-    """Possible slips in the table."""
+    warnings: tuple[str, ...] = ()
+    """Possible slips in the table, and runs that are left out."""
 
     @property
     def locator(self) -> RowLocator:
@@ -86,15 +86,6 @@ class Observations:
         known = self.frame.loc[self.frame["task"] == task, "irreducible"].median()
         return float(known) if self.metric == "loss" and known == known else math.inf
 
-    @property
-    def mixtures(self) -> pd.DataFrame:
-        """Weights of all sources, a column each, for every row of `fit`.
-
-        Raises:
-            TableError: If there are more than two tasks and a mixture is neither given nor follows.
-        """
-        return self.mixtures_of(self.fit)
-
     def mixtures_of(self, rows: pd.DataFrame) -> pd.DataFrame:
         """Return the weights of all sources, a column each, for some rows.
 
@@ -115,11 +106,6 @@ class Observations:
     def lengths(self) -> Lengths:
         """How long the runs were trained, and whether they differ in it."""
         return measure_lengths(self.frame)
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """Possible slips in the table, and runs that are left out."""
-        return self.table_warnings
 
     def _rows(self, mask: pd.Series) -> pd.DataFrame:
         return self.frame[mask].reset_index(drop=True)
@@ -161,7 +147,7 @@ def select(
         metric=first["metric"],
         testset=first["testset"],
         source=table.source,
-        table_warnings=(*table.warnings, *left_out),
+        warnings=(*table.warnings, *left_out),
     )
 
 
