@@ -15,26 +15,27 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from benchmarks.measurement import Names, run
-from mnmt_laws import build_report
+from mnmt_laws import ResidualBootstrap, build_report
 from studies.page import PAGES
 
 TABLES = {"lexicon": "runs.csv", "libreoffice-en-de-zh": "runs.csv", "synthetic": "runs.csv"}
 """The run table of each page that shows a report of it."""
 
 
-def main(*, pages: Names = (*TABLES,), fast: bool = False) -> None:
+def main(*, pages: Names = (*TABLES,), smoke: bool = False) -> None:
     """Build the report of each page and keep what pages use.
 
     Args:
         pages: Names of pages.
-        fast: Whether to leave refits, rival laws and figures out, and to keep nothing.
+        smoke: Whether to leave refits out, and to keep nothing.
     """
     for page in pages:
         table = PAGES / page / TABLES[page]
         with TemporaryDirectory() as place:
-            report = build_report(table, out=place, testset="test", fast=fast)
+            method = ResidualBootstrap(refits=0 if smoke else 200)
+            report = build_report(table, out=place, testset="test", uncertainty=method)
             print(f"{table}: {report.headline}")
-            if not fast:
+            if not smoke:
                 print("\n".join(f"  {line}" for line in keep_used(Path(place), table.parent)))
 
 
@@ -59,4 +60,4 @@ def files_used(page: str) -> set[str]:
 
 
 if __name__ == "__main__":
-    run(main, smoke={"pages": ("synthetic",), "fast": True})
+    run(main, smoke={"pages": ("synthetic",), "smoke": True})

@@ -56,12 +56,3 @@ def test_what_would_go_unnoticed_is_undetermined(study_table: pd.DataFrame) -> N
     method = ResidualBootstrap(refits=30)
     claims = check_claims(per_weighting=fit(noisy, law="per-weighting", uncertainty=method))
     assert any("would be noticed in only" in claim.finding for claim in claims)
-
-
-def test_fractions_of_any_law_with_one_are_claimed(two_tasks: LawFit, three_tasks: LawFit) -> None:
-    for fitted in (two_tasks, three_tasks):
-        claims = check_claims(effective=fitted)
-        assert [claim.task for claim in claims] == fitted.tasks
-        assert {claim.about for claim in claims} == {"fraction"}
-        assert all("f(p) lies above p at" in claim.finding for claim in claims)
-    assert check_claims(effective=two_tasks)[0].holds is True

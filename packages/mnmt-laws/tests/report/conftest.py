@@ -46,7 +46,6 @@ def analyse_table(
     *,
     metric: str | None = None,
     uncertainty: Uncertainty = FEW,
-    fast: bool = False,
 ) -> Analysis:
     return analyse(
         RunSource(table=read_table(table)),
@@ -55,7 +54,6 @@ def analyse_table(
         architecture=None,
         objective="log-ols",
         uncertainty=uncertainty,
-        fast=fast,
     )
 
 

@@ -62,13 +62,3 @@ def test_the_stages_are_told_as_they_begin(one_task: pd.DataFrame, tmp_path: Pat
     assert stages[0] == "read the table"
     assert stages[-1] == "draw the figures and write the page"
     assert len(stages) == len(set(stages)) >= 4
-
-
-def test_a_first_page_leaves_out_what_takes_long(losses: pd.DataFrame, tmp_path: Path) -> None:
-    stages: list[str] = []
-    written = build_report(losses, out=tmp_path / "report", fast=True, progress=stages.append)
-    document = json.loads(written.index.with_name("report.json").read_text())
-    assert "compare rival laws" not in stages
-    assert document["comparison"] is None
-    assert document["recommendation"]["weights"]
-    assert "do not determine" in written.headline

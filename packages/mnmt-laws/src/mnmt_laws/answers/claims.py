@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import chi2, ncx2
 
-from mnmt_laws.answers.fractions import EffectiveFractions, fitted_fraction
+from mnmt_laws.answers.fractions import EffectiveFractions
 from mnmt_laws.arrays import Array
 from mnmt_laws.fitting.diagnostics import Diagnostic
 from mnmt_laws.fitting.law_fit import LawFit, require_fit
@@ -50,7 +50,7 @@ def check_claims(
     *,
     per_weighting: LawFit | None = None,
     joint: LawFit | None = None,
-    effective: EffectiveFractions | LawFit | None = None,
+    effective: EffectiveFractions | None = None,
 ) -> tuple[Claim, ...]:
     """Check the paper's claims, task by task, as far as fits are given.
 
@@ -61,7 +61,7 @@ def check_claims(
     Args:
         per_weighting: A fit of the per-weighting law.
         joint: A fit of the joint law.
-        effective: The effective fractions of a joint fit, or a fit of any law with a fraction.
+        effective: The effective fractions of the joint fit.
 
     Raises:
         TypeError: If an argument is not a fit.
@@ -70,7 +70,7 @@ def check_claims(
     for name, law, argument in (("per_weighting", "per-weighting", per_weighting), ("joint", "joint", joint)):
         if argument is not None:
             require_fit(argument, law=law, name=name)
-    fits = [fit for fit in (joint, per_weighting, effective) if isinstance(fit, LawFit)]
+    fits = [fit for fit in (joint, per_weighting) if fit is not None]
     tasks = fits[0].tasks if fits else []
     return tuple(claim for task in tasks for claim in _claims_of(task, per_weighting, joint, effective))
 
@@ -79,7 +79,7 @@ def _claims_of(
     task: str,
     per_weighting: LawFit | None,
     joint: LawFit | None,
-    effective: EffectiveFractions | LawFit | None,
+    effective: EffectiveFractions | None,
 ) -> Iterator[Claim]:
     if per_weighting is not None and task in per_weighting.tasks:
         yield from (constancy(per_weighting, task, name) for name in _CONSTANT)
@@ -196,21 +196,16 @@ def r_squared(fit: LawFit, task: str, rows: pd.DataFrame) -> float:
     return 1 - float(np.sum((observed - predicted) ** 2)) / total if total else math.nan
 
 
-def fraction_above_weight(
-    effective: EffectiveFractions | LawFit, task: str, joint: LawFit | None = None
-) -> Claim:
+def fraction_above_weight(effective: EffectiveFractions, task: str, joint: LawFit | None = None) -> Claim:
     """Check whether a task gets at least its share of the model at the weights observed.
 
     Args:
-        effective: The effective fractions of a joint fit, or a fit of any law with a fraction.
+        effective: The effective fractions of a joint fit.
         task: The task.
-        joint: The joint fit behind effective fractions, whose bounds make the claim undetermined.
+        joint: The joint fit, whose bounds make the claim undetermined.
     """
     claim = "a task gets at least its share of the model: f(p) ≥ p"
-    if isinstance(effective, LawFit):
-        weights, values, std = _fractions_of_fit(effective, task)
-    else:
-        weights, values, std = _fractions_of(effective, task)
+    weights, values, std = _fractions_of(effective, task)
     if not len(weights) or bool(np.isnan(std).any()):
         return Claim(
             claim=claim,
@@ -219,8 +214,7 @@ def fraction_above_weight(
             about="fraction",
             finding="needs runs at weight 1 and below it, and refits.",
         )
-    fit = effective if isinstance(effective, LawFit) else joint
-    reason = "" if fit is None else _at_bounds(fit, task, ("alpha", "l_inf"))
+    reason = "" if joint is None else _at_bounds(joint, task, ("alpha", "l_inf"))
     above = int(np.sum(values - _TWO_STD * std > weights))
     below = int(np.sum(values + _TWO_STD * std < weights))
     if not reason and not above and not below:
@@ -243,21 +237,3 @@ def _fractions_of(effective: EffectiveFractions, task: str) -> tuple[Array, Arra
     fractions = effective.fractions.sel(task=task).dropna("weight", subset=["value"])
     fractions = fractions.sel(weight=fractions.weight < 1)
     return fractions.weight.values, fractions.value.values, fractions["std"].values
-
-
-def _fractions_of_fit(fit: LawFit, task: str) -> tuple[Array, Array, Array]:
-    """Return the weights below 1 of a task's rows, with f̂ of their mixtures and its standard deviation."""
-    rows = fit.rows
-    rows = rows[rows["task"].eq(task) & rows["weight"].between(0, 1, inclusive="neither")]
-    rows = rows.drop_duplicates(["weight", "mixture"]).sort_values("weight")
-    weights = rows["weight"].to_numpy(float)
-    mixture = None
-    if "partners" in fit.law.predictors:
-        shares = fit.observations.mixtures_of(rows)
-        mixture = {str(name): shares[name].to_numpy(float) for name in shares}
-    values, draws = (
-        fitted_fraction(fit, task=task, weight=weights, mixture=mixture, draws=draws)
-        for draws in (False, True)
-    )
-    std = draws.std(axis=0, ddof=1) if len(draws) > 1 else np.full(len(weights), np.nan)
-    return weights, values, std

@@ -9,8 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated
 
-from cyclopts import Parameter
-
 from mnmt_laws.answers.comparison import ERRORS
 from mnmt_laws.answers.comparison import compare as compare_laws
 from mnmt_laws.cli.console import print_frame, print_json, warn, wrote
@@ -103,7 +101,6 @@ def report(
     out: Annotated[Path | None, Out] = None,
     table: TableConfig = DEFAULT_TABLE,
     fitting: FitConfig = DEFAULT_FIT,
-    fast: Annotated[bool, Parameter(negative="")] = False,
     as_json: Json = False,
 ) -> None:
     """Write the report of a study: a page, its figures, the numbers as JSON, and the run table.
@@ -113,7 +110,6 @@ def report(
         out: The folder to write. By default `report`, beside the source.
         table: What is analysed.
         fitting: How it is fitted.
-        fast: Write a first page within seconds: no refits, so no intervals, and no rival laws.
         as_json: Print JSON only: the path of the page, the advice, the findings and the warnings.
     """
     folder = out or (Path("report") if source is None else source.resolve().parent / "report")
@@ -125,7 +121,6 @@ def report(
         architecture=table.architecture,
         objective=fitting.objective,
         uncertainty=fitting.method,
-        fast=fast,
         progress=no_progress if as_json else partial(_print_stage, time.monotonic()),
     )
     if as_json:

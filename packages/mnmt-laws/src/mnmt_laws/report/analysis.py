@@ -21,7 +21,7 @@ from mnmt_laws.answers.recommendation import Recommendation, recommend
 from mnmt_laws.errors import ArgumentError, TableError
 from mnmt_laws.fitting.fit import fit
 from mnmt_laws.fitting.law_fit import LawFit
-from mnmt_laws.fitting.uncertainty import Perturbation, ResidualBootstrap, Uncertainty
+from mnmt_laws.fitting.uncertainty import Perturbation, Uncertainty
 from mnmt_laws.laws import LawName
 from mnmt_laws.laws.law import Law
 from mnmt_laws.tables.observations import Observations, learning_curves
@@ -146,7 +146,6 @@ def analyse(
     architecture: str | None,
     objective: str,
     uncertainty: Uncertainty,
-    fast: bool = False,
     progress: Progress = no_progress,
 ) -> Analysis:
     """Fit the three laws and answer every question that the table can answer.
@@ -158,19 +157,15 @@ def analyse(
         architecture: As in `observe`.
         objective: As in `fit`.
         uncertainty: As in `fit`.
-        fast: Whether to leave out refits and rival laws, which take long.
         progress: Called with the name of each stage as it begins.
 
     Raises:
         TableError: If no law can be fitted.
     """
-    if fast:
-        uncertainty = ResidualBootstrap(refits=0)
     progress("read the table")
     observations = observe(source.table, metric=metric, testset=testset, architecture=architecture)
-    if not fast:
-        progress("compare rival laws")
-    comparison = _compare(observations, objective, fast=fast)
+    progress("compare rival laws")
+    comparison = _compare(observations, objective)
     progress("fit the laws")
 
     def fit_law(law: LawName | Law) -> LawFit:
@@ -206,10 +201,8 @@ def analyse(
     )
 
 
-def _compare(observations: Observations, objective: str, *, fast: bool) -> LawComparison | None:
-    """Return the rival laws side by side, in a quick report without simulations and left-out errors."""
-    if fast:
-        return None
+def _compare(observations: Observations, objective: str) -> LawComparison | None:
+    """Return the rival laws side by side; of many rows without simulations and left-out errors."""
     big = len(observations.rows_to_fit(zero_shot=True)) > _BIG
     tables = 0 if big else _SIMULATED
     return _if_possible(lambda: compare(observations, objective=objective, left_out=not big, tables=tables))

@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mnmt_laws.fitting.uncertainty import ResidualBootstrap, Uncertainty
-from mnmt_laws.report.analysis import Analysis, Progress, analyse, no_progress
+from mnmt_laws.report.analysis import Progress, analyse, no_progress
 from mnmt_laws.report.document import report_document
 from mnmt_laws.report.figures import FigureGroup, draw_figures
 from mnmt_laws.report.findings import report_findings
 from mnmt_laws.report.first_screen import make_advice
 from mnmt_laws.report.page import render_page
 from mnmt_laws.tables.source import RunSource, TableSource, open_source
-from mnmt_laws.tables.table import RunTable
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +43,6 @@ def build_report(
     architecture: str | None = None,
     objective: str = "log-ols",
     uncertainty: Uncertainty | None = None,
-    fast: bool = False,
     progress: Progress = no_progress,
 ) -> ReportSummary:
     """Analyse a run table or a folder of run records, and write the report.
@@ -59,8 +57,6 @@ def build_report(
         architecture: As in `observe`.
         objective: As in `fit`.
         uncertainty: As in `fit`.
-        fast: Whether to write a first page within seconds: without refits and so without intervals, without
-            rival laws, with few figures, and with none as files.
         progress: Called with the name of each stage as it begins.
 
     Raises:
@@ -76,34 +72,14 @@ def build_report(
         architecture=architecture,
         objective=objective,
         uncertainty=uncertainty or ResidualBootstrap(),
-        fast=fast,
         progress=progress,
     )
     progress("draw the figures and write the page")
-    return write_report(analysis, opened.table, folder, fast=fast)
-
-
-def write_report(
-    analysis: Analysis,
-    table: RunTable,
-    folder: Path,
-    *,
-    fast: bool = False,
-) -> ReportSummary:
-    """Write an analysis and the run table that it is of to a folder that exists.
-
-    Args:
-        analysis: What the report says.
-        table: The run table.
-        folder: Where to write.
-        fast: Whether to draw few figures, and none as files.
-    """
     document = json.dumps(report_document(analysis), indent=2, ensure_ascii=False, allow_nan=False)
     (folder / "report.json").write_text(document + "\n", encoding="utf-8")
-    table.frame.drop(columns="row").to_csv(folder / "runs.csv", index=False)
-    groups = draw_figures(analysis, fast=fast)
-    if not fast:
-        _write_figures(groups, folder / "figures")
+    opened.table.frame.drop(columns="row").to_csv(folder / "runs.csv", index=False)
+    groups = draw_figures(analysis)
+    _write_figures(groups, folder / "figures")
     index = folder / "index.html"
     index.write_text(render_page(analysis, groups), encoding="utf-8")
     return ReportSummary(

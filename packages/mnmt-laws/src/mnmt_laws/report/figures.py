@@ -55,15 +55,12 @@ class FigureGroup:
         return {f"{stem}-{number}.svg": panel for number, panel in enumerate(self.panels, start=1)}
 
 
-def draw_figures(analysis: Analysis, *, fast: bool = False) -> list[FigureGroup]:
+def draw_figures(analysis: Analysis) -> list[FigureGroup]:
     """Draw every figure of the report, in the order of the page.
 
     Args:
         analysis: What the figures show.
-        fast: Whether to draw only the losses.
     """
-    if fast:
-        return [_losses(analysis) if analysis.joint is not None else _predicted(analysis)]
     groups = _by_weight(analysis) if analysis.joint is not None else []
     groups += _lengths(analysis)
     groups = groups or [_predicted(analysis)]
