@@ -13,23 +13,25 @@ and the time of each other way over ours (median and range over the rounds).
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from statistics import fmean, median
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from benchmarks.measurement import Figures, Names, Out, print_table, provenance, ratios, run, write_report
 from mnmt_data.store import EOS, PAD, Vocabulary, train_vocabulary
-from mnmt_eval.search import MaxLength, SearchConfig, search
+from mnmt_eval.search import MaxLength, SearchConfig
+from mnmt_eval.translate import CTranslate2Engine, TorchEngine
+from mnmt_eval.translate.engine_config import Compute
 from mnmt_model import ModelConfig, build_model
 from mnmt_model.export import convert_to_ctranslate2, export_hugging_face
 from mnmt_model.transformer import IncrementalModel, TranslationModel, initialise
@@ -86,7 +88,7 @@ def main(
     for name in sizes:
         with TemporaryDirectory() as scratch:
             model, vocabulary = random_model(name, Path(scratch))
-            ways = make_ways(model, vocabulary, Path(scratch) / "model", device, threads)
+            ways = make_ways(model, vocabulary, Path(scratch) / "model", device)
         sources = random_sources(sentences, model.vocab_size)
         rows = [measure(ways, sources, setting, rounds) for setting in settings]
         models[name] = {"model": asdict(model.config), "vocab_size": model.vocab_size, "rows": rows}
@@ -121,26 +123,28 @@ def random_sources(count: int, vocab_size: int) -> list[Tensor]:
     return [torch.cat([row, torch.tensor([EOS])]) for row in rows]
 
 
-def make_ways(
-    model: TranslationModel, vocabulary: Path, folder: Path, device: str, threads: int
-) -> Mapping[str, Way]:
+def make_ways(model: TranslationModel, vocabulary: Path, folder: Path, device: str) -> Mapping[str, Way]:
     """Return all ways to translate with the model, which is exported to `folder`."""
     export_hugging_face(model.config, model.state_dict(), vocabulary, folder)
     convert_to_ctranslate2(folder, folder / "ctranslate2")
     return {
         OURS: _ours(model, device),
-        "ctranslate2 float32": _ctranslate2(folder / "ctranslate2", device, "float32", threads),
-        "ctranslate2 int8": _ctranslate2(folder / "ctranslate2", device, "int8", threads),
+        "ctranslate2 float32": _ctranslate2(folder / "ctranslate2", device, "float32"),
+        "ctranslate2 int8": _ctranslate2(folder / "ctranslate2", device, "int8"),
         "transformers": _transformers(folder, device),
     }
+
+
+def _config(beam: int, most: int) -> SearchConfig:
+    return SearchConfig(beam=beam, max_length=MaxLength(ratio=0.0, extra=most))
 
 
 def _ours(model: TranslationModel, device: str) -> Way:
     searched = IncrementalModel(model.to(device))
 
     def translate(src: Tensor, beam: int, most: int) -> list[list[int]]:
-        config = SearchConfig(beam=beam, max_length=MaxLength(ratio=0.0, extra=most))
-        return [list(n_best[0].tokens) for n_best in search(searched, src.to(device), config)]
+        engine = TorchEngine(model=searched, config=_config(beam, most), device=device)
+        return [list(n_best[0].tokens) for n_best in engine.search(src.numpy())]
 
     return translate
 
@@ -166,25 +170,15 @@ def _transformers(folder: Path, device: str) -> Way:
     return translate
 
 
-def _ctranslate2(folder: Path, device: str, compute: str, threads: int) -> Way:
-    translator = import_module("ctranslate2").Translator(
-        str(folder), device=device, compute_type=compute, inter_threads=1, intra_threads=threads
-    )
-    pieces: list[str] = json.loads((folder / "shared_vocabulary.json").read_text(encoding="utf-8"))
-    ids = {piece: number for number, piece in enumerate(pieces)}
+def _ctranslate2(folder: Path, device: str, compute: Compute) -> Way:
+    loaded = CTranslate2Engine(folder=folder, config=_config(1, 1), compute=compute, device=device)
 
     def translate(src: Tensor, beam: int, most: int) -> list[list[int]]:
-        results = translator.translate_batch(
-            [[pieces[token] for token in row if token != PAD] for row in src.tolist()],
-            beam_size=beam,
-            num_hypotheses=beam,
-            length_penalty=ALPHA,
-            max_decoding_length=most,
-            max_input_length=0,
-            return_end_token=True,
-        )
-        return [[ids[piece] for piece in result.hypotheses[0]] for result in results]
+        engine = replace(loaded, config=_config(beam, most))
+        vars(engine).update(vars(loaded) | {"config": engine.config})  # the model that is loaded
+        return [list(n_best[0].tokens) for n_best in engine.search(src.numpy())]
 
+    loaded.search(np.array([[4, EOS]]))
     return translate
 
 

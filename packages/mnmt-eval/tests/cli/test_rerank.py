@@ -56,22 +56,12 @@ def test_other_metrics_choose_too(
     assert lines_of(command_line, table, "--metric", *metric)[0] == best
 
 
-def test_scores_of_a_column_or_a_file_choose(command_line: CommandLine, table: Path, tmp_path: Path) -> None:
-    assert lines_of(command_line, table, "--score-column", "2") == ["ja", "", "nein"]
-    scores = tmp_path / "kiwi.txt"
-    scores.write_text("0.1\n0.2\n0.3\n0.4\n0.5\n0.6\n", encoding="utf-8")
-    assert lines_of(command_line, table, "--score-file", scores) == ["ein rotes Haus dort", "", "nein"]
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--score-column", "2", "--metric", "ter"), "either scores or options of minimum Bayes risk"),
-        (("--score-column", "2", "--score-file", "x"), "either `--score-column` or `--score-file`"),
         (("--metric", "bleu"), "bleu: needs the target language"),
         (("--metric", "rouge"), "`--metric` must be one of bleu, chrf, chrf++, ter, bleurt, but"),
         (("--metric", "language"), "bleurt, but is 'language'."),
-        (("--score-column", "9"), "must have one column 9, but its columns are 1, 2, 3"),
         (("--samples", "{tmp}/few"), "few: must have samples for each of 3 sources, but has 1."),
         (("--samples", "{tmp}"), ": must be a file, but is a folder."),
     ],

@@ -28,7 +28,7 @@ def to_json(path: Path, *systems: list[str]) -> None:
 def test_scores_are_read_from_json_by_what_was_scored(tmp_path: Path) -> None:
     path = tmp_path / "scores.json"
     to_json(path, GERMAN.hypotheses, GERMAN.others)
-    scorer = comet(scores=path, model="Unbabel/XCOMET-XL")
+    scorer = comet(scores=(path,), model="Unbabel/XCOMET-XL")
     statistics = scorer.sentence_statistics(GERMAN.others, GERMAN.references[:1], GERMAN.sources)
     assert scorer.sentence_scores(statistics).tolist() == [1.5 + line / 100 for line in range(7)]
     with pytest.raises(
@@ -37,30 +37,19 @@ def test_scores_are_read_from_json_by_what_was_scored(tmp_path: Path) -> None:
         scorer.score(GERMAN.references[1], GERMAN.references[:1], GERMAN.sources)
 
 
-def test_scores_are_read_line_by_line(tmp_path: Path) -> None:
-    path = tmp_path / "scores.txt"
-    path.write_text("".join(f"0.{line}\n" for line in range(7)), encoding="utf-8")
-    scorer = comet(scores=path)
-    score = scorer.score(GERMAN.hypotheses, GERMAN.references[:1], GERMAN.sources)
-    assert score.value == pytest.approx(0.3)
-    assert score.signature.startswith("nrefs:1|model:unstated|scores:")
-
-
 def test_the_signature_changes_with_the_file(tmp_path: Path) -> None:
-    path = tmp_path / "scores.txt"
+    path = tmp_path / "scores.json"
     signatures = set()
-    for text in ("1\n", "2\n"):
+    for text in ("{}", "{ }"):
         path.write_text(text, encoding="utf-8")
-        signatures.add(comet(scores=path).signature)
+        signatures.add(comet(scores=(path,)).signature)
     assert len(signatures) == 2
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("0.5\n", r"scores: must have a score for each of 7 sentences, but has 1\."),
-        ("0.5\nhalf\n", r"scores:2: must be a score, but is 'half'\."),
-        ("0.5\n" * 6 + "nan\n", r"comet: must give finite scores, but gives nan for sentence 7\."),
+        ("0.5\n", r"not what `comet-score --to_json` writes\."),
         ("{}", r"must hold scores of this output, but holds those of none\."),
         ('{"a": [{"mt": 1}]', r"not what `comet-score --to_json` writes\."),
         ('{"a": [{"src": "b"}]}', r"not what `comet-score --to_json` writes\."),
@@ -70,15 +59,15 @@ def test_files_that_hold_no_such_scores_are_told(tmp_path: Path, text: str, mess
     path = tmp_path / "scores"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(EvalError, match=message):
-        comet(scores=path).score(GERMAN.hypotheses, GERMAN.references[:1], GERMAN.sources)
+        comet(scores=(path,)).score(GERMAN.hypotheses, GERMAN.references[:1], GERMAN.sources)
 
 
 @pytest.mark.parametrize(
     ("num_references", "options", "message"),
     [
-        (1, {}, r"comet: must have `scores`, a file such as `comet-score --to_json` writes\."),
-        (1, {"scores": Path("none")}, r"none: no such file of COMET scores\."),
-        (2, {"scores": Path("a")}, r"comet: must have at most 1 reference a sentence, but has 2\."),
+        (1, {}, r"comet: must have `scores`, a file that `comet-score --to_json` wrote\."),
+        (1, {"scores": (Path("none"),)}, r"none: no such file of COMET scores\."),
+        (2, {"scores": (Path("a"),)}, r"comet: must have at most 1 reference a sentence, but has 2\."),
     ],
 )
 def test_wrong_options_are_told(num_references: int, options: dict[str, object], message: str) -> None:

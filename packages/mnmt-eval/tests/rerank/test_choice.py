@@ -13,7 +13,7 @@ from sacrebleu.metrics.ter import TER
 from mnmt_eval.errors import EvalError
 from mnmt_eval.metrics import LanguageAccuracy, LanguageConfig, metric
 from mnmt_eval.metrics.protocol import MeanMetric
-from mnmt_eval.rerank import choose_by_risk, choose_by_score, expected_scores
+from mnmt_eval.rerank import choose_by_risk, expected_scores
 
 ORACLES = {"bleu": BLEU(effective_order=True), "chrf": CHRF(), "chrf++": CHRF(word_order=2), "ter": TER()}
 TEXTS = st.lists(
@@ -68,11 +68,6 @@ def test_the_middle_of_the_samples_wins_against_the_likeliest() -> None:
     candidates = ["ja", "das rote Haus", "das rote Haus dort", "ein rotes Haus dort"]
     (choice,) = choose_by_risk(metric("chrf"), [candidates])
     assert choice.text == "das rote Haus dort"
-
-
-def test_a_score_chooses_its_first_highest() -> None:
-    choices = choose_by_score([["a", "b", "c"], ["d"]], [[0.1, 0.5, 0.5], [-3.0]])
-    assert [(choice.text, choice.value) for choice in choices] == [("b", 0.5), ("d", -3.0)]
 
 
 class SameLength(MeanMetric):

@@ -1,4 +1,4 @@
-"""The papers' analyses of scores, as functions of plain numbers; numpy alone is needed."""
+"""The papers' analyses of scores, as functions of plain numbers."""
 
 from mnmt_eval.analysis.cost import QualityAtCost, SystemCost, quality_at_cost
 from mnmt_eval.analysis.multilingual import (

@@ -116,7 +116,7 @@ def expert_use(loads: ExpertLoads, names: Sequence[str], *, run: str, testset: s
 
 
 def order_alike(rows: Floats) -> list[int]:
-    """Return an order of rows in which those that are alike are beside each other.
+    """Return an order of rows in which similar rows are beside each other.
 
     Clusters with the least mean distance are joined, average linkage (Sokal and Michener 1958), each time at
     those ends that are nearest. The distance is the sum of absolute differences.

@@ -143,7 +143,7 @@ def relative_transfer(
 
     Args:
         multilingual: {task: metric} of one model for many tasks.
-        bilingual: {task: metric}, each of a model for that task alone.
+        bilingual: {task: metric}, each of a bilingual model.
     """
     return tuple(
         RelativeTransfer(

@@ -24,7 +24,7 @@ app = App(
 _COMMANDS = {
     "analyse": "Analyse scored runs: by resource, zero-shot, transfer, quality against cost, use of experts.",
     "compare": "Compare systems: metrics with intervals, significance, and a page to read translations in.",
-    "rerank": "Choose among candidate translations of each line, by minimum Bayes risk or by a score.",
+    "rerank": "Choose among candidate translations of each line, by minimum Bayes risk.",
     "score": "Score every finished run on its test sets, and append the metrics to its evals.jsonl.",
     "translate": "Translate text, a sentence a line, with a trained run: from stdin to stdout, or to a file.",
 }

@@ -126,7 +126,7 @@ def experts_table(use: ExpertUse) -> str:
 
 
 def _expert_lines(use: ExpertUse) -> Iterator[str]:
-    """Yield the lines of a run: a table of its layers, and one of what serves the tasks."""
+    """Yield the lines of a run: a table of its layers, and one of the experts of each task."""
     experts = len(use.layers[0].loads)
     yield f"{use.run}, {use.testset}, step {use.step:,}: {len(use.tasks)} tasks, {experts} experts"
     yield ""

@@ -108,8 +108,8 @@ def _open(folder: Path, config: ScoreConfig) -> tuple[TrainedRun, Sequence[Refer
 def default_jobs(folders: Sequence[Path], devices: Sequence[str]) -> int:
     """Return one process a GPU, or a core; on a CPU one in all where cores would be idle.
 
-    A process of several has one core. So there are as many as cores if there are as many runs, and memory for
-    their models; otherwise one takes all cores.
+    Each of several processes has one core. So there is one process a core if there are enough runs, and
+    memory for their models; otherwise one process takes all cores.
     """
     if devices != ("cpu",):
         return max(1, min(len(devices), len(folders)))

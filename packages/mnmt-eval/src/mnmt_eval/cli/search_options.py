@@ -26,8 +26,9 @@ class SearchFlags:
     """When a sentence is done: `filled`, as soon as `--beam` hypotheses have ended; or `exact`, when no
     better translation can follow."""
     engine: EngineName = EngineConfig.name
-    """What searches: `torch`, our own search; `ctranslate2`, in an export of the run, which the first command
-    makes and certifies; or `auto`, ctranslate2 where it can do the search with the model, else torch."""
+    """The program that searches: `torch`, our own search; `ctranslate2`, in an export of the run, which the
+    first command makes and certifies; or `auto`, ctranslate2 where it can do the search with the model, else
+    torch."""
 
     @property
     def config(self) -> SearchConfig:

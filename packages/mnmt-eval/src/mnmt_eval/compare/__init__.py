@@ -1,6 +1,6 @@
 """Systems side by side on one text, with intervals, tests of all pairs, ranks and groups of sentences.
 
-Names are imported when they are first used, since options need none of the numbers.
+Names are imported when they are first used, since help pages need no numbers.
 """
 
 import lazy_loader

@@ -59,8 +59,8 @@ def average_directions(comparisons: Sequence[TextComparison]) -> tuple[Direction
     """Average each metric over the tasks of each direction, and over all, as Zhang et al. 2022, table 3.
 
     An interval is of the mean of the tasks' resamples, and a difference is tested by its mean over the tasks'
-    draws. With one seed, texts of equally many sentences have the same draws, so those that are translations
-    of the same sentences vary together, as they should.
+    draws. With one seed, texts of the same number of sentences have the same draws, so translations of the
+    same sentences vary together, as they should.
 
     Args:
         comparisons: Systems by the same metrics and with the same options on texts of different tasks.

@@ -127,10 +127,10 @@ def compare_systems(
 
 
 def check_baseline(translated: TranslatedText, baseline: str | None) -> None:
-    """Refuse a baseline that is none of the systems.
+    """Refuse a baseline that is not one of the systems.
 
     Raises:
-        EvalError: If it is none of them.
+        EvalError: If it is not one of them.
     """
     if baseline is not None and baseline not in translated.names:
         names = ", ".join(translated.names)

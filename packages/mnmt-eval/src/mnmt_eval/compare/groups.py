@@ -29,7 +29,7 @@ def group_sentences(text: ReferenceText, grouping: str) -> list[str]:
     """Return the group of each sentence of a text.
 
     Raises:
-        EvalError: If the grouping is none of `GROUPINGS`, or the text lacks what it needs.
+        EvalError: If the grouping is not one of `GROUPINGS`, or the text lacks sources, task or origins.
     """
     if grouping == "origin":
         if text.origins is None:

@@ -46,15 +46,14 @@ def measure_systems(translated: TranslatedText, metrics: MetricSet) -> list[dict
     Raises:
         EvalError: If a metric lacks what it needs.
     """
-    text, outputs = translated.text, translated.outputs
-    by_system = [_metrics_of(output, text, metrics) for output in outputs]
-    metrics.check_systems(translated.names, testset=text.testset, task=text.task)
+    text = translated.text
+    same_metrics = metrics.make(task=text.task, tasks=text.tasks, num_references=len(text.references))
     return [
         {
             output.system.name: SystemStatistics(metric=m, statistics=_statistics(m, output, text))
-            for m, output in zip(same_metric, outputs, strict=True)
+            for output in translated.outputs
         }
-        for same_metric in zip(*by_system, strict=True)
+        for m in same_metrics
     ]
 
 
@@ -75,16 +74,6 @@ def measure_losses(translated: TranslatedText) -> dict[str, SystemStatistics]:
         if not np.array_equal(losses[first][:, 1], losses[name][:, 1]):
             raise EvalError(f"{first} and {name}: have other vocabularies, so their losses do not compare.")
     return {name: SystemStatistics(metric=Loss(), statistics=each) for name, each in losses.items()}
-
-
-def _metrics_of(output: SystemOutput, text: ReferenceText, metrics: MetricSet) -> list[Metric]:
-    return metrics.make(
-        system=output.system.name,
-        testset=text.testset,
-        task=text.task,
-        tasks=text.tasks,
-        num_references=len(text.references),
-    )
 
 
 def _statistics(metric: Metric, output: SystemOutput, text: ReferenceText) -> Floats:

@@ -13,9 +13,9 @@ class Rank:
     best: int
     """1 + the number of systems that are significantly better."""
     worst: int
-    """The number of systems − those that are significantly worse."""
+    """The number of systems less the number of significantly worse ones."""
     cluster: int
-    """From 1. Every system of a cluster is significantly better than every one of the later clusters."""
+    """From 1. Every system of a cluster is significantly better than every system of later clusters."""
 
     def __str__(self) -> str:
         return str(self.best) if self.best == self.worst else f"{self.best}–{self.worst}"

@@ -9,7 +9,7 @@ from typing import Any
 from mnmt_eval.errors import EvalError
 
 PREFIX = "sacrebleu:"
-"""What the name of a test set begins with, where a file of references could stand."""
+"""The beginning of a test set's name where a file of references could stand."""
 
 
 def sacrebleu_files(name: str, task: str | None) -> tuple[tuple[Path, ...], Path]:
@@ -47,7 +47,7 @@ def sacrebleu_files(name: str, task: str | None) -> tuple[tuple[Path, ...], Path
 
 
 def _references(folder: Path, stem: str, dataset: Any, task: str) -> tuple[Path, ...]:
-    """Return the references that sacreBLEU uses: those that the test set names, or all of them."""
+    """Return the references that sacreBLEU uses: the ones that the test set names, or all."""
     entry, default = dataset.langpairs[task], dataset.kwargs.get("refs", [])
     labels = entry.get("refs", default) if isinstance(entry, dict) else default
     if labels:

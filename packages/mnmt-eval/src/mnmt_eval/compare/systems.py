@@ -167,7 +167,7 @@ def _check_count(output: SystemOutput, text: ReferenceText) -> None:
     if count == scored_sentences(output.search):
         raise EvalError(
             f"{path}: was scored with --max-sentences {count}, but there are {len(text)} references; score "
-            "it without, or name the references of these sentences alone with --reference."
+            "it without, or name the references of just these sentences with --reference."
         )
     raise EvalError(
         f"{path}: must have as many lines as there are references ({len(text)}), but has {count}."

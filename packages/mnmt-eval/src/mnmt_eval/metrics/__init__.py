@@ -1,6 +1,6 @@
 """Metrics with their signatures, confidence intervals and paired tests; no torch needed but for BLEURT.
 
-Names are imported when they are first used, since options need none of the metrics.
+Names are imported when they are first used, since help pages need no metrics.
 """
 
 import lazy_loader

@@ -29,8 +29,8 @@ class BleurtConfig:
 class CometConfig:
     """COMET's scores."""
 
-    scores: Path | None = None
-    """A file of scores: one a line, or what `comet-score --to_json` wrote."""
+    scores: tuple[Path, ...] = ()
+    """A file that `comet-score --to_json` wrote, or several; each may be of several systems."""
     model: str | None = None
     """The model that computed them, for the signature."""
 

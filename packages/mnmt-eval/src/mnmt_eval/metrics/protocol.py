@@ -74,7 +74,7 @@ class Metric(Protocol):
         """Return the values of corpora whose statistics sum to `totals`, (…, k); of shape (…)."""
 
     def sentence_scores(self, statistics: Floats) -> Floats:
-        """Return the value of each sentence alone, (sentences,)."""
+        """Return the value of each sentence as if it were a corpus, (sentences,)."""
         return self.values(statistics)
 
     def corpus(self, statistics: Floats) -> Score:

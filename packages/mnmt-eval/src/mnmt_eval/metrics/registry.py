@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mnmt_eval import metrics  # whose classes are imported when they are first used
@@ -69,21 +68,17 @@ class MetricSet:
     names: tuple[str, ...] = DEFAULT_METRICS
     """The names, each one of `METRICS`."""
     config: MetricConfig = field(default_factory=MetricConfig)
-    """The options. In the path of COMET's scores, `{system}`, `{testset}` and `{task}` are placeholders."""
+    """The options."""
 
     def __post_init__(self) -> None:
         for name in self.names or ("",):
             if name not in METRICS:
                 raise EvalError(f"`metric` must be of {', '.join(METRICS)}, but has {name!r}.")
 
-    def make(
-        self, *, system: str, testset: str, task: str, tasks: Iterable[str], num_references: int = 1
-    ) -> list[Metric]:
-        """Return the metrics of one system's translations of one text.
+    def make(self, *, task: str, tasks: Iterable[str], num_references: int = 1) -> list[Metric]:
+        """Return the metrics of translations of one text.
 
         Args:
-            system: The system's name.
-            testset: The test set.
             task: The language pair; empty if unknown.
             tasks: All tasks of the study. Translations may be in their languages, unless options name others.
             num_references: The number of references per sentence.
@@ -96,33 +91,5 @@ class MetricSet:
         language = replace(
             self.config.language, candidates=self.config.language.candidates or tuple(languages)
         )
-        comet = replace(self.config.comet, scores=self._comet_scores(system, testset, task))
-        config = replace(self.config, num_references=num_references, language=language, comet=comet)
+        config = replace(self.config, num_references=num_references, language=language)
         return [metric(name, target=target, config=config) for name in self.names]
-
-    def check_systems(self, systems: Sequence[str], *, testset: str, task: str) -> None:
-        """Refuse a file of scores of one system that would be read for several.
-
-        Raises:
-            EvalError: If COMET's scores would be the same for all.
-        """
-        if "comet" not in self.names:
-            return
-        from mnmt_eval.metrics.comet import contains_outputs
-
-        paths = [self._comet_scores(system, testset, task) for system in systems]
-        shared = next((path for path in paths if path and paths.count(path) > 1), None)
-        if shared is not None and not contains_outputs(shared):
-            raise EvalError(
-                f"{shared}: a score a line is of one system, but there are {len(systems)}; write {{system}} "
-                "where their names differ, or name what `comet-score --to_json` wrote."
-            )
-
-    def _comet_scores(self, system: str, testset: str, task: str) -> Path | None:
-        if self.config.comet.scores is None:
-            return None
-        placeholders = {"{system}": system, "{testset}": testset, "{task}": task}
-        path = str(self.config.comet.scores)
-        for placeholder, name in placeholders.items():
-            path = path.replace(placeholder, name)
-        return Path(path)

@@ -187,7 +187,8 @@ def holm(p_values: Sequence[float]) -> list[float]:
     """Correct p-values for their number (Holm 1979), so that all together err with the chance of one.
 
     The i-th smallest of m becomes max over j ≤ i of min(1, (m − j + 1) p_j). If those below 0.05 are called
-    significant, the chance that any of them is chance alone is at most 5%, whatever the tests have in common.
+    significant, the chance that any of them is due to chance is at most 5%, however the tests depend on
+    each other.
     """
     values = np.asarray(p_values, dtype=np.float64)
     order = np.argsort(values, kind="stable")

@@ -184,7 +184,7 @@ def _expert_uses(translated: Sequence[TranslatedText]) -> Iterator[ExpertUse]:
 
 
 def rows_to_read(badness: NDArray[np.float64], count: int) -> NDArray[np.int64]:
-    """Return the sentences on which systems disagree most, and those that some system translated worst.
+    """Return the sentences on which systems disagree most, and the worst of each system.
 
     Args:
         badness: (systems, sentences), higher where a translation is worse; nan where it has no score.

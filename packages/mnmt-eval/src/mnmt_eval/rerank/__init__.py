@@ -1,6 +1,6 @@
-"""Choice among candidate translations, by minimum Bayes risk under any metric or by a score; no torch needed.
+"""Choice among candidate translations, by minimum Bayes risk under any metric; no torch needed.
 
-Names are imported when they are first used, since options need none of the numbers.
+Names are imported when they are first used, since help pages need no numbers.
 """
 
 import lazy_loader

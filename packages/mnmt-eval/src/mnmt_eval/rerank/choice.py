@@ -1,4 +1,4 @@
-"""The choice of a translation among candidates, by minimum Bayes risk or by a score."""
+"""The choice of a translation among candidates, by minimum Bayes risk."""
 
 from __future__ import annotations
 
@@ -19,25 +19,12 @@ class Choice:
     index: int
     """The candidate's place in the order given, from 0."""
     values: tuple[float, ...]
-    """What each candidate was judged by: its expected value of the metric, or its score."""
+    """The expected value of the metric for each candidate."""
 
     @property
     def value(self) -> float:
-        """What the chosen candidate was judged by."""
+        """The expected value of the metric for the chosen candidate."""
         return self.values[self.index]
-
-
-def choose_by_score(candidates: Sequence[Sequence[str]], scores: Sequence[Sequence[float]]) -> list[Choice]:
-    """Choose the candidate with the highest score for each source; of equal ones the first.
-
-    Args:
-        candidates: The candidates for each source, at least one.
-        scores: The score of each candidate, such as a model's or that of a metric without references.
-    """
-    return [
-        _choose(texts, values, higher_is_better=True)
-        for texts, values in zip(candidates, scores, strict=True)
-    ]
 
 
 def choose_by_risk(

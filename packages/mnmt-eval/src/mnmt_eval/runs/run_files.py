@@ -56,7 +56,7 @@ class StoredTranslations:
     step: int
     """The step of the model that translates."""
     search: str
-    """The signature of the search and of which sentences are translated."""
+    """The signature of the search and of the translated sentences."""
 
     @property
     def path(self) -> Path:
@@ -184,7 +184,7 @@ class SentenceScores:
     step: int
     """The step of the model that translated."""
     search: str
-    """The signature of the search and of which sentences were translated."""
+    """The signature of the search and of the translated sentences."""
     translations: str
     """The checksum of the translations."""
     text: str

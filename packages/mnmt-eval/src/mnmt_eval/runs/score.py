@@ -131,18 +131,13 @@ class _TextScorer:
     text: ReferenceText
     metrics: MetricSet
     search: str
-    """The signature of the search and of which sentences are translated."""
+    """The signature of the search and of the translated sentences."""
     engine: Callable[[], Engine]
     """Returns the engine, which is started when the first sentence must be translated."""
 
     def score(self, on_lines: OnLines) -> TextScores:
         """Return the metrics, from the run's folder if it holds them."""
-        metrics = self.metrics.make(
-            system=self.run.folder.name,
-            testset=self.text.testset,
-            task=self.text.task,
-            tasks=self.run.data.evaluated,
-        )
+        metrics = self.metrics.make(task=self.text.task, tasks=self.run.data.evaluated)
         statistics = {m.name: stored for m in metrics if (stored := self._read(m)) is not None}
         missing = [m for m in metrics if m.name not in statistics]
         hypotheses = self._translate(on_lines) if missing else []

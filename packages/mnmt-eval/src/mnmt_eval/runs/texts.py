@@ -66,8 +66,8 @@ def read_testsets(
 
     Args:
         data: The prepared data.
-        testsets: Names of test sets. If none is named, all but those whose pairs have weights, of which
-            metrics of translations know nothing.
+        testsets: Names of test sets. By default all but test sets whose pairs have weights, which metrics of
+            translations do not know.
         max_sentences: The number of sentences of each, from its start; all by default.
 
     Raises:
@@ -131,7 +131,7 @@ def _data_of(runs: Sequence[Path]) -> list[PreparedData]:
 
 
 def _tasks_with(data: PreparedData, testset: str) -> list[str]:
-    """Return the tasks that have a test set; refuse one that none of them has."""
+    """Return the tasks that have a test set; refuse a test set that no task has."""
     tasks = [task for task in data.evaluated if testset in data.testsets(task)]
     if not tasks:
         names = dict.fromkeys(name for task in data.evaluated for name in data.testsets(task))

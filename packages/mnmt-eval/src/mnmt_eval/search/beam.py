@@ -58,8 +58,8 @@ def flat_beam_search(
     two hypotheses continue the same one, a row of the mask is copied in place of the keys and values of all
     layers.
 
-    Attention runs over all slots, of which most are masked: up to `config.beam` times as many scores, for no
-    copies of the cache.
+    Attention runs over all slots, most of them masked. That is up to `config.beam` times the scores, in
+    exchange for no copies of the cache.
 
     Args:
         model: The model that gives the log-probabilities.

@@ -88,7 +88,8 @@ class Continuations:
     """The log-probability of all tokens; -∞ where there is none."""
 
     def take(self, allowed: NDArray[np.bool_], count: int) -> Continuations:
-        """Return the `count` best continuations of those that `allowed (b, c)` marks."""
+        """Return the `count` best continuations that `allowed (b, c)` marks."""
+        # Continuations are sorted, so a stable sort by "not allowed" puts the best allowed ones first.
         places = (~allowed).argsort(axis=1, kind="stable")[:, :count]
         sentences = np.arange(len(places))[:, None]
         return Continuations(
@@ -122,6 +123,7 @@ def advance(beam: Beam, log_probs: Tensor, config: SearchConfig) -> Beam:
     continuations = _best_continuations(beam.live, log_probs, config.beam)
     at_end = (continuations.tokens == EOS) | (beam.limits[:, None] == length)
     ended = at_end & (continuations.log_probs > -np.inf)
+    # A hypothesis that ends must be among the `beam` best of all candidates, or it would win by its length.
     ended[:, config.beam :] = False
     live = continuations.take(~at_end, config.beam)
     finished = beam.finished

@@ -132,7 +132,7 @@ class NBest:
     def update(self, finished: Targets, divisor: NDArray[np.float64]) -> NBest:
         """Return the n best of these and of newly `finished (b, k)` hypotheses.
 
-        Of hypotheses with equal scores, those that ended first come first.
+        Of hypotheses with equal scores, the one that ended first comes first.
 
         Args:
             finished: Hypotheses of one length.

@@ -76,6 +76,7 @@ def _draw(
     check_finite(best.cpu().numpy())
     scaled = (log_probs - best) / sampling.temperature
     probs, tokens = scaled.softmax(dim=1).sort(dim=1, descending=True, stable=True)
+    # The nucleus: tokens before whose turn less than top_p of the probability is taken.
     before = probs.cumsum(dim=1) - probs
     probs = probs.masked_fill(before >= sampling.top_p, 0)
     if sampling.top_k is not None:

@@ -51,8 +51,9 @@ INNER_LEVELS = (
     (_CLUSTER, _ANYWHERE),
     (_CHARACTER, _ANYWHERE),
 )
-"""What is never cut, and the condition on the place after it, for cuts inside words and runs: in scripts
-without spaces, or after a sign; between letters; in a number; inside a character of several code points."""
+"""Units that are never cut, and the condition on the place after one, for cuts inside words and runs: in
+scripts without spaces, or after a sign; between letters; in a number; inside a character of several code
+points."""
 
 
 def split_sentences(text: str) -> list[str]:

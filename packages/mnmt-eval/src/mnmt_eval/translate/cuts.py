@@ -95,7 +95,7 @@ def possible_cuts(text: str, counts: TokenCounts, *, room: int) -> tuple[Places,
 
 
 def _sparse(places: Places, tokens: Floats, *, step: float) -> Places:
-    """Return the first place of each so many tokens."""
+    """Return the first place in every `step` tokens."""
     _, first = np.unique((tokens / step).astype(np.int64), return_index=True)
     return places[first]
 
@@ -116,12 +116,15 @@ def cheapest_cuts(tokens: Floats, costs: Floats, *, extra: NDArray[np.int64], ro
     Returns:
         The numbers of the places to cut at, in order.
     """
+    # The part from place i to j has tokens[j] - tokens[i] + extra[i] tokens; `first[j]` is the earliest i
+    # whose part fits. The minimum from behind makes the starts ascend, as searchsorted needs.
     starts = np.minimum.accumulate((tokens - extra)[::-1])[::-1]
     first = np.minimum(np.searchsorted(starts, tokens - room), np.arange(len(tokens)) - 1)
     shares = tokens / room
     total, previous = np.zeros(len(tokens)), np.zeros(len(tokens), dtype=np.int64)
     for place in range(1, len(tokens)):
         start = first[place]
+        # total[j] = min over i of total[i] + 1 + (n / room)² + costs[j]
         lengths = shares[place] - shares[start:place]
         through = total[start:place] + lengths * lengths
         best = through.argmin()

@@ -45,7 +45,7 @@ class EngineConfig:
             )
 
     def __str__(self) -> str:
-        """Name the engine, its version and its compute type, all of which change translations."""
+        """Name the engine, and CTranslate2's version and compute type, which change translations."""
         if self.name != "ctranslate2":
             return self.name
         return f"{self.name}-{version(self.name)}-{self.exported_compute}"

@@ -133,7 +133,7 @@ class OutputRecord:
 
 
 class FileOutput:
-    """A file of translations, and beside it a record of how far it has come and of which input.
+    """A file of translations, and beside it a record of its input and of how far it has come.
 
     Translations are on the disk before the record counts them, so that an interrupted command resumes after
     the last that was counted. No other process may write the file at the same time, see `open_file_output`.
@@ -218,7 +218,7 @@ class FileOutput:
         write_json(self._record_path, asdict(record))
 
     def _resume(self, made_with: Mapping[str, Any]) -> OutputRecord:
-        """Return the record of what the file holds, or of nothing."""
+        """Return the record of the file, or an empty one for an empty file."""
         if not self._path.stat().st_size:
             return OutputRecord(made_with=made_with)
         record = self._read_record()

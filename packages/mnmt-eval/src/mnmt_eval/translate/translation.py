@@ -66,9 +66,9 @@ BLANK = Translation(n_best=(ScoredTranslation(text="", score=0.0, log_prob=0.0),
 def join_parts(
     parts: Sequence[tuple[ScoredTranslation, ...]], *, joints: Sequence[Joint], target: str
 ) -> Translation:
-    """Return the translation of a line from those of its parts, of which there is at least one.
+    """Join the translations of the parts of a line, at least one.
 
-    The i-th best of a line is the i-th best of each part, one after the other, for as many as every part has.
+    The i-th best of a line is the i-th best of each part, one after the other, up to the shortest list.
     Its score is the mean of the parts' scores, its log-probability the sum.
 
     Args:

@@ -115,7 +115,7 @@ class Translator:
                 windows.popleft()
 
     def _batches(self, lines: Iterable[SourceLine], windows: deque[LineWindow]) -> Iterator[Sources]:
-        """Yield the batches of all windows, each of which is put into `windows` when its turn has come."""
+        """Yield the batches of all windows; put each window into `windows` when its turn has come."""
         for window_lines in _make_windows(lines, self.window_lines):
             window = LineWindow(
                 self.vocab,

@@ -31,7 +31,7 @@ def make_batches(lengths: NDArray[np.int64], *, batch_tokens: int) -> list[NDArr
 
     Args:
         lengths: `(n,)` tokens of each source.
-        batch_tokens: The tokens of a batch, padding included; a longer source is a batch alone.
+        batch_tokens: The tokens of a batch, padding included; a longer source is a batch of its own.
 
     Returns:
         The sources' numbers, batch by batch.
@@ -116,7 +116,7 @@ class LineWindow:
 def _encode(
     vocab: SourceVocabulary, lines: Sequence[SourceLine], max_source: int | None
 ) -> list[list[SourcePart]]:
-    """Return the sources of each line: none of a blank line, several of one that is too long."""
+    """Return the sources of each line: no source for a blank line, several for one that is too long."""
     encoded: list[list[SourcePart]] = [[] for _ in lines]
     for target in dict.fromkeys(line.target for line in lines):
         rows = [i for i, line in enumerate(lines) if line.target == target and not is_blank(line.text)]

@@ -107,7 +107,7 @@ class ForkedWorkers(Generic[Job, Result]):
 
 
 def run_apart(function: Callable[[], Result]) -> Result:
-    """Call a function in a process of its own, so that this one gets none of the threads that it starts."""
+    """Call a function in a process of its own, so that the threads that it starts are not in this one."""
     with ForkedWorkers[str, Result](1, lambda number: lambda job: function()) as workers:
         (result,) = workers.map(["the only job"])
     return result
@@ -188,7 +188,7 @@ def _work(
     """Do the jobs that come through `pipe` until the process at its other end closes it or ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for other in others:
-        other.close()  # or none of them would ever close
+        other.close()  # a pipe closes only when every process has closed its end
     do = start(number)
     try:
         while True:
