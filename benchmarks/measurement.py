@@ -6,8 +6,6 @@ import importlib.util
 import json
 import os
 import platform
-import resource
-import subprocess
 import sys
 import time
 import tomllib
@@ -98,20 +96,6 @@ def ratios(peer: Sequence[float], ours: Sequence[float]) -> Figures:
     """Return how many times longer a peer took than ours in the same turn: median, lowest and highest."""
     each = [theirs / our for theirs, our in zip(peer, ours, strict=True)]
     return {"ratio": round(median(each), 2), "lowest": round(min(each), 2), "highest": round(max(each), 2)}
-
-
-def peak_memory_mb() -> int:
-    """Return the largest resident set of this process so far, in megabytes."""
-    unit = 2**20 if sys.platform == "darwin" else 2**10
-    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit)
-
-
-def in_new_process(module: str, *options: object) -> Figures:
-    """Run a module in a process of its own; return the JSON object that it prints last."""
-    command = [sys.executable, "-m", module, *map(str, options)]
-    output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
-    figures: Figures = json.loads(output.splitlines()[-1])
-    return figures
 
 
 def print_table(rows: Sequence[Mapping[Any, object]]) -> None:

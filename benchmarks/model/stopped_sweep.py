@@ -15,9 +15,9 @@ from pathlib import Path
 
 from benchmarks.measurement import Figures
 from benchmarks.model.stopping import Runs, check_status, differences, end, join, row
+from mnmt_data.jobs import is_alive, read_heartbeat
 from mnmt_data.study import read_study
 from mnmt_model import run_configs
-from mnmt_model.runs import is_alive, read_heartbeat
 from mnmt_model.sweep.next_run import in_order
 from mnmt_model.sweep.run_queue import RunQueue
 from mnmt_model.sweep.workers import local_workers

@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 from fake_training import fake_runs
 
-from mnmt_data.jobs import claim
+from mnmt_data.jobs import Heartbeat, claim, read_heartbeat
 from mnmt_data.jobs.claim import HEARTBEAT
 from mnmt_data.store import write_json
 from mnmt_data.study import read_study
 from mnmt_model import RunConfig, read_run, run_configs, train
 from mnmt_model.errors import RunInUseError
-from mnmt_model.runs import Heartbeat, read_heartbeat, write_run
+from mnmt_model.runs import write_run
 from mnmt_model.runs.attempts import MAX_DEATHS
 from mnmt_model.runs.run_config import new_record
 from mnmt_model.runs.run_record import RUN

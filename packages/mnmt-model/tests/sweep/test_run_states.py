@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 from fake_training import fake_runs
 
+from mnmt_data.jobs import Heartbeat
 from mnmt_data.jobs.claim import HEARTBEAT
 from mnmt_data.store import write_json
 from mnmt_model import RunConfig
-from mnmt_model.runs import Heartbeat, new_record, write_run
+from mnmt_model.runs import new_record, write_run
 from mnmt_model.runs.run_record import utc_now
 from mnmt_model.sweep.run_states import seconds_left, study_states
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from run_equality import assert_equal_runs
 
+from mnmt_data.jobs import read_heartbeat
 from mnmt_data.study import read_study
 from mnmt_model import Eval, RunConfig, run_configs, train
 from mnmt_model.checkpoints import checkpoint, find_checkpoints
 from mnmt_model.errors import Interrupted
-from mnmt_model.runs import read_heartbeat
 from mnmt_model.runs.run_record import read_run
 from mnmt_model.training import run_checkpoints, trainer
 from mnmt_model.training.watcher import Watcher

@@ -43,7 +43,7 @@ class CTranslate2Engine:
     """The options of the search, which `obstacle` must allow."""
     compute: Compute = "float32"
     device: str = "cpu"
-    """`cpu`, or `cuda:0`, …"""
+    """The processor, or a GPU and its number, as torch names devices."""
 
     def search(self, sources: Sources) -> Sequence[Sequence[Hypothesis]]:
         """Return the translations of each source, best score first.

@@ -3,7 +3,6 @@
 Exported here is what needs no torch; `mnmt_model.load_run` and `mnmt_model.write_log_probs` load a model.
 """
 
-from mnmt_data.jobs.claim import Heartbeat, is_alive, read_heartbeat
 from mnmt_model.runs.expert_loads import ExpertLoads, mixture_names, read_expert_loads
 from mnmt_model.runs.run_config import Branch, RunConfig, new_record
 from mnmt_model.runs.run_data import check_vocabulary, data_folder, open_data
@@ -28,7 +27,6 @@ __all__ = [
     "Branch",
     "Eval",
     "ExpertLoads",
-    "Heartbeat",
     "RunConfig",
     "RunRecord",
     "Specialisation",
@@ -36,13 +34,11 @@ __all__ = [
     "check_vocabulary",
     "data_folder",
     "find_runs",
-    "is_alive",
     "mixture_names",
     "new_record",
     "open_data",
     "read_evals",
     "read_expert_loads",
-    "read_heartbeat",
     "read_run",
     "specialisation",
     "write_run",
