@@ -22,11 +22,12 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.data.streaming_memory import TASK, random_side
 from benchmarks.measurement import Counts, Figures, Out, print_table, provenance, run, write_report
 from mnmt_data.prepare.shuffle import BLOCK_ROWS
-from mnmt_data.store import Shard, segment_path, write_segment
+from mnmt_data.store import Ragged, Shard, offsets_of, segment_path, write_segment
 from mnmt_data.stream import BatchStream, Mixture, Share
+
+TASK = "en-de"
 
 
 def main(
@@ -68,6 +69,12 @@ def write_shard(folder: Path, segments: int, pairs: int, block_rows: int) -> Sha
         sides = (random_side(random, pairs) for _ in range(2))
         write_segment(segment_path(folder, number), *sides, block_rows=block_rows)
     return Shard.open(folder)
+
+
+def random_side(random: np.random.Generator, pairs: int) -> Ragged:
+    """Return rows of 10 to 49 random tokens."""
+    lengths = random.integers(10, 50, pairs)
+    return Ragged(random.integers(3, 32_000, int(lengths.sum()), dtype=np.uint16), offsets_of(lengths))
 
 
 def measure(shard: Shard, segments: int, ranks: int, windows: int, batch_tokens: int) -> Figures:

@@ -28,12 +28,13 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import mannwhitneyu
 
 from benchmarks.data.noisy_text import CLEAN, NOISE, TASK, Pair, Texts, read_texts, write_synthetic_text
 from benchmarks.measurement import Figures, Out, print_table, provenance, run, write_report
 from benchmarks.studies import prepare, train_study, write_text
 from mnmt_data.store import PreparedData, open_prepared
-from mnmt_data.stream import area_under_curve, order_path, pair_scores
+from mnmt_data.stream import order_path, pair_scores
 from mnmt_model import write_log_probs
 from mnmt_model.runs import read_evals, read_run
 
@@ -295,6 +296,12 @@ def areas(scores: NDArray[np.float32], kinds: Kinds) -> Iterator[tuple[str, floa
         among = (kinds == CLEAN) | (kinds == kind)
         yield kind, area_under_curve(scores[among], kinds[among] == CLEAN)
     yield "all", area_under_curve(scores, kinds == CLEAN)
+
+
+def area_under_curve(scores: NDArray[np.float32], is_clean: NDArray[np.bool_]) -> float:
+    """Return the probability that a random clean pair scores above a noisy one; equal scores count half."""
+    clean, noisy = scores[is_clean], scores[~is_clean]
+    return float(mannwhitneyu(clean, noisy).statistic / (len(clean) * len(noisy)))
 
 
 def print_report(figures: Figures) -> None:

@@ -1,5 +1,4 @@
 import json
-from itertools import product
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +18,7 @@ from mnmt_data.store.shards import segment_path
 from mnmt_data.store.vocabulary import Vocabulary, train_vocabulary
 from mnmt_data.stream.mixing import MixingConfig, SelectionConfig, open_stream, order_path
 from mnmt_data.stream.mixture import Mixture
-from mnmt_data.stream.selection import area_under_curve, best_first, pair_scores, select
+from mnmt_data.stream.selection import best_first, pair_scores, select
 
 TASK = "en-de"
 TARGETS = ["eins", "zwei drei", "vier", "fünf sechs sieben", "acht", "neun zehn"]
@@ -85,8 +84,7 @@ def test_blocks_do_not_change_the_scores(scored, monkeypatch):
 def test_scores_that_are_no_numbers_are_refused_with_their_row(tmp_path, value, said):
     path = write_scores(tmp_path / "s.parquet", [1.0, 2.0, value], [1, 1, 1])
     with pytest.raises(DataError, match=rf"s\.parquet: row 2: its score is {said}, but must be"):
-        pair_scores(base=path, tuned=None, out=tmp_path / "out.npy")
-    assert not list(tmp_path.glob("out*"))
+        pair_scores(base=path, tuned=None)
 
 
 @given(scores=TIED)
@@ -165,20 +163,6 @@ def test_a_folder_is_not_a_score_file(tmp_path):
         pair_scores(base=tmp_path, tuned=None)
 
 
-@given(TIED, TIED)
-def test_area_under_curve_is_the_share_of_pairs_in_order(clean, noisy):
-    wins = [1.0 if one > other else 0.5 if one == other else 0.0 for one, other in product(clean, noisy)]
-    scores = np.array([*clean, *noisy])
-    is_clean = np.arange(len(scores)) < len(clean)
-    assert area_under_curve(scores, is_clean) == pytest.approx(sum(wins) / len(wins))
-
-
-@pytest.mark.parametrize("is_clean", [[True, True], [False, False]])
-def test_area_under_curve_needs_both_kinds(is_clean):
-    with pytest.raises(ValueError, match="`is_clean` must hold both kinds"):
-        area_under_curve(np.array([1.0, 2.0]), np.array(is_clean))
-
-
 def command(data, *arguments):
     tokens = ["select", str(data.folder), *map(str, arguments)]
     app(tokens, exit_on_error=False, print_error=False, result_action="return_value")
@@ -199,10 +183,10 @@ def test_command_prints_what_each_share_keeps_and_samples(data, scored, capsys):
     assert lines[-1] == f"selected: {order_path(data.folder, TASK)}"
 
 
-def test_command_prints_json(data, scored, capsys, tmp_path):
-    command(data, "--task", TASK, "--tuned", scored["tuned"], "--out", tmp_path / "o.npy", "--json")
+def test_command_prints_json(data, scored, capsys):
+    command(data, "--task", TASK, "--tuned", scored["tuned"], "--json")
     printed = json.loads(capsys.readouterr().out)
-    assert printed["order"] == str(tmp_path / "o.npy")
+    assert printed["order"] == str(order_path(data.folder, TASK))
     assert printed["shares"][-1] == {"share": 1.0, "pairs": 6, "lowest": -3.5}
     assert printed["samples"] == []
 

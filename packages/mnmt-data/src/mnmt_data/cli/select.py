@@ -6,9 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-from cyclopts import Parameter
+from typing import TYPE_CHECKING, Any
 
 from mnmt_data.cli.app import Count, Json, app
 from mnmt_data.errors import DataError
@@ -28,11 +26,12 @@ def select(
     base: Path | None = None,
     tuned: Path | None = None,
     by: str | None = None,
-    out: Annotated[Path | None, Parameter(("--out", "-o"))] = None,
     samples: Count = 0,
     as_json: Json = False,
 ) -> None:
     """Order a task's training pairs, best first, for `[train.mixing.selection]` to keep a share of them.
+
+    The order is PREPARED/selection/train.TASK.npy.
 
     With both score files of `mnmt-model log-probs`, a pair is the better the more tuning on trusted text
     raised its log-probability per token; with one, the higher that is. Or, with `--by`, the higher a score is
@@ -44,7 +43,6 @@ def select(
         base: Scores under the model trained on all pairs.
         tuned: Scores under that model, tuned on trusted pairs.
         by: A score of `[data.scores]`, in place of base and tuned.
-        out: File to write; PREPARED/selection/train.TASK.npy, which training reads, by default.
         samples: Best and worst pairs to show.
         as_json: Print JSON.
     """
@@ -59,7 +57,7 @@ def select(
     data = open_prepared(prepared)
     if task not in data.tasks:
         raise DataError(f"--task must be one of {', '.join(data.tasks)}, but is {task}.")
-    out = out or order_path(prepared, task)
+    out = order_path(prepared, task)
     if by is not None:
         selection = select_by(data, task, by, out=out)
     else:

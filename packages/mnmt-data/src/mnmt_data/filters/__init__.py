@@ -3,7 +3,7 @@
 from mnmt_data.filters.clean import CleanBlock, CleanConfig, Cleaner, clean_block
 from mnmt_data.filters.duplicates import first_occurrences, is_held_out
 from mnmt_data.filters.keys import Keys
-from mnmt_data.filters.language_id import Identifier, Library, language_scores, open_identifier
+from mnmt_data.filters.language_id import Library, language_scores
 from mnmt_data.filters.leaks import LeakConfig, LeakFinder
 from mnmt_data.filters.normalise import normalise
 from mnmt_data.filters.report import DEV_OR_TEST, DUPLICATE, NEAR_DUPLICATE, FilterReport
@@ -16,7 +16,6 @@ __all__ = [
     "CleanConfig",
     "Cleaner",
     "FilterReport",
-    "Identifier",
     "Keys",
     "LeakConfig",
     "LeakFinder",
@@ -26,5 +25,4 @@ __all__ = [
     "is_held_out",
     "language_scores",
     "normalise",
-    "open_identifier",
 ]

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache, lru_cache
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal, Protocol, Self
 
@@ -37,11 +36,6 @@ class Identifier(Protocol):
     """A library and its model; pickled, it is its name and that of a file, and each process loads it once."""
 
     @property
-    def version(self) -> str:
-        """The library and its version, such as `py3langid-0.4.0`."""
-        ...
-
-    @property
     def labels(self) -> tuple[str, ...]:
         """The model's names of languages, such as `de` or `deu_Latn`.
 
@@ -67,11 +61,6 @@ class Py3langid:
     """A naive Bayes model over n-grams of bytes, whose probabilities are tempered by the length of a text."""
 
     @property
-    def version(self) -> str:
-        """The library and its version."""
-        return f"py3langid-{version('py3langid')}"
-
-    @property
     def labels(self) -> tuple[str, ...]:
         """Two- and three-letter codes."""
         return _py3langid_labels()
@@ -86,11 +75,6 @@ class Py3langid:
 @dataclass(frozen=True)
 class Lingua:
     """N-grams of one to five letters, and rules for alphabets: best of the three on short text."""
-
-    @property
-    def version(self) -> str:
-        """The library and its version."""
-        return f"lingua-{version('lingua-language-detector')}"
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -112,11 +96,6 @@ class FastText:
     """A supervised fastText model, such as lid.176, NLLB's or GlotLID."""
 
     path: Path
-
-    @property
-    def version(self) -> str:
-        """The library and its version."""
-        return f"fasttext-{version('fasttext-community')}"
 
     @property
     def labels(self) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from mnmt_data.stream.bucketing import batch_by_tokens, check_not_empty, split_e
 from mnmt_data.stream.mixing import MixingConfig, SelectionConfig, WeightChange, open_stream, order_path
 from mnmt_data.stream.mixture import Mixture, Phase, Schedule, explicit_scalarization
 from mnmt_data.stream.prefetch import WHOLE, PrefetchedWindow, Share, prefetch_window
-from mnmt_data.stream.selection import area_under_curve, pair_scores
+from mnmt_data.stream.selection import pair_scores
 from mnmt_data.stream.task_sampler import TaskSampler
 
 __all__ = [
@@ -29,7 +29,6 @@ __all__ = [
     "StepBatch",
     "TaskSampler",
     "WeightChange",
-    "area_under_curve",
     "batch_by_tokens",
     "check_not_empty",
     "eval_batches",

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.lib.format import open_memmap
 from numpy.typing import NDArray
 
 from mnmt_data.errors import DataError
-from mnmt_data.store.atomic_file import checksum, write_json
+from mnmt_data.store.atomic_file import atomic_file, checksum, write_json
 from mnmt_data.store.prepared import PreparedData
 from mnmt_data.store.score_file import ScoreFile
 
@@ -32,7 +31,7 @@ class SelectedShare:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Selection:
-    """The pairs of a shard in order, mapped from disk."""
+    """The pairs of a shard in order."""
 
     order: Rows
     """(pairs,) rows, best first; of equal scores the smaller row."""
@@ -67,8 +66,7 @@ def select(data: PreparedData, task: str, *, base: Path | None, tuned: Path | No
     files = _open_files(base, tuned)
     for file in files.values():
         _check(file, data, task)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    scores = pair_scores(base=base, tuned=tuned, out=out.with_suffix(".scores.npy"))
+    scores = pair_scores(base=base, tuned=tuned)
     origin = {"score": "contrast" if len(files) == 2 else "plain"}
     return _write_order(out, scores, origin | {name: asdict(file.info) for name, file in files.items()})
 
@@ -85,25 +83,23 @@ def select_by(data: PreparedData, task: str, name: str, *, out: Path) -> Selecti
     Raises:
         DataError: If the data have no such score, or a file of it is missing or broken.
     """
-    blocks = data.scores(task, name)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    with _Array(out.with_suffix(".scores.npy"), len(data.shard("train", task)), np.float32) as scores:
-        end = 0
-        for block in blocks:
-            start, end = end, end + len(block)
-            scores[start:end] = block
+    scores = np.concatenate(list(data.scores(task, name)))
     return _write_order(out, scores, {"score": name, "fingerprint": data.fingerprint})
 
 
 def _write_order(out: Path, scores: Scores, origin: dict[str, Any]) -> Selection:
-    """Write the rows by their scores, and beside them where these are from and a checksum."""
-    order = best_first(scores, out=out)
+    """Write scores and the rows by them, where the scores are from, and a checksum of the order."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    order = best_first(scores)
+    for path, values in ((out.with_suffix(".scores.npy"), scores), (out, order)):
+        with atomic_file(path) as file:
+            np.save(file, values)
     write_json(out.with_suffix(".json"), {**origin, "sha256": checksum(out)})
     return Selection(order=order, scores=scores)
 
 
-def pair_scores(*, base: Path | None, tuned: Path | None, out: Path | None = None) -> Scores:
-    """Return the score of every pair (see `select`), in memory or mapped from `out`: (pairs,).
+def pair_scores(*, base: Path | None, tuned: Path | None) -> Scores:
+    """Return the score of every pair (see `select`): (pairs,).
 
     Raises:
         DataError: If a file is missing, the two are of different pairs, or a score is not a finite number.
@@ -112,67 +108,19 @@ def pair_scores(*, base: Path | None, tuned: Path | None, out: Path | None = Non
     files = list(_open_files(base, tuned).values())
     if len({(f.info.split, f.info.task, f.info.fingerprint, f.pairs) for f in files}) > 1:
         raise DataError(f"{files[0].path}: is of other pairs than {files[1].path}; score the same with both.")
-    with _Array(out, files[0].pairs, np.float32) as scores:
-        for file, sign in zip(files, (1, -1), strict=False):
-            _add(file, sign, scores)
+    scores = np.zeros(files[0].pairs, dtype=np.float32)
+    for file, sign in zip(files, (1, -1), strict=False):
+        _add(file, sign, scores)
     return scores
 
 
-def best_first(scores: Scores, *, out: Path | None = None) -> Rows:
-    """Return rows by falling score, of equal scores the smaller first, in memory or mapped: (pairs,).
-
-    Sorting takes some 20 bytes of memory for each pair.
+def best_first(scores: Scores) -> Rows:
+    """Return rows by falling score, of equal scores the smaller first: (pairs,).
 
     Args:
         scores: (pairs,) finite.
-        out: A file to write.
     """
-    with _Array(out, len(scores), np.int64) as order:
-        order[:] = np.argsort(-scores, kind="stable")
-    return order
-
-
-def area_under_curve(scores: NDArray[Any], is_clean: NDArray[np.bool_]) -> float:
-    """Return the probability that a random clean pair scores above a noisy one; equal scores count half.
-
-    Args:
-        scores: (n,).
-        is_clean: (n,).
-
-    Raises:
-        ValueError: If all pairs are clean, or none.
-    """
-    clean = int(is_clean.sum())
-    noisy = len(is_clean) - clean
-    if not clean or not noisy:
-        raise ValueError(f"`is_clean` must hold both kinds, but holds {clean} clean and {noisy} noisy pairs.")
-    _, places, counts = np.unique(scores, return_inverse=True, return_counts=True)
-    ranks = np.cumsum(counts) - (counts - 1) / 2
-    return float((ranks[places[is_clean]].sum() - clean * (clean + 1) / 2) / (clean * noisy))
-
-
-class _Array:
-    """A new array: in memory, or mapped from a file that appears when it is full."""
-
-    def __init__(self, path: Path | None, size: int, dtype: type[np.generic]) -> None:
-        self._path = path
-        self._partial = path.with_name(path.name + ".partial") if path else None
-        if self._partial is None:
-            self._array: NDArray[Any] = np.zeros(size, dtype=dtype)
-        else:
-            self._array = open_memmap(self._partial, mode="w+", dtype=dtype, shape=(size,))
-
-    def __enter__(self) -> NDArray[Any]:
-        return self._array
-
-    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
-        if self._path is None or self._partial is None:
-            return
-        if error is not None:
-            self._partial.unlink()
-        elif isinstance(self._array, np.memmap):
-            self._array.flush()
-            self._partial.replace(self._path)
+    return np.argsort(-scores, kind="stable")
 
 
 def _open_files(base: Path | None, tuned: Path | None) -> dict[str, ScoreFile]:
