@@ -123,6 +123,7 @@ def test_the_fingerprint_says_that_a_shard_is_shuffled(data, in_order, prepare):
     assert {path: path.stat().st_mtime_ns for path in data.folder.rglob("*")} == before
 
 
+@pytest.mark.slow
 def test_the_processes_do_not_matter(data, folder, tmp_path):
     """A script, as the processes that it starts have its settings too."""
     (folder / "prepare.py").write_text(SCRIPT)

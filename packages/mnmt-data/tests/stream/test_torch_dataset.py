@@ -169,6 +169,7 @@ def test_a_killed_process_continues_exactly_there(make, tmp_path):
     assert items == [{name: tensor.tolist() for name, tensor in item.items()} for item in expected]
 
 
+@pytest.mark.slow
 def test_processes_that_are_started_anew_read_the_same(make):
     context = multiprocessing.get_context("spawn")
     loader = DataLoader(BatchDataset(make()), batch_size=None, num_workers=1, multiprocessing_context=context)

@@ -25,7 +25,9 @@ def write_record(path: Path, record: DataclassInstance) -> None:
     """
     path.parent.mkdir(exist_ok=True)
     with atomic_file(path) as file:
-        values = {each.name: np.asarray(getattr(record, each.name)) for each in fields(record)}
+        values: dict[str, Any] = {
+            each.name: np.asarray(getattr(record, each.name)) for each in fields(record)
+        }
         np.savez_compressed(file, **values)
 
 
