@@ -212,7 +212,9 @@ def make_environment(session: nox.Session, place: Path) -> None:
     groups = [group for package in PACKAGES for group in test_groups(package)]
     editable = [argument for package in PACKAGES for argument in ("--editable", folder(package))]
     session.run(*pip, *BUILD_REQUIREMENTS, "hatchling", "editables")
-    session.run(*pip, "--no-build-isolation", *editable, *groups, *GROUPS, env={**NOT_ISOLATED, **CPU_ONLY})
+    env = {**NOT_ISOLATED, **CPU_ONLY}
+    with session.chdir(ROOT):
+        session.run(*pip, "--no-build-isolation", *editable, *groups, *GROUPS, env=env)
 
 
 def environment_digest() -> str:
@@ -232,12 +234,11 @@ def environment_digest() -> str:
 
 def run_pytest(session: nox.Session, suite: str, *arguments: str, report: str, **options: Any) -> None:
     """Run a suite's tests, two at a time, and leave a report where .ci/check_reports.py looks for it."""
-    session.chdir(ROOT if suite == "integration" else ROOT / folder(suite))
     workers = ("-n", "2", "--dist", "loadfile", "-p", "cpu_seconds")
     env = {"PYTHONPATH": str(ROOT / ".ci"), "OMP_NUM_THREADS": "1", **options.pop("env", {})}
     pytest = ("python", "-m", "pytest", f"--rootdir={ROOT}", *workers, *junit(report), *arguments)
-    run_shared(session, *pytest, env=env, **options)
-    session.chdir(ROOT)
+    with session.chdir(ROOT if suite == "integration" else ROOT / folder(suite)):
+        run_shared(session, *pytest, env=env, **options)
 
 
 def junit(report: str) -> tuple[str, ...]:
