@@ -102,17 +102,6 @@ def test_a_kill_at_any_write_loses_nothing_and_repeats_nothing(
     assert {ours[name] for name in translations} == {theirs[name] for name in translations}
 
 
-def test_rows_of_an_older_version_get_their_sentence_scores_and_no_row_twice(
-    command_line: CommandLine, scored_run: Path
-) -> None:
-    evals = (scored_run / "evals.jsonl").read_bytes()
-    shutil.rmtree(scored_run / "scores")
-    shutil.rmtree(scored_run / "translations")
-    command_line.scored(scored_run)
-    assert (scored_run / "evals.jsonl").read_bytes() == evals
-    assert len(list((scored_run / "scores").iterdir())) == 4
-
-
 def test_what_is_measured_is_what_is_there_to_be_read(command_line: CommandLine, tiny_run: Path) -> None:
     first = command_line.scored(tiny_run, "--metric", "chrf")
     translations = files(tiny_run / "translations")
@@ -128,21 +117,6 @@ def test_two_do_not_measure_a_run_at_once(command_line: CommandLine, tiny_run: P
     assert done.status == 2
     assert done.stderr.endswith("tiny-run: another process is writing it; wait for it or stop it.\n")
     assert command_line.run("score", tiny_run).status == 0
-
-
-def test_a_metric_named_twice_is_measured_once(command_line: CommandLine, tiny_run: Path) -> None:
-    rows = command_line.scored(tiny_run, "--metric", "chrf, chrf", "--metric", "chrf")
-    assert [row["task"] for row in rows] == ["xx-aa", "xx-bb"]
-
-
-def test_damaged_statistics_are_never_taken(scored_run: Path) -> None:
-    path = scores_path(scored_run, "test", "xx-aa", "bleu")
-    whole, content = read_record(path, SentenceScores), path.read_bytes()
-    assert whole is not None
-    for place in range(0, len(content), 19):
-        path.write_bytes(content[:place] + bytes([content[place] ^ 0xFF]) + content[place + 1 :])
-        result = read_record(path, SentenceScores)  # None, or as it was where zip has bytes that nobody reads
-        assert result is None or (result.statistics == whole.statistics).all()
 
 
 def test_scores_that_cannot_be_read_are_made_again(command_line: CommandLine, scored_run: Path) -> None:
