@@ -108,7 +108,7 @@ class Stop(SweepWatcher):
 
 
 def test_a_sweep_that_is_stopped_saves_its_runs_and_the_next_one_goes_on(tmp_path: Path) -> None:
-    runs = fake_runs(1, steps=600)
+    runs = fake_runs(1, steps=100_000)
     folder = tmp_path / runs[0].name
     assert fake_queue(runs, tmp_path, Stop(folder)).train() == signal.SIGTERM
     assert read_run(folder).status == "interrupted"

@@ -31,6 +31,8 @@ MAX_DEATHS = 5
 """Attempts at a job whose worker is killed each time."""
 
 POLL_SECONDS = 0.05
+IDLE_SECONDS = 1.0
+"""Longest pause of a worker that finds no job; many that look often would keep a server of files busy."""
 LEADER_SECONDS = 0.5
 """Seconds between two looks at the leader."""
 
@@ -70,7 +72,7 @@ class JobQueue:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def attempts(self) -> list[tuple[str, int]]:
-        """Return which jobs were begun, and how often, as far as they tell whether workers do anything."""
+        """Return the jobs that were begun, and for each a number that grows with its attempts."""
         return sorted((path.name, path.stat().st_size) for path in self.folder.glob("*.attempts"))
 
     def put(self, number: int, work: Callable[[Any], Any], job: object) -> None:
@@ -129,13 +131,16 @@ class QueueWork:
         if not is_locked(self.leader):
             return 0
         Thread(target=_end_with, args=(self.leader,), daemon=True).start()
-        queue = JobQueue(self.folder)
+        queue, pause = JobQueue(self.folder), POLL_SECONDS
         try:
             while self.folder.exists():
-                if not queue.work_on_next():
-                    with suppress(OSError):
-                        see_changes(self.folder)
-                    time.sleep(POLL_SECONDS)
+                if queue.work_on_next():
+                    pause = POLL_SECONDS
+                    continue
+                with suppress(OSError):
+                    see_changes(self.folder)
+                time.sleep(pause)
+                pause = min(2 * pause, IDLE_SECONDS)
         except SystemExit as end:
             return int(end.code or 0)
         return 0

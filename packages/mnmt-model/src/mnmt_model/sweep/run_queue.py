@@ -137,6 +137,7 @@ class RunQueue:
 
     def look(self) -> bool:
         """Start workers for the runs that can start; return whether any run is left."""
+        # Workers are counted first, so that the records that ended ones have written are seen below.
         began, alive = self._clock(), self.crew.alive()
         self._report()
         if not alive and not self._left:
