@@ -21,7 +21,7 @@ from benchmarks.model.training_data import TrainingData
 from mnmt_data.stream import Batch, BatchReader
 from mnmt_model import ModelConfig, TrainConfig, build_model
 from mnmt_model.distributed import World
-from mnmt_model.export import hugging_face_name, t5_config
+from mnmt_model.export.t5_layout import hugging_face_name, json_config
 from mnmt_model.optim import clip_gradients, make_optimizer
 from mnmt_model.runs.kernels import training_products
 from mnmt_model.training import PRECISIONS, ExpertBalance, GradientStep, make_trainable
@@ -157,7 +157,7 @@ def their_model(config: ModelConfig, vocab_size: int, dropout: float, *, seed: i
     ours = build_model(config, vocab_size)
     initialise(ours, seed)
     model = transformers.T5ForConditionalGeneration(
-        transformers.T5Config(**t5_config(config, vocab_size) | {"dropout_rate": dropout})
+        transformers.T5Config(**json_config(config, vocab_size) | {"dropout_rate": dropout})
     )
     weights = {hugging_face_name(name): weight for name, weight in ours.state_dict().items()}
     missing, unexpected = model.load_state_dict(weights, strict=False)

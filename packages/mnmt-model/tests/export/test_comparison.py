@@ -89,12 +89,6 @@ def test_log_probabilities_are_those_of_the_logits(model, folder: Path, data: Pr
     assert pair.tokens == tgt.size(1)
 
 
-def test_without_ctranslate2(run: Path, tmp_path: Path) -> None:
-    certificate = export_run(run, tmp_path / "out", with_ctranslate2=False, pairs=4)
-    assert certificate.engines == ("transformers",)
-    assert not (tmp_path / "out" / "ctranslate2").exists()
-
-
 def spoil(folder: Path, name: str, change: Callable[[torch.Tensor], torch.Tensor]) -> None:
     weights = load_file(folder / "model.safetensors")
     save_file({**weights, name: change(weights[name])}, folder / "model.safetensors", {"format": "pt"})
@@ -196,7 +190,7 @@ def test_a_missing_extra_is_named(run: Path, tmp_path: Path, monkeypatch: pytest
     with pytest.raises(
         RunError, match=r"exporting needs transformers: pip install './packages/mnmt-model\[export\]'"
     ):
-        export_run(run, tmp_path / "out", with_ctranslate2=False)
+        export_run(run, tmp_path / "out")
 
 
 def test_a_certificate_knows_its_worst_pair(model, folder: Path, data: PreparedData) -> None:

@@ -13,7 +13,7 @@ from torch import Tensor
 from mnmt_data.store import Vocabulary, train_vocabulary
 from mnmt_model import RunError
 from mnmt_model.export import export_hugging_face, import_run, read_hugging_face
-from mnmt_model.export.t5_layout import hugging_face_name, our_name
+from mnmt_model.export.t5_layout import hugging_face_name
 from mnmt_model.runs.load import load_run
 from mnmt_model.transformer.build import build_model, initialise
 from mnmt_model.transformer.model_config import ModelConfig
@@ -110,7 +110,6 @@ def test_every_weight_has_a_name_of_transformers(model, folder: Path) -> None:
     theirs = transformers.T5ForConditionalGeneration.from_pretrained(folder).state_dict()
     names = {hugging_face_name(name): name for name in model.state_dict()}
     assert set(names) == set(theirs) - {"encoder.embed_tokens.weight", "decoder.embed_tokens.weight"}
-    assert {name: our_name(name) for name in names} == names
 
 
 def test_reading_back_gives_the_same_bits(model, folder: Path) -> None:
@@ -258,7 +257,7 @@ def test_copies_of_the_embedding_must_be_copies(gated: Path) -> None:
 
 def test_an_unknown_weight_is_refused(gated: Path) -> None:
     with_weights(gated, **{"classifier.weight": torch.zeros(2)})
-    with pytest.raises(RunError, match=r"holds classifier.weight, which a T5 1.1 does not have"):
+    with pytest.raises(RunError, match=r"holds classifier.weight, which config.json does not describe"):
         read_hugging_face(gated)
 
 

@@ -19,7 +19,7 @@ from mnmt_model import RunConfig, RunError, run_configs, train
 from mnmt_model.checkpoints import find_checkpoints
 from mnmt_model.export import certify, export_run
 from mnmt_model.export.engines import transformers_scorer, transformers_translator
-from mnmt_model.export.layouts import check_exportable, exported_weights, layout_of
+from mnmt_model.export.layouts import check_convertible, check_exportable, exported_weights, layout_of
 from mnmt_model.runs.load import load_run
 from mnmt_model.transformer.model_config import NLLB, ModelConfig
 
@@ -83,7 +83,7 @@ def load(config: ModelConfig, weights: dict[str, Tensor], folder: Path) -> trans
     """What transformers makes of the layout's files."""
     check_exportable(config)
     layout = layout_of(config)
-    (folder / "config.json").write_text(json.dumps(layout.config(config, VOCAB_SIZE, "float32")))
+    (folder / "config.json").write_text(json.dumps(layout.json_config(config, VOCAB_SIZE)))
     save_file(exported_weights(config, weights), folder / "model.safetensors", {"format": "pt"})
     model, report = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder, output_loading_info=True)
     assert not any(report.values())
@@ -100,7 +100,6 @@ def sentences(seed: int, *, batch: int = 4, width: int = 30) -> Tensor:
 
 
 @given(config=mixtures, seed=st.integers(0, 99))
-@settings(max_examples=40)
 def test_transformers_computes_the_same_log_probabilities(
     tmp_path_factory: pytest.TempPathFactory, config: ModelConfig, seed: int
 ) -> None:
@@ -118,7 +117,7 @@ def test_transformers_computes_the_same_log_probabilities(
 
 
 @given(config=mixtures, seed=st.integers(0, 99))
-@settings(max_examples=16)
+@settings(max_examples=8)
 def test_what_transformers_generates_is_our_best(
     tmp_path_factory: pytest.TempPathFactory, config: ModelConfig, seed: int
 ) -> None:
@@ -251,10 +250,9 @@ def test_a_run_is_exported_with_a_certificate(run: Path, tmp_path: Path) -> None
     assert tokenizer("<2aa>")["input_ids"][-1] == EOS
 
 
-def test_ctranslate2_is_refused_before_anything_is_written(run: Path, tmp_path: Path) -> None:
+def test_ctranslate2_has_no_mixtures() -> None:
     with pytest.raises(RunError, match="CTranslate2 has no mixtures of experts, but `num_experts` is 4"):
-        export_run(run, tmp_path / "out", with_ctranslate2=True)
-    assert not list(tmp_path.iterdir())
+        check_convertible(ModelConfig(num_experts=4))
 
 
 def expert(weights: dict[str, Tensor]) -> None:

@@ -5,7 +5,7 @@ from mnmt_model.export.comparison import certify
 from mnmt_model.export.conversion import export_run, import_run
 from mnmt_model.export.engines import convert_to_ctranslate2, token_log_probs
 from mnmt_model.export.hugging_face import export_hugging_face, read_hugging_face
-from mnmt_model.export.t5_layout import hugging_face_name, t5_config
+from mnmt_model.export.t5_layout import hugging_face_name
 
 __all__ = [
     "Certificate",
@@ -16,6 +16,5 @@ __all__ = [
     "hugging_face_name",
     "import_run",
     "read_hugging_face",
-    "t5_config",
     "token_log_probs",
 ]

@@ -20,7 +20,7 @@ from mnmt_model.export.certificate import Certificate, certificate_json, certifi
 from mnmt_model.export.comparison import PAIRS, certify
 from mnmt_model.export.engines import convert_to_ctranslate2
 from mnmt_model.export.hugging_face import SENTENCEPIECE, export_hugging_face, read_hugging_face
-from mnmt_model.export.layouts import check_convertible, check_exportable
+from mnmt_model.export.layouts import check_exportable
 from mnmt_model.runs.run_config import RunConfig, new_record
 from mnmt_model.runs.run_data import open_data
 from mnmt_model.runs.run_record import read_run, utc_now, write_run
@@ -34,24 +34,16 @@ DATA = "data"
 """Folder in an imported run that holds its vocabulary."""
 
 
-def export_run(
-    run: Path,
-    out: Path,
-    *,
-    checkpoint: Path | None = None,
-    with_ctranslate2: bool | None = None,
-    pairs: int = PAIRS,
-) -> Certificate:
+def export_run(run: Path, out: Path, *, checkpoint: Path | None = None, pairs: int = PAIRS) -> Certificate:
     """Write a run's model for transformers and CTranslate2, with a certificate that they agree with it.
 
-    `out` appears when all agree. Otherwise what was written stays in OUT.failed, with its certificate.
+    A mixture of experts is written for transformers only, since CTranslate2 has none. `out` appears when all
+    agree. Otherwise what was written stays in OUT.failed, with its certificate.
 
     Args:
         run: Folder of the run.
         out: Folder to write, which must not exist; the CTranslate2 model goes into its `ctranslate2`.
         checkpoint: A checkpoint or average of the run; its newest checkpoint by default.
-        with_ctranslate2: Whether to convert to CTranslate2 too; by default unless the model is a mixture of
-            experts, which CTranslate2 does not have.
         pairs: Approximate number of test pairs to compare.
 
     Raises:
@@ -66,15 +58,11 @@ def export_run(
     model = build_model(record.model, record.vocab_size)
     load_model(newest(checkpoint or run), model)
     check_exportable(record.model, model.state_dict())
-    if with_ctranslate2 is None:
-        with_ctranslate2 = not record.model.num_experts
-    elif with_ctranslate2:
-        check_convertible(record.model)
     data = open_data(run)
     unproved = out.with_name(out.name + FAILED)
     shutil.rmtree(unproved, ignore_errors=True)
     export_hugging_face(record.model, model.state_dict(), data.folder / VOCABULARY, unproved)
-    ctranslate2 = unproved / CTRANSLATE2_FOLDER if with_ctranslate2 else None
+    ctranslate2 = None if record.model.num_experts else unproved / CTRANSLATE2_FOLDER
     if ctranslate2 is not None:
         convert_to_ctranslate2(unproved, ctranslate2)
     certificate = certify(model, unproved, data, ctranslate2=ctranslate2, pairs=pairs)

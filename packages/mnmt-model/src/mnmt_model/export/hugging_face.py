@@ -15,7 +15,7 @@ from torch import Tensor
 from mnmt_data.store import read_json, write_json
 from mnmt_model.errors import RunError
 from mnmt_model.export.layouts import check_exportable, exported_weights, layout_of
-from mnmt_model.export.t5_layout import hugging_face_name, model_config, our_name
+from mnmt_model.export.t5_layout import hugging_face_name, model_config
 from mnmt_model.export.tokenizer import read_sentencepiece, tokenizer, tokenizer_config
 from mnmt_model.transformer.build import build_model
 from mnmt_model.transformer.model_config import ModelConfig
@@ -52,7 +52,7 @@ def export_hugging_face(
     vocab_size = len(weights["embedding.weight"])
     dtype = str(weights["embedding.weight"].dtype).removeprefix("torch.")
     check_exportable(config, weights)
-    content = layout_of(config).config(config, vocab_size, dtype)
+    content = layout_of(config).json_config(config, vocab_size, dtype)
     tensors = exported_weights(config, weights)
     proto = read_sentencepiece(vocabulary)
     if len(proto.pieces) != vocab_size:
@@ -80,20 +80,22 @@ def read_hugging_face(folder: Path) -> tuple[ModelConfig, int, dict[str, Tensor]
     """
     content = read_json(folder / CONFIG, error=RunError)
     config, vocab_size = model_config(folder / CONFIG, content)
+    with torch.device("meta"):
+        expected = build_model(config, vocab_size).state_dict()
+    our_names = {hugging_face_name(name): name for name in expected}
     weights: dict[str, Tensor] = {}
     copies: dict[str, Tensor] = {}
     for path, name, weight in read_tensors(folder):
-        ours = our_name(name)
-        if ours is not None:
-            weights[ours] = weight.float()
+        if name in our_names:
+            weights[our_names[name]] = weight.float()
         elif name in _COPIES:
             copies[name] = weight.float()
         elif name != _UNUSED:
-            raise RunError(f"{path}: holds {name}, which a T5 1.1 does not have")
+            raise RunError(f"{path}: holds {name}, which config.json does not describe")
     if content.get("tie_word_embeddings", True) and "embedding.weight" in weights:
         # Logits are not scaled, as `model_config` has checked: transformers 5 saves such a matrix once.
         weights.setdefault("softmax.weight", weights["embedding.weight"].clone())
-    _check_weights(folder, config, vocab_size, weights)
+    _check_shapes(folder, weights, expected)
     for name, weight in copies.items():
         if not torch.equal(weight, weights["embedding.weight"]):
             raise RunError(
@@ -133,17 +135,10 @@ def _weight_files(folder: Path) -> list[Path]:
     return [folder / Path(name).name for name in sorted(set(index["weight_map"].values()))]
 
 
-def _check_weights(folder: Path, config: ModelConfig, vocab_size: int, weights: Mapping[str, Tensor]) -> None:
-    """Check that there are exactly the weights of the model that config.json describes, in their shapes."""
-    with torch.device("meta"):
-        expected = build_model(config, vocab_size).state_dict()
+def _check_shapes(folder: Path, weights: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> None:
     for name, weight in expected.items():
         if name not in weights:
             raise RunError(f"{folder}: lacks {hugging_face_name(name)}")
         if weights[name].shape != weight.shape:
             shapes = f"must be {tuple(weight.shape)}, but is {tuple(weights[name].shape)}"
             raise RunError(f"{folder}: {hugging_face_name(name)} {shapes}")
-    if unknown := sorted(weights.keys() - expected.keys()):
-        raise RunError(
-            f"{folder}: holds {hugging_face_name(unknown[0])}, which config.json does not describe"
-        )

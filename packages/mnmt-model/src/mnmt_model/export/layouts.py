@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, Protocol
 
 from torch import Tensor
 
@@ -14,49 +13,28 @@ from mnmt_model.export import nllb_moe_layout, switch_layout, t5_layout
 from mnmt_model.transformer.model_config import ModelConfig
 
 
-@dataclass(frozen=True, kw_only=True)
-class Layout:
-    """How a class of transformers describes a model."""
+class Layout(Protocol):
+    """What a module says of a class of transformers."""
 
-    name: str
-    needed: Mapping[str, object]
+    NAME: str
+    NEEDED: Mapping[str, object]
     """{field of `ModelConfig`: the value that the class has, and cannot change}."""
-    also_needed: Callable[[ModelConfig], Iterator[str]]
-    """A function that yields what else must be otherwise for a model to be the class's: `field = value`."""
-    config: Callable[[ModelConfig, int, str], dict[str, Any]]
-    """Maps a config, the size of the vocabulary and the type of weights to the content of config.json."""
-    weights: Callable[[ModelConfig, Mapping[str, Tensor]], dict[str, Tensor]]
-    """Maps a config and {our name: weight} to {name in transformers: weight}."""
 
+    def also_needed(self, config: ModelConfig) -> Iterator[str]:
+        """Yield what else must be otherwise for a model to be the class's: `field = value`."""
 
-T5 = Layout(
-    name="T5 1.1",
-    needed=t5_layout.NEEDED,
-    also_needed=lambda config: iter(()),
-    config=t5_layout.t5_config,
-    weights=t5_layout.t5_weights,
-)
-SWITCH = Layout(
-    name="Switch Transformers",
-    needed=switch_layout.NEEDED,
-    also_needed=switch_layout.also_needed,
-    config=switch_layout.switch_config,
-    weights=switch_layout.switch_weights,
-)
-NLLB_MOE = Layout(
-    name="NLLB-MoE",
-    needed=nllb_moe_layout.NEEDED,
-    also_needed=nllb_moe_layout.also_needed,
-    config=nllb_moe_layout.nllb_moe_config,
-    weights=nllb_moe_layout.nllb_moe_weights,
-)
+    def json_config(self, config: ModelConfig, vocab_size: int, dtype: str = ...) -> dict[str, Any]:
+        """Return the content of config.json."""
+
+    def exported(self, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Return {name in transformers: weight} of {our name: weight}."""
 
 
 def layout_of(config: ModelConfig) -> Layout:
     """Return the layout in which models of such a config are exported, if at all."""
     if not config.num_experts:
-        return T5
-    return SWITCH if config.experts_per_token == 1 else NLLB_MOE
+        return t5_layout
+    return switch_layout if config.experts_per_token == 1 else nllb_moe_layout
 
 
 def check_exportable(config: ModelConfig, weights: Mapping[str, Tensor] | None = None) -> None:
@@ -73,7 +51,7 @@ def check_exportable(config: ModelConfig, weights: Mapping[str, Tensor] | None =
     layout = layout_of(config)
     fields = [
         f"{field} = {json.dumps(value)}"
-        for field, value in layout.needed.items()
+        for field, value in layout.NEEDED.items()
         if getattr(config, field) != value
     ]
     fields += layout.also_needed(config)
@@ -83,7 +61,7 @@ def check_exportable(config: ModelConfig, weights: Mapping[str, Tensor] | None =
     if needed:
         kind = "a mixture of experts" if config.num_experts else "a dense model"
         raise RunError(
-            f"{kind} can be exported only in the layout of {layout.name}, which needs {' and '.join(needed)}"
+            f"{kind} can be exported only in the layout of {layout.NAME}, which needs {' and '.join(needed)}"
         )
 
 
@@ -95,7 +73,7 @@ def exported_weights(config: ModelConfig, weights: Mapping[str, Tensor]) -> dict
         weights: The state dict, {our name: weight}; `check_exportable` accepts both.
     """
     rest = {name: weight for name, weight in weights.items() if not name.endswith(_BALANCE_BIAS)}
-    return layout_of(config).weights(config, rest)
+    return layout_of(config).exported(rest)
 
 
 _BALANCE_BIAS = ".gate.balance_bias"

@@ -15,6 +15,8 @@ from mnmt_data.store import EOS
 from mnmt_model.transformer.model_config import NLLB, ModelConfig
 from mnmt_model.transformer.sentences import PAD
 
+NAME = "NLLB-MoE"
+
 _PARTS = ("norm", "norm_order", "norm_epsilon", "positions", "feed_forward", "scaled_attention")
 """Fields of `NLLB` whose value transformers cannot change. Biases may be 0, and no matrix need be tied."""
 
@@ -43,14 +45,8 @@ def also_needed(config: ModelConfig) -> Iterator[str]:
         yield "head_dim = d_model / num_heads"
 
 
-def nllb_moe_config(config: ModelConfig, vocab_size: int, dtype: str = "float32") -> dict[str, Any]:
-    """Return the content of config.json.
-
-    Args:
-        config: The config of a mixture of experts with NLLB-MoE's parts.
-        vocab_size: Tokens of the vocabulary.
-        dtype: Type of the weights.
-    """
+def json_config(config: ModelConfig, vocab_size: int, dtype: str = "float32") -> dict[str, Any]:
+    """Return the content of config.json for weights of type `dtype`."""
     return {
         "architectures": ["NllbMoeForConditionalGeneration"],
         "model_type": "nllb-moe",
@@ -99,13 +95,8 @@ _ROUTER: Mapping[str, object] = {
 """Each token has its two best experts in evaluation. A capacity of all tokens drops none."""
 
 
-def nllb_moe_weights(config: ModelConfig, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return {name in transformers: weight}, with zeros for biases that the model does not have.
-
-    Args:
-        config: The config of a mixture of experts with NLLB-MoE's parts.
-        weights: The state dict, {our name: weight}.
-    """
+def exported(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return {name in transformers: weight}, with zeros for biases that the model does not have."""
     tensors = dict(_embeddings(weights))
     for name, weight in weights.items():
         if name.startswith(("encoder.", "decoder.")):

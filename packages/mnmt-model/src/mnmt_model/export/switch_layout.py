@@ -13,6 +13,8 @@ from torch import Tensor
 from mnmt_model.export import t5_layout
 from mnmt_model.transformer.model_config import ModelConfig
 
+NAME = "Switch Transformers"
+
 _T5_PARTS = {field: value for field, value in t5_layout.NEEDED.items() if field != "num_experts"}
 
 NEEDED: Mapping[str, object] = {
@@ -48,16 +50,10 @@ def _their_mixtures(config: ModelConfig, layers: int) -> list[int]:
     return [layer for layer in range(layers) if layer % step == 1 or step == 1]
 
 
-def switch_config(config: ModelConfig, vocab_size: int, dtype: str = "float32") -> dict[str, Any]:
-    """Return the content of config.json.
-
-    Args:
-        config: The config of a mixture of experts with the parts of Switch Transformers.
-        vocab_size: Tokens of the vocabulary.
-        dtype: Type of the weights.
-    """
+def json_config(config: ModelConfig, vocab_size: int, dtype: str = "float32") -> dict[str, Any]:
+    """Return the content of config.json for weights of type `dtype`."""
     return {
-        **t5_layout.t5_config(config, vocab_size, dtype),
+        **t5_layout.json_config(config, vocab_size, dtype),
         "architectures": ["SwitchTransformersForConditionalGeneration"],
         "model_type": "switch_transformers",
         "num_sparse_encoder_layers": len(_our_mixtures(config, config.num_encoder_layers)),
@@ -70,13 +66,8 @@ def switch_config(config: ModelConfig, vocab_size: int, dtype: str = "float32") 
     }
 
 
-def switch_weights(config: ModelConfig, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return {name in transformers: weight}.
-
-    Args:
-        config: The config of a mixture of experts with the parts of Switch Transformers.
-        weights: The state dict, {our name: weight}.
-    """
+def exported(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return {name in transformers: weight} of {our name: weight}."""
     tensors = dict(tensor for name, weight in weights.items() for tensor in _tensors(name, weight))
     for stack in ("encoder", "decoder"):
         tensors[f"{stack}.embed_tokens.weight"] = weights["embedding.weight"].clone()

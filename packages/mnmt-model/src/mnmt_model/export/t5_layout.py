@@ -1,10 +1,9 @@
-"""A T5 1.1 in Hugging Face's words: its config.json and the names of its weights, and back."""
+"""A T5 1.1 in Hugging Face's words: its config.json, also read back, and the names of its weights."""
 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,8 @@ from mnmt_model.errors import RunError
 from mnmt_model.transformer.model_config import ModelConfig
 
 Json = dict[str, Any]
+
+NAME = "T5 1.1"
 
 NEEDED: Mapping[str, object] = {
     "architecture": "encdec",
@@ -40,14 +41,13 @@ _THEIRS: Mapping[str, tuple[object, object]] = {
 """{field of config.json: (value that our model has, value where the field is absent)}."""
 
 
-def t5_config(config: ModelConfig, vocab_size: int, dtype: str = "float32") -> Json:
-    """Return the content of config.json.
+def also_needed(config: ModelConfig) -> Iterator[str]:
+    """Yield nothing: any widths, depths and vocabulary will do."""
+    yield from ()
 
-    Args:
-        config: The config of an encoder-decoder with T5's parts.
-        vocab_size: Tokens of the vocabulary.
-        dtype: Type of the weights.
-    """
+
+def json_config(config: ModelConfig, vocab_size: int, dtype: str = "float32") -> Json:
+    """Return the content of config.json for weights of type `dtype`."""
     gated = config.feed_forward == "gated-gelu"
     return {
         "architectures": ["T5ForConditionalGeneration"],
@@ -71,7 +71,7 @@ def t5_config(config: ModelConfig, vocab_size: int, dtype: str = "float32") -> J
     }
 
 
-def t5_weights(config: ModelConfig, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def exported(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Return {Hugging Face's name: weight} of {our name: weight}."""
     return {hugging_face_name(name): weight.contiguous() for name, weight in weights.items()}
 
@@ -143,7 +143,6 @@ _TOP = {
     "decoder.position_bias.weight": "decoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight",
     "decoder.norm.weight": "decoder.final_layer_norm.weight",
 }
-_TOP_OURS = {theirs: ours for ours, theirs in _TOP.items()}
 
 _SUBLAYERS = {
     "encoder": (("attention", "SelfAttention"), ("feed_forward", "DenseReluDense")),
@@ -172,17 +171,3 @@ def hugging_face_name(name: str) -> str:
             sublayer = theirs if part == ours else "layer_norm"
             return f"{stack}.block.{layer}.layer.{place}.{sublayer}.{rest}"
     raise KeyError(name)
-
-
-def our_name(name: str) -> str | None:
-    """Return our name of Hugging Face's weight `name`; None if T5 1.1 has no such weight."""
-    if name in _TOP_OURS:
-        return _TOP_OURS[name]
-    match = re.fullmatch(r"(encoder|decoder)\.block\.(\d+)\.layer\.(\d+)\.(\w+)\.(.+)", name)
-    if match is None:
-        return None
-    stack, layer, place, sublayer, rest = match.groups()
-    for number, (ours, theirs) in enumerate(_SUBLAYERS[stack]):
-        if number == int(place) and sublayer in (theirs, "layer_norm"):
-            return f"{stack}.layers.{layer}.{ours if sublayer == theirs else _NORMS[ours]}.{rest}"
-    return None
