@@ -128,7 +128,7 @@ def fit_task(
 def solve_parts(law: Law, sample: Sample, objective: Objective) -> tuple[list[TaskPart], list[Diagnostic]]:
     """Return the estimate of each part of a task, and a diagnostic for each weight that is left out.
 
-    The last answers are remembered: further refits and profiles of the same data need no new search.
+    The last answers are remembered: further refits of the same data need no new search.
     """
     if len(sample.weight) > _REMEMBERED_ROWS or not isinstance(law, Hashable):
         return _solve_parts(law, sample, objective)
