@@ -19,14 +19,13 @@ from mnmt_model.transformer.model_config import ModelConfig
 def training_flops(config: ModelConfig, vocab_size: int, *, src_tokens: int, tgt_tokens: int) -> int:
     """Return the FLOPs of training, forward and backward, on some source and target tokens.
 
-    Source tokens pass the encoder, or a language model's whole stack, and become the keys and values that
-    target tokens see. Where targets see states of the top layer, these keys and values have matrices of their
-    own use: half of each attention that sees them.
+    Source tokens pass the encoder, or a language model's whole stack. Where targets see the source's states
+    of the top layer, these pass the matrices of keys and values too, half of an attention in each layer.
     """
     count = _count(config, vocab_size)
     source, target = count.encoder or count.decoder, count.decoder
-    top_attention = target.attention if config.is_language_model else target.cross_attention
-    keys_and_values = top_attention // 2 if config.top_only else 0
+    attention_to_top = target.attention if config.is_language_model else target.cross_attention
+    keys_and_values = attention_to_top // 2 if config.top_only else 0
     # A source token predicts the next one; nothing predicts the first.
     predictions = tgt_tokens + (max(0, src_tokens - 1) if config.predicts_source else 0)
     forward = (
