@@ -22,7 +22,6 @@ FEW = ("--samples", "20", "--permutations", "20", "--json")
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The working folder, with the same systems in files and in a folder."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("sacrebleu.utils.SACREBLEU_DIR", "sacrebleu")
     texts = [GERMAN.sources, *GERMAN.references[:2], GERMAN.hypotheses, GERMAN.others]
     names = ("src", "ref", "ref2", "one", "two")
     sides = {name: text[:SENTENCES] for name, text in zip(names, texts, strict=True)}
@@ -31,8 +30,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         write(tmp_path / name, lines)
     for name, lines in systems.items():
         write(tmp_path / "outputs" / name, lines)
-    write(tmp_path / "sacrebleu" / "wmt19" / "wmt19.en-de.ref", sides["ref"])
-    write(tmp_path / "sacrebleu" / "wmt19" / "wmt19.en-de.src", sides["src"])
     write(tmp_path / "table", [f"{line}\t1" for line in sides["one"]])
     write(tmp_path / "objects", [json.dumps({"mt": line}) for line in sides["one"]])
     write(tmp_path / "gaps", [sides["ref"][0], "", *sides["ref"][2:]])
@@ -51,7 +48,6 @@ def compared(command_line: CommandLine, command: str) -> list[dict[str, Any]]:
     "command",
     [
         "outputs --reference ref --task en-de",
-        "outputs --reference sacrebleu:wmt19 --task en-de",
         "one two --reference ref --tokenizer 13a",
     ],
 )
@@ -74,7 +70,6 @@ def test_systems_are_called_as_their_files_and_columns(command_line: CommandLine
 
 def test_texts_have_the_name_of_their_test_set(command_line: CommandLine, folder: Path) -> None:
     for command, name in {
-        "one --reference sacrebleu:wmt19 --task en-de": ("wmt19", "en-de"),
         "one --reference ref --metric chrf,ter": ("test", ""),
     }.items():
         (each,) = compared(command_line, command)
@@ -90,19 +85,6 @@ def test_texts_have_the_name_of_their_test_set(command_line: CommandLine, folder
         ("one --reference ref --metric language", "language: needs the target language; .* --task"),
         ("one --reference ref --source src --metric chrf --by length", "groups by length need .* --task"),
         ("one --reference ref --task German", "a language pair must be SRC-TGT"),
-        (
-            "one --reference sacrebleu:wmt99 --task en-de",
-            "--reference sacrebleu:wmt99: sacreBLEU has no such",
-        ),
-        (
-            "one --reference sacrebleu:wmt19",
-            "--reference sacrebleu:wmt19: needs its language pair; .* --task",
-        ),
-        (
-            "one --reference sacrebleu:wmt20 --task en-de",
-            "--reference sacrebleu:wmt20: .* yet; `sacrebleu -t",
-        ),
-        ("one --reference sacrebleu:wmt19 ref --task en-de", "has its own references"),
         ("empty --reference ref", "empty: holds neither runs nor files"),
         ("ours=outputs --reference ref", "outputs: holds 2 files, so one name"),
         ("one=two one --reference ref --task en-de", "2 systems are called 'one'"),
@@ -115,7 +97,6 @@ def test_texts_have_the_name_of_their_test_set(command_line: CommandLine, folder
         ),
         ("one --reference empty --task en-de", "empty: must be a file, but is a folder."),
         ("one --reference gaps --task en-de", "gaps:2: must have a reference, but is blank"),
-        ("one --reference sacrebleu: --task en-de", "--reference sacrebleu:: sacreBLEU has no such test set"),
     ],
 )
 def test_a_mistake_is_one_line_with_the_file_and_the_option(

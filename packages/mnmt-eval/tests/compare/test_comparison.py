@@ -266,7 +266,7 @@ def test_a_run_scored_on_some_sentences_is_not_compared_on_all(
     assert done.status == 2
     assert (
         "test.xx-aa.txt: was scored with --max-sentences 5, but there are 20 references; score it without, "
-        "or name the references of these sentences alone with --reference."
+        "or name the references of just these sentences with --reference."
     ) in done.stderr
 
 

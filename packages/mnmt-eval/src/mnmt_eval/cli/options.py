@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter, Token
 
+from mnmt_eval.errors import EvalError
 from mnmt_eval.metrics.config import BleurtConfig, CometConfig, LanguageConfig, MetricConfig
 from mnmt_eval.metrics.registry import DEFAULT_METRICS, MetricSet
 
@@ -19,7 +20,7 @@ Json = Annotated[bool, Parameter("--json", negative="")]
 Flag = Annotated[bool, Parameter(negative="")]
 Paths = Annotated[list[Path] | None, Parameter(negative="", consume_multiple=True)]
 Systems = Annotated[list[str], Parameter(negative="")]
-"""Files, folders and runs to compare, as `open_texts` reads them."""
+"""Files, folders and runs to compare, as `open_systems` reads them."""
 
 
 def _split_at_commas(type_: Any, tokens: Sequence[Token]) -> tuple[str, ...]:
@@ -42,8 +43,7 @@ class TextFlags:
     """Options of the text that systems translated."""
 
     reference: Paths = None
-    """A file with a reference a line, or several; or `sacrebleu:NAME`, a test set that sacreBLEU has fetched.
-    By default the references of the runs' data."""
+    """A file with a reference a line, or several. By default the references of the runs' data."""
     source: Path | None = None
     """A file with a source sentence a line, for comet, language and groups by length."""
     task: str | None = None
@@ -52,16 +52,22 @@ class TextFlags:
     """The runs' test set."""
 
     def open(self, systems: list[str]) -> list[TranslatedText]:
-        """Read the texts, with the systems' translations of each; see `open_texts`."""
-        from mnmt_eval.compare.arguments import TextArguments, open_texts
+        """Read the texts, with the systems' translations of each; see `open_systems`.
 
-        arguments = TextArguments(
-            references=tuple(self.reference or ()),
-            source=self.source,
-            task=self.task,
-            testset=self.testset,
-        )
-        return open_texts(systems, arguments)
+        Raises:
+            EvalError: If there is a source, but no reference.
+        """
+        from mnmt_eval.compare import name_systems, open_systems
+        from mnmt_eval.runs.texts import TextFiles
+
+        if self.source is not None and not self.reference:
+            raise EvalError(
+                f"--source {self.source}: is of use only with references; name them with --reference."
+            )
+        files = None
+        if self.reference:
+            files = TextFiles(task=self.task or "", references=tuple(self.reference), source=self.source)
+        return open_systems(name_systems(systems), testset=self.testset, task=self.task, files=files)
 
 
 DEFAULT_TEXT_FLAGS = TextFlags()
