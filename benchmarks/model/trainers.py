@@ -23,7 +23,6 @@ from mnmt_model import ModelConfig, TrainConfig, build_model
 from mnmt_model.distributed import World
 from mnmt_model.export.t5_layout import hugging_face_name, json_config
 from mnmt_model.optim import clip_gradients, make_optimizer
-from mnmt_model.runs.kernels import training_products
 from mnmt_model.training import PRECISIONS, ExpertBalance, GradientStep, make_trainable
 from mnmt_model.transformer import initialise
 
@@ -86,8 +85,6 @@ class OurTrainer:
         world = World(device=torch.device(case.device))
         dtype = PRECISIONS[case.precision]
         self.model = build_model(model, vocab_size, dropout=case.dropout, dtype=dtype)
-        if case.device == "cpu":
-            self.model.use_products(training_products(model, vocab_size, self.config))
         initialise(self.model, SEED)
         trainable = make_trainable(self.model, self.config, world)
         self.optimizer = make_optimizer(self.model, self.config)
@@ -101,7 +98,7 @@ class OurTrainer:
     def step(self, number: int) -> float:
         """Make a step."""
         losses = self.gradient_step(number + 1)
-        norm = clip_gradients(self.params, CLIP_NORM, self.model.products)
+        norm = clip_gradients(self.params, CLIP_NORM)
         if np.isfinite(float(norm)):
             self.optimizer.step()
         for parameter in self.params:

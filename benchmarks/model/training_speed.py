@@ -10,7 +10,7 @@ taken, which it hardly touches. A few batches come again and again: oneDNN compi
 of rows, which is a small part of a run, but a large one of its first steps. Printed are source and target
 tokens a second, without padding: median and range over the steps; how many times longer the peer took than
 ours on the same batch: median, lowest and highest; and the share of the product peak, which is the FLOPs of a
-step over those of the fastest large product, by torch or oneDNN, in the same time and precision. The losses
+step over those of the fastest large product in the same time and precision. The losses
 are a check: the first are the same without dropout, and after equally many steps they are close.
 
     pip install transformers
@@ -52,7 +52,6 @@ from mnmt_model import ModelConfig, build_model
 from mnmt_model.planning import training_flops
 from mnmt_model.training import PRECISIONS
 from mnmt_model.training.mfu import fastest_rate
-from mnmt_model.transformer.products.ways import PRODUCTS, has_onednn
 
 TOLERANCE = 1e-5
 WARM_UP_COMPILED = 8
@@ -235,12 +234,7 @@ def product_peak(precision: str) -> float:
 
     def time_product(size: int) -> float:
         a, b = torch.ones(2, size, size, dtype=dtype)
-        products = [
-            partial(PRODUCTS[way], a, b)
-            for way in ("torch", "onednn")
-            if way == "torch" or has_onednn(precision)
-        ]
-        return min(processor_seconds(product) for _ in range(4) for product in products)
+        return min(processor_seconds(partial(torch.matmul, a, b)) for _ in range(4))
 
     return max(fastest_rate(time_product) for _ in range(3))
 

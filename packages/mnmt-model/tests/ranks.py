@@ -12,13 +12,10 @@ from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import torch
 
 from mnmt_model import RunConfig, Watcher, train
-from mnmt_model.runs.kernels import recorded_products
-from mnmt_model.runs.run_record import read_run
 
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(["pytest", "mnmt_model.training.run", "torch.distributed.fsdp"])
@@ -97,10 +94,3 @@ class StopAt(Watcher):
 def train_and_stop(run: RunConfig, folder: Path, stop_at: int) -> None:
     """Train a run, and end the first process at `stop_at`."""
     train(run, folder, watchers=[StopAt(stop_at)])
-
-
-def train_as(other: Path, run: RunConfig, folder: Path) -> None:
-    """Train a run with the products of the run in `other`: measured twice, near ties may fall otherwise."""
-    products = recorded_products(read_run(other).kernels)
-    with patch("mnmt_model.training.run.training_products", lambda *_, **__: products):
-        train(run, folder)

@@ -13,10 +13,6 @@ class RunInUseError(RunError):
     """A run that another process trains."""
 
 
-class MachineError(RunError):
-    """A run that this machine cannot continue, since it lacks what the run was begun with."""
-
-
 class Interrupted(KeyboardInterrupt):
     """Training that a signal has stopped: before its first step, or after one, with a checkpoint.
 

@@ -112,7 +112,7 @@ class TrainConfig:
     precision: Literal["float32", "bfloat16"] = "float32"
     """Precision of the states; weights and the optimiser's state are float32."""
     compile: bool = False
-    """Whether layers are compiled, which takes a C++ compiler, and a minute at the start."""
+    """Whether the model is compiled, which takes a C++ compiler, and about a minute at the start."""
     activation_checkpointing: bool = False
     """Whether layers are computed again for the backward pass, to need less memory."""
     parallel: Literal["ddp", "fsdp"] = "ddp"

@@ -6,7 +6,6 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 import torch
-from num_threads import num_threads
 from torch import Tensor
 
 from mnmt_model.optim.adafactor import (
@@ -16,12 +15,6 @@ from mnmt_model.optim.adafactor import (
     factored_scalings,
     factored_update_norms,
 )
-from mnmt_model.transformer.native import has_library
-from mnmt_model.transformer.products import TORCH, Products, Shape
-
-NATIVE = Products(ways={Shape("adafactor", "float32", 1, 1, 1, 1): "native"})
-needs_compiler = pytest.mark.skipif(not has_library(), reason="no C++ compiler")
-WAYS = [pytest.param(TORCH, id="torch"), pytest.param(NATIVE, id="native", marks=needs_compiler)]
 
 Array = npt.NDArray[np.float32] | npt.NDArray[np.float64]
 
@@ -45,44 +38,41 @@ def reference(parameter: Array, gradients: Sequence[Array | None], lr: float) ->
     return theta
 
 
-@pytest.mark.parametrize("products", WAYS)
 @pytest.mark.parametrize(
     ("shape", "scale"),
     [((7,), 1.0), ((5, 300), 1.0), ((128, 130), 1.0), ((130, 257), 1e-4), ((127, 130), 1e3)],
     ids=["vector", "narrow", "factored", "small weights", "almost factored"],
 )
-def test_follows_the_definition(shape: tuple[int, ...], scale: float, products: Products) -> None:
+def test_follows_the_definition(shape: tuple[int, ...], scale: float) -> None:
     generator = np.random.default_rng(0)
     start = np.float32(scale) * generator.standard_normal(shape, np.float32)
     gradients = [generator.standard_normal(shape, np.float32) * np.float32(10**-k) for k in range(4)]
-    (ours,) = trained([start], [[gradient] for gradient in gradients], 0.05, products)
+    (ours,) = trained([start], [[gradient] for gradient in gradients], 0.05)
     np.testing.assert_allclose(ours, reference(start, gradients, 0.05), rtol=2e-5, atol=1e-6 * scale)
 
 
-@pytest.mark.parametrize("products", WAYS)
-def test_each_parameter_counts_its_own_steps(products: Products) -> None:
+def test_each_parameter_counts_its_own_steps() -> None:
     generator = np.random.default_rng(1)
     starts = [
         generator.standard_normal(shape, np.float32) for shape in [(9,), (4, 6), (128, 128), (129, 128)]
     ]
     gradients = [[generator.standard_normal(start.shape, np.float32) for start in starts] for _ in range(4)]
     seldom = [[g if (i + t) % 2 else None for i, g in enumerate(row)] for t, row in enumerate(gradients)]
-    for i, ours in enumerate(trained(starts, seldom, 0.1, products)):
+    for i, ours in enumerate(trained(starts, seldom, 0.1)):
         expected = reference(starts[i], [row[i] for row in seldom], 0.1)
         np.testing.assert_allclose(ours, expected, rtol=2e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("products", WAYS)
 @pytest.mark.parametrize("shape", [(128, 130), (130, 5), (4, 3)], ids=["factored", "narrow", "small"])
 def test_a_stack_of_matrices_is_updated_as_each_would_be_alone(
-    shape: tuple[int, int], products: Products
+    shape: tuple[int, int],
 ) -> None:
     generator = np.random.default_rng(2)
     scales = np.float32([1.0, 1e-5, 30.0])[:, None, None]
     start = scales * generator.standard_normal((3, *shape), np.float32)
     gradients = [scales**k * generator.standard_normal((3, *shape), np.float32) for k in (0, 1, -1, 2)]
-    (ours,) = trained([start], [[gradient] for gradient in gradients], 0.05, products)
-    alone = trained(list(start), [list(each) for each in gradients], 0.05, products)
+    (ours,) = trained([start], [[gradient] for gradient in gradients], 0.05)
+    alone = trained(list(start), [list(each) for each in gradients], 0.05)
     np.testing.assert_allclose(ours, alone, rtol=1e-6)
 
 
@@ -94,28 +84,14 @@ def test_a_stack_keeps_the_state_of_its_matrices() -> None:
     assert shapes == [{"step": (), "row": (3, 128), "column": (3, 130)}, {"step": (), "v": (3, 130, 127)}]
 
 
-@needs_compiler
-def test_a_native_step_does_not_depend_on_threads() -> None:
-    generator = np.random.default_rng(3)
-    starts = [generator.standard_normal(shape, np.float32) for shape in [(9,), (200, 300), (127, 1000)]]
-    gradients = [[generator.standard_normal(start.shape, np.float32) for start in starts]] * 3
-    results = []
-    for number in (1, 2, 3):
-        with num_threads(number):
-            results.append(trained(starts, gradients, 0.05, NATIVE))
-    for result in results[1:]:
-        assert all(map(np.array_equal, result, results[0]))
-
-
 def trained(
     starts: Sequence[Array],
     gradients: Sequence[Sequence[Array | None]],
     lr: float,
-    products: Products = TORCH,
 ) -> list[Array]:
     """The parameters after a step with each row of gradients."""
     parameters = [torch.nn.Parameter(torch.tensor(start)) for start in starts]
-    optimizer = Adafactor(parameters, lr=lr, products=products)
+    optimizer = Adafactor(parameters, lr=lr)
     for row in gradients:
         step(
             optimizer, parameters, [None if gradient is None else torch.tensor(gradient) for gradient in row]

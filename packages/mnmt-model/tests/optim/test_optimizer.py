@@ -1,18 +1,10 @@
 import pytest
 import torch
-from num_threads import num_threads
 from torch import nn
 
 from mnmt_model import TrainConfig
 from mnmt_model.optim.adafactor import Adafactor
-from mnmt_model.optim.native_adafactor import optimizer_shapes, random_params
 from mnmt_model.optim.optimizer import clip_gradients, decay_groups, learning_rate, make_optimizer
-from mnmt_model.transformer.native import has_library
-from mnmt_model.transformer.products import Products, Shape
-from mnmt_model.transformer.products.measurement import MAX_FLOPS, _bounded
-
-NATIVE = Products(ways={Shape("clipping", "float32", 1, 1, 1, 1): "native"})
-needs_compiler = pytest.mark.skipif(not has_library(), reason="no C++ compiler")
 
 
 class Model(nn.Module):
@@ -74,32 +66,6 @@ def test_gradients_are_scaled_down_to_the_norm(clip_norm: float, after: float) -
     torch.testing.assert_close(clipped, torch.tensor([6.0, 0.0, 8.0]) * after / 10)
 
 
-@needs_compiler
-@pytest.mark.parametrize("clip_norm", [0.0, 0.1, 1e6])
-@pytest.mark.parametrize("threads", [1, 3])
-def test_gradients_are_clipped_natively_as_torch_clips_them(clip_norm: float, threads: int) -> None:
-    shapes = [(3,), (100, 200), (1,), (0,)]
-    grads = [torch.randn(shape, generator=torch.Generator().manual_seed(len(shape))) for shape in shapes]
-    ours, theirs = ([nn.Parameter(torch.zeros(shape)) for shape in shapes] for _ in range(2))
-    for params in (ours, theirs):
-        for parameter, grad in zip(params, grads, strict=True):
-            parameter.grad = grad.clone()
-    with num_threads(threads):
-        norm = clip_gradients(ours, clip_norm, NATIVE)
-    torch.testing.assert_close(norm, clip_gradients(theirs, clip_norm))
-    for our, their in zip(ours, theirs, strict=True):
-        torch.testing.assert_close(our.grad, their.grad)
-
-
-@needs_compiler
-@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
-def test_gradients_that_are_not_finite_have_no_finite_norm_natively_either(bad: float) -> None:
-    parameter = nn.Parameter(torch.zeros(40))
-    parameter.grad = torch.ones(40)
-    parameter.grad[7] = bad
-    assert not clip_gradients([parameter], 1.0, NATIVE).isfinite()
-
-
 @pytest.mark.parametrize("clip_norm", [0.1, 1e6])
 def test_plain_gradients_are_clipped_as_torch_clips_them(clip_norm: float) -> None:
     ours, theirs = Model(), Model()
@@ -132,13 +98,3 @@ def test_the_papers_schedule_is_one_over_root_step(step: int, rate: float) -> No
 def test_warm_up_and_cool_down_are_lines(step: int, rate: float) -> None:
     config = TrainConfig(steps=100, learning_rate=1.0, warmup_steps=10, cooldown_steps=10)
     assert learning_rate(config, step) == pytest.approx(rate)
-
-
-def test_steps_are_timed_with_parameters_of_the_models_size() -> None:
-    params = [torch.empty(512, 512, device="meta")] * 150
-    for shape in optimizer_shapes(params, "adafactor"):
-        timed = random_params(_bounded(shape, MAX_FLOPS))
-        assert 1 < len(timed) < len(params)
-        assert all(parameter.shape == (512, 512) for parameter in timed)
-        few = shape._replace(number=3)
-        assert _bounded(few, MAX_FLOPS) == few

@@ -9,11 +9,11 @@ import time
 from pathlib import Path
 
 import pytest
-from ranks import run_ranks, train_and_stop, train_as
+from ranks import run_ranks, train_and_stop
 from run_equality import assert_equal_runs, logged
 
 from mnmt_data.study import read_study
-from mnmt_model import run_configs
+from mnmt_model import run_configs, train
 from mnmt_model.runs.run_record import read_run
 
 pytestmark = pytest.mark.slow
@@ -67,5 +67,5 @@ def test_all_processes_stop_after_the_same_step(study_file: Path, results: Path,
     assert re.match(r"interrupted by SIGTERM after step \d+; ", record.error or "")
     assert record.status == "interrupted"
     assert run_ranks(2, train_and_stop, run, stopped, 0, logs=tmp_path) == [0, 0]
-    assert run_ranks(2, train_as, stopped, run, tmp_path / "whole", logs=tmp_path) == [0, 0]
+    assert run_ranks(2, train, run, tmp_path / "whole", logs=tmp_path) == [0, 0]
     assert_equal_runs(stopped, tmp_path / "whole")

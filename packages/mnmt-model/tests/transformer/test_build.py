@@ -62,8 +62,8 @@ def test_scaled_attention_draws_queries_as_it_draws_keys() -> None:
 @pytest.mark.parametrize("embeddings", ["tied", "tied-target"])
 def test_embeddings_that_serve_the_softmax_are_drawn_at_its_scale(embeddings: Any) -> None:
     model = initialised(replace(T5, embeddings=embeddings))
-    assert not hasattr(model, "softmax")
-    assert hasattr(model, "src_embedding") == (embeddings == "tied-target")
+    assert model.softmax is None
+    assert (model.src_embedding is not None) == (embeddings == "tied-target")
     for name, weight in model.state_dict().items():
         if "embedding" in name:
             assert float(weight.std()) == pytest.approx(T5.d_model**-0.5, rel=0.05)

@@ -152,6 +152,21 @@ def test_only_one_of_states_and_weight_may_be_trained(frozen: int) -> None:
     torch.testing.assert_close(torch.autograd.grad(softmax_loss(*inputs)[0], trained), reference)
 
 
+def test_a_loss_is_not_differentiated_twice() -> None:
+    inputs = case()
+    (gradient,) = torch.autograd.grad(softmax_loss(*inputs)[0].square(), inputs[0], create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        gradient.sum().backward()
+
+
+@pytest.mark.parametrize("target", [-1, -(10**8), VOCAB_SIZE])
+def test_a_target_outside_the_vocabulary_is_refused(target: int) -> None:
+    states, weight, targets, token_weights = case()
+    targets[3] = target
+    with pytest.raises((IndexError, RuntimeError), match="out of bounds"):
+        softmax_loss(states, weight, targets, token_weights)
+
+
 def test_nats_are_not_differentiated() -> None:
     assert not softmax_loss(*case())[1].requires_grad
 

@@ -1,18 +1,17 @@
-"""Dropout's masks, and where a model draws them."""
+"""RMSNorm; dropout's masks, and where a model draws them."""
 
 from dataclasses import replace
-from importlib import import_module
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn.functional import rms_norm
 
+from mnmt_model.transformer import attention, modules
 from mnmt_model.transformer.attention import Attention
 from mnmt_model.transformer.build import build_model, initialise
 from mnmt_model.transformer.model_config import ARCHITECTURES, Architecture, ModelConfig
-from mnmt_model.transformer.modules import Dropout
-from mnmt_model.transformer.native import has_library
-from mnmt_model.transformer.products import TORCH, Products, Shape
+from mnmt_model.transformer.modules import Dropout, RMSNorm, dropout_mask
 from mnmt_model.transformer.sentences import Sentences
 from mnmt_model.transformer.stack import Stack
 from mnmt_model.transformer.translation_model import TranslationModel
@@ -27,24 +26,9 @@ SRC = Sentences.from_padded(torch.tensor([[5, 6, 7, 1], [8, 1, 0, 0]]))
 TGT = Sentences.from_padded(torch.tensor([[9, 1, 0], [4, 10, 1]]))
 
 
-NATIVE = Products(
-    ways={
-        Shape(kind, dtype, 1, 1, 1, 1): "native"
-        for kind in ("dropout", "gated_gelu", "rms_norm", "cross_entropy", "attention")
-        for dtype in ("float32", "float64")
-    }
-)
-WAYS = [
-    pytest.param(TORCH, id="torch"),
-    pytest.param(NATIVE, id="native", marks=pytest.mark.skipif(not has_library(), reason="no C++ compiler")),
-]
-
-
-def drop(rate: float, x: Tensor, seed: int = 0, products: Products = TORCH) -> Tensor:
+def drop(rate: float, x: Tensor, seed: int = 0) -> Tensor:
     torch.manual_seed(seed)
-    dropout = Dropout(rate)
-    dropout.products = products
-    return dropout(x)
+    return Dropout(rate)(x)
 
 
 def make_model(config: ModelConfig, dropout: float) -> TranslationModel:
@@ -53,10 +37,9 @@ def make_model(config: ModelConfig, dropout: float) -> TranslationModel:
     return model
 
 
-@pytest.mark.parametrize("products", WAYS)
 @pytest.mark.parametrize("rate", [0.01, 0.1, 0.3, 0.5, 0.9, 0.999])
-def test_elements_are_dropped_at_the_rate_and_the_mean_stays(rate: float, products: Products) -> None:
-    dropped = drop(rate, torch.ones(SIZE), products=products)
+def test_elements_are_dropped_at_the_rate_and_the_mean_stays(rate: float) -> None:
+    dropped = drop(rate, torch.ones(SIZE))
     five_sigma = 5 * (rate * (1 - rate) / SIZE) ** 0.5
     rounding = 1 / 65_536
     assert abs((dropped == 0).double().mean() - rate) < five_sigma + rounding
@@ -74,18 +57,16 @@ def test_extreme_rates_are_the_nearest_that_drop_some_and_keep_some(rate: float)
     assert 0 < few < SIZE / 65_536 * 3
 
 
-@pytest.mark.parametrize("products", WAYS)
 @pytest.mark.parametrize("lag", [*range(1, 9), 64, 65_536])
-def test_neighbours_are_dropped_independently(lag: int, products: Products) -> None:
-    remaining = (drop(0.5, torch.ones(SIZE), products=products) != 0).double() - 0.5
+def test_neighbours_are_dropped_independently(lag: int) -> None:
+    remaining = (drop(0.5, torch.ones(SIZE)) != 0).double() - 0.5
     correlation = (remaining[lag:] * remaining[:-lag]).mean() / 0.25
     assert abs(correlation) < 5 / SIZE**0.5
 
 
-@pytest.mark.parametrize("products", WAYS)
-def test_masks_are_torchs_generators(products: Products) -> None:
+def test_masks_are_torchs_generators() -> None:
     x = torch.randn(100, 7)
-    once, again, other = (drop(0.3, x, seed=seed, products=products) for seed in (1, 1, 2))
+    once, again, other = (drop(0.3, x, seed=seed) for seed in (1, 1, 2))
     assert torch.equal(once, again)
     assert not torch.equal(once, other)
     torch.manual_seed(1)
@@ -93,11 +74,10 @@ def test_masks_are_torchs_generators(products: Products) -> None:
     assert not torch.equal(first, second)
 
 
-@pytest.mark.parametrize("products", WAYS)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
-def test_gradients_pass_what_is_kept(dtype: torch.dtype, products: Products) -> None:
+def test_gradients_pass_what_is_kept(dtype: torch.dtype) -> None:
     x = torch.ones(3, 50, dtype=dtype, requires_grad=True)
-    dropped = drop(0.5, x, products=products)
+    dropped = drop(0.5, x)
     dropped.sum().backward()
     assert dropped.dtype == dtype
     assert torch.equal(x.grad, dropped)
@@ -149,26 +129,27 @@ def test_where_a_model_drops(
 ) -> None:
     """Besides layers, the embeddings of each pass of a stack, and what the last norms give out."""
     model = make_model(config_of(architecture, config), 0.1)
-    module, sizes = import_module("mnmt_model.transformer.operations.dropout"), []
-    draw = module._mask
-    monkeypatch.setattr(module, "_mask", lambda size, *rest: sizes.append(size) or draw(size, *rest))
+    shapes = []
+
+    def record(x: Tensor, rate: float) -> Tensor:
+        shapes.append(x.shape)
+        return dropout_mask(x, rate)
+
+    for module in (modules, attention):
+        monkeypatch.setattr(module, "dropout_mask", record)
     model(SRC, TGT)
     last_norms = {"pre": 2 if architecture == "encdec" else 1, "post": 0}[config.norm_order]
-    assert len(sizes) == times + last_norms
+    assert len(shapes) == times + last_norms
 
 
 @pytest.mark.parametrize("config", [PRE, POST], ids=["pre", "post"])
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-@pytest.mark.parametrize("products", WAYS)
-def test_layers_computed_again_draw_the_same_masks(
-    architecture: Architecture, config: ModelConfig, products: Products
-) -> None:
+def test_layers_computed_again_draw_the_same_masks(architecture: Architecture, config: ModelConfig) -> None:
     model = make_model(config_of(architecture, config), 0.3)
-    model.use_products(products)
     calls = []
-    for attention in model.modules():
-        if isinstance(attention, Attention):
-            attention.register_forward_pre_hook(lambda *call: calls.append(call))
+    for each in model.modules():
+        if isinstance(each, Attention):
+            each.register_forward_pre_hook(lambda *call: calls.append(call))
     objective, gradients = loss_and_gradients(model)
     once = len(calls)
     for stack in model.modules():
@@ -186,3 +167,26 @@ def loss_and_gradients(model: TranslationModel) -> tuple[Tensor, dict[str, Tenso
     objective = model(SRC, TGT).objective
     names, parameters = zip(*model.named_parameters(), strict=True)
     return objective, dict(zip(names, torch.autograd.grad(objective, parameters), strict=True))
+
+
+@pytest.mark.parametrize("stride", [1, 2], ids=["contiguous", "strided"])
+def test_the_written_gradient_of_a_norm_is_torchs(stride: int) -> None:
+    norm = RMSNorm(6, 1e-3).double()
+    norm.weight = nn.Parameter(torch.randn(6 * stride, dtype=torch.float64)[::stride])
+    x = torch.randn(5, 6, dtype=torch.float64, requires_grad=True)
+    inputs, gradient = (x, norm.weight), torch.randn(5, 6, dtype=torch.float64)
+    expected = rms_norm(x, (6,), norm.weight, norm.epsilon)
+    torch.testing.assert_close(norm(x), expected)
+    for ours, theirs in zip(
+        torch.autograd.grad(norm(x), inputs, gradient),
+        torch.autograd.grad(expected, inputs, gradient),
+        strict=True,
+    ):
+        torch.testing.assert_close(ours, theirs)
+
+
+def test_a_norm_is_not_differentiated_twice() -> None:
+    x = torch.randn(5, 6, requires_grad=True)
+    (gradient,) = torch.autograd.grad(RMSNorm(6, 1e-6)(x).square().sum(), x, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        gradient.sum().backward()

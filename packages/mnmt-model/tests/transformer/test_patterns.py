@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from mnmt_model.transformer.attention import HIDDEN, causal_bias, padding_bias
 from mnmt_model.transformer.build import build_model, initialise
 from mnmt_model.transformer.model_config import ARCHITECTURES, Architecture, ModelConfig
+from mnmt_model.transformer.positions import HIDDEN, causal_bias, padding_bias
 from mnmt_model.transformer.sentences import Sentences
 from mnmt_model.transformer.stack import Stack
 from mnmt_model.transformer.translation_model import TranslationModel

@@ -122,7 +122,7 @@ class SweepProgress(SweepWatcher):
         return join(f"{plan}; {done}" if done else plan, self._time_left(states))
 
     def _say_estimate(self, estimate: Callable[[], float | None]) -> None:
-        self._say("measuring steps on this machine")  # Large models, or products without a cache, take long.
+        self._say("measuring steps on this machine")
         if (seconds := estimate()) is not None:
             self._say(f"about {clock_time(seconds)} in all, by these steps")
 

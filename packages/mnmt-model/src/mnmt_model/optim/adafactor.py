@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,8 +14,6 @@ from torch.distributed.tensor import DTensor, Replicate, Shard
 from torch.optim import Optimizer
 
 from mnmt_model.distributed.shards import check_placements, local, row_shards, sum_over_ranks
-from mnmt_model.optim.native_adafactor import ONE, can_be_native, update_natively
-from mnmt_model.transformer.products import TORCH, Products
 
 DECAY = 0.8
 EPSILON_GRADIENT = 1e-30
@@ -48,15 +46,13 @@ class Adafactor(Optimizer):
     Args:
         params: The parameters, or groups of them.
         lr: The learning rate.
-        products: The ways of operations.
 
     Raises:
         ValueError: If a parameter is not float32, or is sharded in another way.
     """
 
-    def __init__(self, params: Iterable[Any], lr: float, *, products: Products = TORCH) -> None:
+    def __init__(self, params: Iterable[Any], lr: float) -> None:
         super().__init__(params, {"lr": lr})
-        self.products = products
         for group in self.param_groups:
             for parameter in group["params"]:
                 _check(parameter)
@@ -71,15 +67,15 @@ class Adafactor(Optimizer):
         for group in self.param_groups:
             params = [p for p in group["params"] if p.grad is not None]
             self._initialise(params)
-            if self._is_native(params):
-                update_natively(params, [self.state[parameter] for parameter in params], group["lr"])
-                continue
             if params:
                 torch._foreach_add_([self.state[p]["step"] for p in params], 1)
             for shards, group_params in _by_shards(params).items():
-                stacks = [self._stack(parameter) for parameter in group_params]
-                for unfactored, factored in _batches(stacks, shards):
-                    _update(unfactored, factored, group["lr"], shards)
+                unfactored = UnfactoredMatrices.of(
+                    [p for p in group_params if not is_factored(p)], self.state
+                )
+                factored = [self._stack(p) for p in group_params if is_factored(p)]
+                for batch in _batches(unfactored, factored, shards):
+                    _update(*batch, group["lr"], shards)
         return loss
 
     def _initialise(self, params: Iterable[Tensor]) -> None:
@@ -88,22 +84,20 @@ class Adafactor(Optimizer):
             if not state:
                 state.update(_initial_state(parameter))
 
-    def _is_native(self, params: Sequence[Tensor]) -> bool:
-        if not params or not can_be_native(params):
-            return False
-        return self.products.is_native("adafactor", params[0], **ONE, number=len(params))
-
-    def _stack(self, parameter: Tensor) -> UnfactoredStack | FactoredStack:
-        """Return what of a parameter, its gradient and its state lies on this rank."""
-        assert parameter.grad is not None
+    def _stack(self, parameter: Tensor) -> FactoredStack:
+        """Return what of a factored parameter, its gradient and its state lies on this rank."""
         state, stacked = self.state[parameter], is_stacked(parameter)
-        # The first dimension of a stack counts its matrices.
-        shape = parameter.shape[1:] if stacked else parameter.shape
-        tensors = {"parameter": parameter, "grad": parameter.grad}
-        tensors |= {name: tensor for name, tensor in state.items() if name != "step"}
+        tensors = {
+            "parameter": parameter,
+            "grad": parameter.grad,
+            "row": state["row"],
+            "column": state["column"],
+        }
         parts: dict[str, Any] = {name: as_stack(tensor, stacked=stacked) for name, tensor in tensors.items()}
-        parts |= {"size": shape.numel(), "weight": float(state["step"]) ** -DECAY}
-        return FactoredStack(**parts, num_rows=shape[0]) if "row" in state else UnfactoredStack(**parts)
+        num_rows, num_columns = parameter.shape[-2:]
+        return FactoredStack(
+            **parts, size=num_rows * num_columns, num_rows=num_rows, weight=float(state["step"]) ** -DECAY
+        )
 
 
 def _initial_state(parameter: Tensor) -> dict[str, Tensor]:
@@ -138,24 +132,25 @@ def _by_shards(params: Iterable[Tensor]) -> dict[dist.ProcessGroup | None, list[
     return groups
 
 
+Batch = tuple["UnfactoredMatrices", list["FactoredStack"]]
+
+
 def _batches(
-    stacks: Sequence[UnfactoredStack | FactoredStack], shards: dist.ProcessGroup | None
-) -> list[tuple[list[UnfactoredStack], list[FactoredStack]]]:
-    """Return what to update together, unfactored and factored: all, or on one CPU each matrix alone.
+    unfactored: UnfactoredMatrices, factored: list[FactoredStack], shards: dist.ProcessGroup | None
+) -> Iterable[Batch]:
+    """Return what to update together: all, or on one CPU each factored matrix by itself.
 
     A matrix then stays in the CPU's cache from the first use of its gradient to its update.
     """
-    unfactored = [stack for stack in stacks if isinstance(stack, UnfactoredStack)]
-    factored = [stack for stack in stacks if isinstance(stack, FactoredStack)]
-    if shards is not None or stacks[0].parameter.device.type != "cpu":
+    if shards is not None or not all(stack.parameter.is_cpu for stack in factored):
         return [(unfactored, factored)]
-    single: list[tuple[list[UnfactoredStack], list[FactoredStack]]]
-    single = [([], [matrix]) for stack in factored for matrix in stack.split()]
-    return [(unfactored, []), *single] if unfactored else single
+    none = UnfactoredMatrices.of([], {})
+    matrices: list[Batch] = [(none, [matrix]) for stack in factored for matrix in stack.split()]
+    return [(unfactored, []), *matrices] if unfactored.params else matrices
 
 
 def _update(
-    unfactored: list[UnfactoredStack],
+    unfactored: UnfactoredMatrices,
     factored: list[FactoredStack],
     lr: float,
     shards: dist.ProcessGroup | None,
@@ -164,23 +159,25 @@ def _update(
     updates = unfactored_updates(unfactored)
     scalings = factored_scalings(factored, shards)
     lengths = factored_update_norms(factored, scalings)
-    if unfactored:
-        lengths.insert(0, norms(updates))
-    scales = _step_sizes([*unfactored, *factored], lengths, lr, shards)
-    add_unfactored_updates(unfactored, updates, scales[: len(unfactored)])
-    add_factored_updates(factored, scalings, scales[len(unfactored) :])
+    if updates:
+        lengths.insert(0, torch.stack(torch._foreach_norm(updates)))
+    params = unfactored.params + [matrix for stack in factored for matrix in stack.parameter.unbind()]
+    sizes = unfactored.sizes + [stack.size for stack in factored for _ in stack.parameter]
+    scales = _step_sizes(params, sizes, torch.cat(lengths), lr, shards)
+    add_unfactored_updates(unfactored, updates, scales[: len(updates)])
+    by_stack = split_by_stack(scales[len(updates) :], [stack.parameter for stack in factored])
+    add_factored_updates(factored, scalings, by_stack)
 
 
 def _step_sizes(
-    stacks: Sequence[TensorStack], lengths: list[Tensor], lr: float, shards: dist.ProcessGroup | None
-) -> list[Tensor]:
+    params: list[Tensor], sizes: list[int], lengths: Tensor, lr: float, shards: dist.ProcessGroup | None
+) -> Tensor:
     """Return -lr · max(1e-3, RMS(θ)) / max(1, RMS(u)) of each matrix, given the norms of u's local rows."""
-    params = [stack.parameter for stack in stacks]
-    (squares,) = sum_over_ranks([torch.cat([*lengths, norms(params)]).square_()], shards)
-    sizes = [stack.size for stack in stacks for _ in range(len(stack.parameter))]
+    squares = torch.cat([lengths, torch.stack(torch._foreach_norm(params))]).square_()
+    (squares,) = sum_over_ranks([squares], shards)
     update_rms, param_rms = (squares.view(2, -1) / torch.tensor(sizes, device=squares.device)).sqrt_()
-    scales = -lr * param_rms.clamp_(min=EPSILON_PARAMETER) / update_rms.clamp_(min=1.0)
-    return split_by_stack(scales, params)
+    scales: Tensor = -lr * param_rms.clamp_(min=EPSILON_PARAMETER) / update_rms.clamp_(min=1.0)
+    return scales
 
 
 def _check(parameter: Tensor) -> None:
@@ -200,46 +197,55 @@ def as_stack(tensor: Tensor, *, stacked: bool) -> Tensor:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TensorStack:
-    """This rank's parts of n tensors of one shape."""
+class UnfactoredMatrices:
+    """This rank's parts of parameters with a second moment for each element, stacks matrix by matrix."""
 
-    parameter: Tensor
-    """`(n, *shape)`."""
-    grad: Tensor
-    """`(n, *shape)`."""
-    size: int
-    """Number of elements of each tensor, on all ranks."""
-    weight: float
+    params: list[Tensor]
+    grads: list[Tensor]
+    moments: list[Tensor]
+    """v."""
+    sizes: list[int]
+    """Number of elements of each, on all ranks."""
+    weights: list[float]
     """1 - β2 in this step."""
 
+    @classmethod
+    def of(cls, params: Sequence[Tensor], state: Mapping[Tensor, Mapping[str, Tensor]]) -> UnfactoredMatrices:
+        """Return the matrices of parameters with gradients."""
+        counts = [len(local(parameter)) if is_stacked(parameter) else 1 for parameter in params]
+        steps = torch.stack([state[parameter]["step"] for parameter in params]).tolist() if params else []
+        sizes = [parameter.shape[-2:].numel() for parameter in params]
+        return cls(
+            params=_matrices(params),
+            grads=_matrices([parameter.grad for parameter in params if parameter.grad is not None]),
+            moments=_matrices([state[parameter]["v"] for parameter in params]),
+            sizes=[size for size, count in zip(sizes, counts, strict=True) for _ in range(count)],
+            weights=[step**-DECAY for step, count in zip(steps, counts, strict=True) for _ in range(count)],
+        )
 
-@dataclass(frozen=True, kw_only=True)
-class UnfactoredStack(TensorStack):
-    """Tensors with a second moment for each element."""
 
-    v: Tensor
-    """`(n, *shape)`, the second moments."""
+def _matrices(tensors: Sequence[Tensor]) -> list[Tensor]:
+    """Return this rank's parts, those of stacks matrix by matrix."""
+    parts = map(local, tensors)
+    return [matrix for part in parts for matrix in (part.unbind() if is_stacked(part) else (part,))]
 
 
-def unfactored_updates(stacks: Sequence[UnfactoredStack]) -> list[Tensor]:
-    """Update each stack's v, and return its u = g / √v."""
-    if not stacks:
+def unfactored_updates(matrices: UnfactoredMatrices) -> list[Tensor]:
+    """Update v, and return u = g / √v of each matrix."""
+    if not matrices.params:
         return []
-    moments, grads = [stack.v for stack in stacks], [stack.grad for stack in stacks]
-    update_moments(moments, list(torch._foreach_mul(grads, grads)), [stack.weight for stack in stacks])
-    updates = torch._foreach_rsqrt(moments)
-    torch._foreach_mul_(updates, grads)
+    squares = list(torch._foreach_mul(matrices.grads, matrices.grads))
+    update_moments(matrices.moments, squares, matrices.weights)
+    updates = torch._foreach_rsqrt(matrices.moments)
+    torch._foreach_mul_(updates, matrices.grads)
     return list(updates)
 
 
-def add_unfactored_updates(
-    stacks: Sequence[UnfactoredStack], updates: list[Tensor], scales: Sequence[Tensor]
-) -> None:
+def add_unfactored_updates(matrices: UnfactoredMatrices, updates: list[Tensor], scales: Tensor) -> None:
     """Update θ ← θ + scale · u; overwrites the updates."""
-    if stacks:
-        shapes = [[-1] + [1] * (update.dim() - 1) for update in updates]
-        torch._foreach_mul_(updates, [scale.view(shape) for scale, shape in zip(scales, shapes, strict=True)])
-        torch._foreach_add_([stack.parameter for stack in stacks], updates)
+    if updates:
+        torch._foreach_mul_(updates, list(scales.unbind()))
+        torch._foreach_add_(matrices.params, updates)
 
 
 def update_moments(moments: list[Tensor], squares: list[Tensor], weights: list[float]) -> None:
@@ -259,15 +265,23 @@ def split_by_stack(values: Tensor, stacks: Sequence[Tensor]) -> list[Tensor]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FactoredStack(TensorStack):
-    """Matrices `(n, rows, columns)` whose second moments are factored (Shazeer & Stern 2018, section 3)."""
+class FactoredStack:
+    """This rank's rows of matrices whose second moments are factored (Shazeer & Stern 2018, section 3)."""
 
+    parameter: Tensor
+    """`(n, rows, columns)`."""
+    grad: Tensor
+    """`(n, rows, columns)`."""
     row: Tensor
     """`(n, rows)`, the mean second moment of each row."""
     column: Tensor
     """`(n, columns)`, the mean second moment of each column."""
+    size: int
+    """Number of elements of each matrix, on all ranks."""
     num_rows: int
     """Number of rows of each matrix, on all ranks."""
+    weight: float
+    """1 - β2 in this step."""
 
     def split(self) -> list[FactoredStack]:
         """Return each matrix as a stack of one."""

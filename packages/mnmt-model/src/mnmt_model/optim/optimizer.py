@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
@@ -16,17 +16,13 @@ from torch.optim import AdamW, Optimizer
 
 from mnmt_model.distributed.shards import is_first_holder, is_sharded, local
 from mnmt_model.optim.adafactor import Adafactor
-from mnmt_model.optim.native_adafactor import ONE, can_be_native, random_params
 from mnmt_model.train_config import TrainConfig
-from mnmt_model.transformer import native
-from mnmt_model.transformer.products import TORCH, Kind, Products, Shape, Work
 
 
 def make_optimizer(model: nn.Module, config: TrainConfig) -> Optimizer:
     """Return the optimiser that `config` names, over all parameters, which may be DTensors."""
     if config.optimizer == "adafactor":
-        products = getattr(model, "products", TORCH)
-        return Adafactor(model.parameters(), lr=config.learning_rate, products=products)
+        return Adafactor(model.parameters(), lr=config.learning_rate)
     groups = decay_groups(model, config.weight_decay)
     return AdamW(groups, lr=config.learning_rate, betas=(0.9, 0.98), fused=True)
 
@@ -45,31 +41,21 @@ def decay_groups(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
 
 
 @torch.no_grad()
-def clip_gradients(params: Iterable[Tensor], clip_norm: float, products: Products = TORCH) -> Tensor:
+def clip_gradients(params: Iterable[Tensor], clip_norm: float) -> Tensor:
     """Scale gradients to a norm of at most `clip_norm`, or leave them alone if it is 0.
 
     Args:
         params: The parameters, some of which may have no gradient.
         clip_norm: The largest norm.
-        products: The ways of operations.
 
     Returns:
         The norm before, over all parameters and their shards on all ranks: a scalar, the same on each.
     """
     grads = [p.grad for p in params if p.grad is not None]
-    if grads and can_be_native(grads) and products.is_native("clipping", grads[0], **ONE, number=len(grads)):
-        return _clip_natively(grads, clip_norm)
     norm = _total_norm(grads)
     if clip_norm and grads:
         # Like torch's `clip_grads_with_norm_`, which takes no mixture of plain tensors and DTensors.
         torch._foreach_mul_([local(grad) for grad in grads], (clip_norm / (norm + 1e-6)).clamp_(max=1.0))
-    return norm
-
-
-def _clip_natively(grads: Sequence[Tensor], clip_norm: float) -> Tensor:
-    norm = torch.empty(())
-    places = torch.tensor([[grad.data_ptr(), grad.numel()] for grad in grads])
-    native.run("clip_gradients", norm, places, len(grads), float(clip_norm))
     return norm
 
 
@@ -96,24 +82,3 @@ def learning_rate(config: TrainConfig, step: int) -> float:
     remaining = config.steps - step + 1
     cool = min(1.0, remaining / config.cooldown_steps) if config.cooldown_steps else 1.0
     return config.learning_rate * warm * decay * cool
-
-
-def _clipping_work(shape: Shape) -> Callable[[Products], object]:
-    """Return what clips the gradients of such parameters."""
-    params = random_params(shape)
-    return lambda products: clip_gradients(params, 1.0, products)
-
-
-def _adafactor_work(shape: Shape) -> Callable[[Products], object]:
-    """Return what takes a step of such parameters with Adafactor."""
-    optimizer = Adafactor(random_params(shape), lr=1e-3)
-
-    def step(products: Products) -> None:
-        optimizer.products = products
-        optimizer.step()
-
-    return step
-
-
-OPTIMIZER_WORKS: Mapping[Kind, Work] = {"clipping": _clipping_work, "adafactor": _adafactor_work}
-"""What computes the optimiser's operations that have a way in C++."""

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from mnmt_data.store import PreparedData
 from mnmt_model.checkpoints import Progress, load_model, newest, read_progress
-from mnmt_model.runs.kernels import products_to_translate
 from mnmt_model.runs.losses import losses_by_task, mean_dev_loss
 from mnmt_model.runs.run_data import check_vocabulary, data_folder, open_data
 from mnmt_model.runs.run_record import RunRecord, read_run
@@ -79,7 +78,7 @@ def load_run(path: Path) -> LoadedRun:
     """
     opened = open_checkpoint(path)
     record = opened.record
-    model = build_model(record.model, record.vocab_size, products=products_to_translate(record))
+    model = build_model(record.model, record.vocab_size)
     load_model(opened.checkpoint, model)
     return LoadedRun(**vars(opened), model=IncrementalModel(model))
 

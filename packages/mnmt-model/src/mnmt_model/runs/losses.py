@@ -11,7 +11,7 @@ from torch import Tensor
 from mnmt_data.store import PreparedData, Shard
 from mnmt_data.stream import eval_batches
 from mnmt_model.distributed.world import World
-from mnmt_model.transformer.experts.casts import cast_once
+from mnmt_model.transformer.experts.experts import cast_once
 from mnmt_model.transformer.sentences import Sentences
 from mnmt_model.transformer.translation_model import TranslationModel
 

@@ -67,8 +67,6 @@ class RunRecord:
     """Where it leaves another run: {"run": name, "step": step}."""
     config: Mapping[str, Mapping[str, Any]]
     """{"model": {field: value}, "train": {field: value}}."""
-    kernels: Mapping[str, Any] | None = None
-    """{"machine": where products were measured, "ways": {shape: way}}; None if all are torch's own."""
     versions: Mapping[str, str]
     host: str
     started: str

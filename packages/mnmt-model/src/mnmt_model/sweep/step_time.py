@@ -23,14 +23,12 @@ from mnmt_model.distributed.world import World, join_world
 from mnmt_model.optim.optimizer import clip_gradients, make_optimizer
 from mnmt_model.planning.parameters import count_parameters
 from mnmt_model.planning.state import state_bytes
-from mnmt_model.runs.kernels import training_products
 from mnmt_model.runs.run_config import RunConfig
 from mnmt_model.training.expert_balance import ExpertBalance
 from mnmt_model.training.gradient_step import GradientStep
 from mnmt_model.training.initial_model import PRECISIONS, random_model
 from mnmt_model.training.mfu import peak_flops, synchronize
 from mnmt_model.training.parallel import make_trainable
-from mnmt_model.transformer.products import TORCH
 
 SECONDS = 2.0
 """Seconds that a measurement takes, about."""
@@ -155,8 +153,7 @@ def _try(work: Work, data: PreparedData, world: World, seconds: float) -> Step |
 def _measure(work: Work, data: PreparedData, world: World, seconds: float) -> Step:
     train = replace(work.run.train, compile=False, expert_parallel=1)
     run, dtype = replace(work.run, train=train), PRECISIONS[train.precision]
-    products = training_products(run.model, data.vocab.size, train) if world.device.type == "cpu" else TORCH
-    model = random_model(run, data.vocab.size, world, products=products)
+    model = random_model(run, data.vocab.size, world)
     trainable = make_trainable(model, train, world).train()
     optimizer = make_optimizer(model, train)
     stream = open_stream(
@@ -165,7 +162,7 @@ def _measure(work: Work, data: PreparedData, world: World, seconds: float) -> St
     parts = min(_parts(work, world, dtype, seconds), stream.sampler.batch_pairs(0))
 
     def update() -> None:
-        clip_gradients(model.parameters(), train.clip_norm, model.products)
+        clip_gradients(model.parameters(), train.clip_norm)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
 

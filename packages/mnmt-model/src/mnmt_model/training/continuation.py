@@ -67,11 +67,6 @@ def trunk_checkpoint(run: RunConfig, folder: Path) -> Path | None:
     )
 
 
-def trunk_kernels(run: RunConfig, folder: Path) -> Mapping[str, Any] | None:
-    """Return the ways of products of a branch's trunk, which the branch keeps; None for any other run."""
-    return read_run(folder.parent / run.branch.run).kernels if run.branch else None
-
-
 def start_branch(run: RunConfig, folder: Path, record: RunRecord) -> None:
     """Give a branch its first checkpoint, unless it has one; every process calls this.
 

@@ -15,7 +15,7 @@ from mnmt_model.train_config import TrainConfig
 from mnmt_model.training.balance import TaskBalance
 from mnmt_model.training.expert_balance import ExpertBalance
 from mnmt_model.training.parallel import average_expert_gradients, no_gradient_sync
-from mnmt_model.transformer.experts.casts import cast_once
+from mnmt_model.transformer.experts.experts import cast_once
 from mnmt_model.transformer.experts.ranks import MostTokens
 from mnmt_model.transformer.experts.routes import Balance, RoutingContext
 from mnmt_model.transformer.loss import Losses

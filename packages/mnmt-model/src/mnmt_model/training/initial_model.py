@@ -17,15 +17,12 @@ from mnmt_model.runs.run_record import read_run
 from mnmt_model.training.parallel import expert_ranks
 from mnmt_model.transformer.build import build_model, initialise
 from mnmt_model.transformer.model_config import ModelConfig
-from mnmt_model.transformer.products import TORCH, Products
 from mnmt_model.transformer.translation_model import TranslationModel
 
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 
-def random_model(
-    run: RunConfig, vocab_size: int, world: World, *, products: Products = TORCH
-) -> TranslationModel:
+def random_model(run: RunConfig, vocab_size: int, world: World) -> TranslationModel:
     """Return the run's model with random weights, drawn with its seed; this process's part of the experts.
 
     Raises:
@@ -37,7 +34,6 @@ def random_model(
         dropout=run.train.dropout,
         dtype=PRECISIONS[run.train.precision],
         ranks=expert_ranks(run.model, run.train, world),
-        products=products,
     )
     initialise(model, run.seed)
     return model

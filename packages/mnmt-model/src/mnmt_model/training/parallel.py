@@ -31,17 +31,20 @@ if TYPE_CHECKING:
 def make_trainable(model: TranslationModel, config: TrainConfig, world: World) -> nn.Module:
     """Wrap `model` for training, and move its parameters to where they are trained.
 
-    Layers are compiled and recomputed as `config` asks. Several processes average gradients: of whole models
-    side by side (DDP), or with parameters, gradients and optimiser state sharded over the processes (FSDP2).
-    Experts that processes hold together are sharded over their replicas by FSDP2 where `cuts_replicas` says
-    so, and otherwise left to `average_expert_gradients`.
+    Layers are recomputed, and the model is compiled, as `config` asks: as a whole, but layer by layer where
+    it has experts or recomputed layers, or several processes. Several processes average gradients: of whole
+    models side by side (DDP), or with parameters, gradients and optimiser state
+    sharded over the processes (FSDP2). Experts that processes hold together are sharded over their replicas
+    by FSDP2 where `cuts_replicas` says so, and otherwise left to `average_expert_gradients`.
     """
     model.to(world.device)
+    is_whole = world.size == 1 and not model.mixtures and not config.activation_checkpointing
+    if config.compile and is_whole:
+        model.compile(dynamic=True)
     for module in model.modules():
         if isinstance(module, Stack):
             module.checkpointing = config.activation_checkpointing
-            module.has_compiled_layers = config.compile
-        if isinstance(module, Layer) and config.compile:
+        if isinstance(module, Layer) and config.compile and not is_whole:
             module.compile(dynamic=True)
     if world.size == 1:
         return model

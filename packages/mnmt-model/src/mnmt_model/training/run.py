@@ -12,14 +12,13 @@ from typing import Any
 from mnmt_data.jobs.claim import HeartbeatWriter, claim
 from mnmt_data.store import PreparedData, open_prepared
 from mnmt_model.checkpoints import CHECKPOINTS, find_checkpoints, step_of
-from mnmt_model.distributed.world import World, join_world, on_every_rank, on_first_rank
-from mnmt_model.errors import Interrupted, MachineError, RunError, RunInUseError, one_line
+from mnmt_model.distributed.world import World, join_world, on_first_rank
+from mnmt_model.errors import Interrupted, RunError, RunInUseError, one_line
 from mnmt_model.planning.experts import slot_warning
 from mnmt_model.runs.attempts import next_attempt
-from mnmt_model.runs.kernels import check_ways, recorded_products, to_record, training_products
 from mnmt_model.runs.run_config import RunConfig, new_record
 from mnmt_model.runs.run_record import RUN, RunRecord, Status, read_run, utc_now, write_run
-from mnmt_model.training.continuation import first_change, start_branch, trunk_checkpoint, trunk_kernels
+from mnmt_model.training.continuation import first_change, start_branch, trunk_checkpoint
 from mnmt_model.training.failures import explain
 from mnmt_model.training.interruption import Interruption
 from mnmt_model.training.trainer import Trainer
@@ -40,7 +39,6 @@ def train(run: RunConfig, folder: Path, *, watchers: Sequence[Watcher] = ()) -> 
 
     Raises:
         RunInUseError: If another process trains the run.
-        MachineError: If this machine lacks what the run was begun with; its record stays as it is.
         RunError: If `folder` holds another run, or if training cannot continue; run.json then says why.
         Interrupted: If SIGTERM, SIGINT or SIGUSR1 has come; the run then has a checkpoint of its last step.
     """
@@ -50,15 +48,12 @@ def train(run: RunConfig, folder: Path, *, watchers: Sequence[Watcher] = ()) -> 
         record = on_first_rank(lambda: _next_record(run, folder, data))
         if record.status == "finished":
             return
-        on_every_rank(lambda: _check_machine(record, world))
         on_first_rank(lambda: write_run(folder, record))
         with _heartbeat(run, record, folder, world) as heartbeat, _recorded(run, folder, data, world) as end:
-            record = _with_kernels(record, run, folder, world)
             start_branch(run, folder, record)
             watchers = [*heartbeat, *watchers] if world.is_first else []
             _announce(run, watchers, world)
-            products = recorded_products(record.kernels)
-            with closing(Trainer(run, folder, data, world, watchers, products=products)) as trainer:
+            with closing(Trainer(run, folder, data, world, watchers)) as trainer:
                 stopped = trainer.train(interruption)
                 seconds, peak = trainer.checkpoints.seconds, trainer.log.peak()
             end(stopped=stopped, wall_seconds=seconds, peak_flops=peak)
@@ -97,9 +92,6 @@ def _recorded(
 
     try:
         yield end
-    except MachineError:
-        end("interrupted")
-        raise
     except Interrupted as error:
         end("interrupted", error=str(error))
         raise
@@ -119,7 +111,7 @@ def _next_record(run: RunConfig, folder: Path, data: PreparedData) -> RunRecord:
         return record if record == before else write_run(folder, record)
     fresh = new_record(run, folder, vocab_size=data.vocab.size, data=data)
     if record is None:
-        record = replace(fresh, kernels=trunk_kernels(run, folder))
+        record = fresh
     record = replace(record, config=fresh.config, status="running", error=None)
     checkpoints = find_checkpoints(folder / CHECKPOINTS)
     step = step_of(checkpoints[-1]) if checkpoints else 0
@@ -141,32 +133,6 @@ def matching_record(run: RunConfig, folder: Path, data: PreparedData) -> RunReco
             "set it back, or remove the folder to train anew"
         )
     return replace(record, role=run.role)
-
-
-def _check_machine(record: RunRecord, world: World) -> None:
-    """Check that this machine has the ways that a run's products take; GPUs have their own.
-
-    Raises:
-        MachineError: If it lacks one.
-    """
-    try:
-        if world.device.type == "cpu":
-            check_ways(record)
-    except RunError as error:
-        raise MachineError(str(error)) from None
-
-
-def _with_kernels(record: RunRecord, run: RunConfig, folder: Path, world: World) -> RunRecord:
-    """Return the record with the ways of the run's products, which a new run measures on the first rank."""
-    if record.kernels is None and world.device.type == "cpu":
-        record = on_first_rank(lambda: _measured(record, run, folder, world))
-        on_every_rank(lambda: _check_machine(record, world))
-    return record
-
-
-def _measured(record: RunRecord, run: RunConfig, folder: Path, world: World) -> RunRecord:
-    products = training_products(record.model, record.vocab_size, run.train, processes=world.size)
-    return write_run(folder, replace(record, kernels=to_record(products), absent=record.absent - {"kernels"}))
 
 
 @contextmanager

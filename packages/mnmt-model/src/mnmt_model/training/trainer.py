@@ -25,7 +25,6 @@ from mnmt_model.training.log import StepResult, TrainingLog
 from mnmt_model.training.parallel import make_trainable
 from mnmt_model.training.run_checkpoints import RunCheckpoints
 from mnmt_model.training.watcher import TensorBoard, Watcher
-from mnmt_model.transformer.products import TORCH, Products
 
 
 class Trainer:
@@ -37,7 +36,6 @@ class Trainer:
         data: The prepared data.
         world: The processes that train the run together; each has a trainer.
         watchers: Are called after steps, lines of the log and evaluations.
-        products: The ways of its matrix products.
 
     Raises:
         RunError: If the checkpoints or the initial weights are of another model, or batches have fewer pairs
@@ -51,11 +49,9 @@ class Trainer:
         data: PreparedData,
         world: World,
         watchers: Sequence[Watcher] = (),
-        *,
-        products: Products = TORCH,
     ) -> None:
         self.run, self.config, self.world, self.watchers = run, run.train, world, watchers
-        self.model = random_model(run, data.vocab.size, world, products=products)
+        self.model = random_model(run, data.vocab.size, world)
         trainable = make_trainable(self.model, run.train, world)
         self.params = list(self.model.parameters())
         self.optimizer = make_optimizer(self.model, run.train)
@@ -98,7 +94,7 @@ class Trainer:
     def _step(self, step: int) -> None:
         """Take a step, counted from 1."""
         losses = self.gradients(step)
-        norm = float(clip_gradients(self.params, self.config.clip_norm, self.model.products))
+        norm = float(clip_gradients(self.params, self.config.clip_norm))
         rate = learning_rate(self.config, step)
         is_accepted = self.guard.accepts(norm, step=step)
         if is_accepted:

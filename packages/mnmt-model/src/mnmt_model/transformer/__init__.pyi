@@ -8,6 +8,5 @@ from .model_config import NLLB as NLLB
 from .model_config import VASWANI as VASWANI
 from .model_config import Architecture as Architecture
 from .model_config import ModelConfig as ModelConfig
-from .products import Products as Products
 from .sentences import Sentences as Sentences
 from .translation_model import TranslationModel as TranslationModel

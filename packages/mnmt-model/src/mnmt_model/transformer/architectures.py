@@ -7,7 +7,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from mnmt_model.transformer.attention import KeysValues, padding_bias
+from mnmt_model.transformer.attention import KeysValues
 from mnmt_model.transformer.experts.ranks import ExpertRanks
 from mnmt_model.transformer.experts.routes import Routes
 from mnmt_model.transformer.layer import Layer
@@ -20,6 +20,7 @@ from mnmt_model.transformer.patterns import (
     SelfPattern,
     keys_values,
 )
+from mnmt_model.transformer.positions import padding_bias
 from mnmt_model.transformer.sentences import Sentences
 from mnmt_model.transformer.stack import Stack
 from mnmt_model.transformer.translation_model import Predictions, TranslationModel
@@ -53,7 +54,7 @@ class EncoderDecoder(TranslationModel):
         states = self.encode(src, routes)
         x = self.embed_targets(tgt.previous_tokens(), tgt.positions)
         pattern = _self_pattern(self.decoder, tgt, x, causal=True)
-        bias = self.decoder.cross_spans(tgt, src, x) or padding_bias(src.padding_mask, x.dtype)
+        bias = padding_bias(src.padding_mask, x.dtype)
         cross = CrossPattern(sentences=tgt, src=src, states=states, bias=bias)
         output = self.decoder.finish(self.decoder(x, pattern, cross, routes=routes and routes.targets()))
         return Predictions(states=output, tokens=tgt.tokens, pairs=tgt.rows)
@@ -143,9 +144,8 @@ class LanguageModel(TranslationModel):
 
 
 def _self_pattern(stack: Stack, sentences: Sentences, like: Tensor, *, causal: bool) -> SelfPattern:
-    """Return the pattern of self-attention in a stack, in C++ or torch's as its products say."""
-    bias = stack.self_spans(sentences, causal=causal, like=like)
-    return SelfPattern(sentences=sentences, bias=bias or stack.self_bias(sentences, causal=causal, like=like))
+    """Return the pattern of self-attention in a stack."""
+    return SelfPattern(sentences=sentences, bias=stack.self_bias(sentences, causal=causal, like=like))
 
 
 def _layer_keys_values(layer: Layer, src: Sentences, x: Tensor) -> KeysValues:

@@ -1,28 +1,20 @@
-"""Multi-head attention, relative positions, sinusoids and masks."""
+"""Multi-head attention; which tokens see which is said by a pattern."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 from torch.nn import functional as F  # noqa: N812 - the name everybody uses
 
-from mnmt_model.transformer.model_config import NUM_BUCKETS, ModelConfig
-from mnmt_model.transformer.modules import Dropout, Linear
-from mnmt_model.transformer.operations import Spans, attention, ragged_attention, rows
+from mnmt_model.transformer.model_config import ModelConfig
+from mnmt_model.transformer.modules import Dropout, Linear, dropout, dropout_mask, has_written_gradient
 
-HIDDEN = -1e9
-"""The score of a hidden key. It is finite, so that a query that sees no key yields no NaN."""
-
-MAX_DISTANCE = 128
-"""Distance from which all positions share the last bucket."""
-
-TABLE_STEP = 256
-"""Tables of sinusoids are made for multiples of so many positions."""
+SHORT = 16
+"""Numbers of keys below which torch's softmax does not use vector instructions."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -51,9 +43,6 @@ class Pattern(Protocol):
 
 class Attention(nn.Module):
     """o(softmax(q kᵀ + bias) v) in `num_heads` heads; a pattern says which tokens are compared."""
-
-    joint_maps = (("q", "k", "v"), ("k", "v"))
-    """The maps that one product computes."""
 
     def __init__(self, config: ModelConfig, dropout: float) -> None:
         super().__init__()
@@ -93,123 +82,98 @@ class Attention(nn.Module):
             bias: Is added to the scores `(batch, num_heads, query_len, key_len)`; its first two sizes may be
                 1.
         """
+        rate = self.dropout.training_rate
         if queries.is_cuda:
-            rate = self.dropout.rate if self.training else 0.0
             attended = F.scaled_dot_product_attention(
                 queries, keys, values, attn_mask=bias, dropout_p=rate, scale=self.scale
             )
         else:
-            batch, heads, query_len, _ = queries.shape
-            mask = self.dropout.mask((batch * heads, query_len, keys.size(2)), values)
-            attended = attention(queries, keys, values, bias, scale=self.scale, mask=mask)
+            attended = softmax_attention(queries, keys, values, bias, scale=self.scale, rate=rate)
         return attended.transpose(1, 2).flatten(2)
 
-    def attend_spans(self, queries: Tensor, keys_values: Tensor | None, spans: Spans) -> Tensor:
-        """Return attended values `(num_queries, d_attention)`, computed in C++; see `ragged_attention`."""
-        rate = self.dropout.rate if self.training else 0.0
-        return ragged_attention(
-            queries, keys_values, spans, num_heads=self.num_heads, scale=self.scale, rate=rate
+
+def softmax_attention(
+    queries: Tensor, keys: Tensor, values: Tensor, bias: Tensor, *, scale: float, rate: float = 0.0
+) -> Tensor:
+    """Return dropout(softmax(scale q kᵀ + bias)) v, `(batch, num_heads, query_len, head_dim)`.
+
+    Args:
+        queries: `(batch, num_heads, query_len, head_dim)`.
+        keys: `(batch, num_heads, key_len, head_dim)`.
+        values: Shaped like `keys`.
+        bias: Is added to the scores `(batch, num_heads, query_len, key_len)`; its first three sizes may be 1.
+        scale: The factor of q kᵀ.
+        rate: Dropout's.
+    """
+    if has_written_gradient(queries):
+        attended: Tensor = _Attention.apply(  # type: ignore[no-untyped-call]
+            queries, keys, values, bias, scale, rate
         )
+        return attended
+    batch, heads, query_len, key_len = *queries.shape[:3], keys.size(2)
+    scores = torch.baddbmm(
+        bias.expand(batch, heads, query_len, key_len).flatten(0, 1),
+        queries.flatten(0, 1),
+        keys.flatten(0, 1).transpose(1, 2),
+        alpha=scale,
+    )
+    weights = scores.softmax(-1, dtype=torch.float32).to(values.dtype)
+    weights = dropout(weights, rate)
+    return torch.bmm(weights, values.flatten(0, 1)).view(batch, heads, query_len, -1)
 
 
-class RelativePositionBias(nn.Module):
-    """A learned scalar for each bucket of distances and head (T5), shared by all layers of a stack."""
+class _Attention(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        queries: Tensor,
+        keys: Tensor,
+        values: Tensor,
+        bias: Tensor,
+        scale: float,
+        rate: float,
+    ) -> Tensor:
+        q, k, v = (x.flatten(0, 1) for x in (queries, keys, values))
+        q = q if scale == 1 else q * scale
+        scores = torch.bmm(q, k.transpose(1, 2))
+        scores.view(*queries.shape[:3], -1).add_(bias)
+        weights = _softmax_(scores)
+        mask = dropout_mask(weights, rate) if rate else None
+        ctx.save_for_backward(q, k, v, weights, mask)
+        ctx.shape, ctx.bias_shape, ctx.scale = queries.shape, bias.shape, scale
+        return torch.bmm(weights if mask is None else weights * mask, v).view(queries.shape)
 
-    def __init__(self, num_heads: int, *, bidirectional: bool) -> None:
-        super().__init__()
-        self.bidirectional = bidirectional
-        self.weight = nn.Parameter(torch.empty(NUM_BUCKETS, num_heads))
-
-    def forward(self, query_len: int, key_len: int) -> Tensor:
-        """Return the bias `(num_heads, query_len, key_len)` of the last `query_len` positions."""
-        buckets = _buckets(query_len, key_len, self.bidirectional, self.weight.device)
-        return rows(self.weight, buckets.flatten()).T.view(-1, query_len, key_len)
-
-    def by_distance(self, width: int) -> Tensor:
-        """Return the bias `(2 width - 1, num_heads)` of each distance of a key from its query."""
-        return rows(self.weight, _distance_buckets(width, self.bidirectional))
-
-
-def bucket(distance: Tensor, *, bidirectional: bool) -> Tensor:
-    """Return the bucket of each distance: exact up close, logarithmic up to `MAX_DISTANCE`.
-
-    Args:
-        distance: Key position minus query position, any shape, int64.
-        bidirectional: Whether keys after the query have buckets of their own (half of them).
-            Otherwise they share bucket 0 with the query's own position.
-
-    Returns:
-        Bucket indices in [0, 32), shaped like `distance`.
-    """
-    if bidirectional:
-        num_buckets = NUM_BUCKETS // 2
-        offset = (distance > 0).long() * num_buckets
-        distance = distance.abs()
-    else:
-        num_buckets = NUM_BUCKETS
-        offset = torch.zeros_like(distance)
-        distance = (-distance).clamp(min=0)
-    max_exact = num_buckets // 2
-    scale = (num_buckets - max_exact) / math.log(MAX_DISTANCE / max_exact)
-    far = max_exact + (torch.log(distance.clamp(min=1).float() / max_exact) * scale).long()
-    return offset + torch.where(distance < max_exact, distance, far.clamp(max=num_buckets - 1))
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        q, k, v, weights, mask = ctx.saved_tensors
+        grad = gradients[0].flatten(0, 1)
+        grad_v = torch.bmm((weights if mask is None else weights * mask).transpose(1, 2), grad)
+        grad_weights = torch.bmm(grad, v.transpose(1, 2))
+        if mask is not None:
+            grad_weights.mul_(mask)
+        grad_scores = _softmax_gradient(grad_weights, weights)
+        grad_q = torch.bmm(grad_scores, k)
+        grad_k = torch.bmm(grad_scores.transpose(1, 2), q)
+        batch, heads, query_len, _ = ctx.shape
+        grad_bias = None
+        if ctx.needs_input_grad[3]:
+            grad_bias = grad_scores.view(batch, heads, query_len, -1).sum_to_size(ctx.bias_shape)
+        grad_q, grad_k, grad_v = (x.view(batch, heads, *x.shape[1:]) for x in (grad_q, grad_k, grad_v))
+        return grad_q if ctx.scale == 1 else grad_q.mul_(ctx.scale), grad_k, grad_v, grad_bias, None, None
 
 
-@lru_cache(maxsize=512)
-def _buckets(query_len: int, key_len: int, bidirectional: bool, device: torch.device) -> Tensor:
-    # What a first call in inference mode makes must serve later calls that are differentiated.
-    with torch.inference_mode(False):
-        queries = torch.arange(key_len - query_len, key_len)[:, None]
-        keys = torch.arange(key_len)[None, :]
-        return bucket(keys - queries, bidirectional=bidirectional).to(device)
+def _softmax_(scores: Tensor) -> Tensor:
+    """Return the softmax over the last dimension, written over the scores."""
+    if scores.size(-1) >= SHORT:
+        return torch.softmax(scores, -1, out=scores)
+    scores.sub_(scores.amax(-1, keepdim=True)).exp_()
+    return scores.div_(scores.sum(-1, keepdim=True))
 
 
-@lru_cache(maxsize=512)
-def _distance_buckets(width: int, bidirectional: bool) -> Tensor:
-    with torch.inference_mode(False):
-        return bucket(torch.arange(1 - width, width), bidirectional=bidirectional)
-
-
-def sinusoids(positions: Tensor, config: ModelConfig) -> Tensor:
-    """Return the sinusoids `(num_tokens, d_model)` of `positions (num_tokens,)`, which count from 0.
-
-    The first half of a row holds sin(position · rate_i), the second the cosines. With d = d_model,
-
-    - `sinusoidal`: rate_i = 10000^(-i / (d/2)), as in Vaswani et al. 2017, section 3.5, in another order;
-    - `sinusoidal-fairseq`: rate_i = 10000^(-i / (d/2 - 1)), and positions count from 1, one above padding's
-      id (fairseq's `SinusoidalPositionalEmbedding`).
-    """
-    is_fairseq = config.positions == "sinusoidal-fairseq"
-    longest = int(positions.max()) + 1 if len(positions) else 1
-    length = -(-longest // TABLE_STEP) * TABLE_STEP
-    return _sinusoid_table(length, config.d_model, is_fairseq, positions.device)[positions]
-
-
-@lru_cache(maxsize=64)
-def _sinusoid_table(length: int, d_model: int, is_fairseq: bool, device: torch.device) -> Tensor:
-    with torch.inference_mode(False):
-        return _sinusoids_at(torch.arange(length), d_model, is_fairseq).to(device)
-
-
-def _sinusoids_at(positions: Tensor, d_model: int, is_fairseq: bool) -> Tensor:
-    half = d_model // 2
-    # A width of 2 has one rate, which is 1.
-    slope = -math.log(10_000) / (max(1, half - 1) if is_fairseq else half)
-    rates = torch.exp(torch.arange(half, device=positions.device) * slope)
-    angles = (positions + 1 if is_fairseq else positions)[:, None] * rates
-    return torch.cat([angles.sin(), angles.cos()], dim=1)
-
-
-def padding_bias(padding_mask: Tensor, dtype: torch.dtype) -> Tensor:
-    """Return the bias `(batch, 1, 1, key_len)` that hides padding.
-
-    Args:
-        padding_mask: `(batch, key_len)` bool, True at padding.
-        dtype: The bias's.
-    """
-    return torch.zeros_like(padding_mask, dtype=dtype).masked_fill_(padding_mask, HIDDEN)[:, None, None, :]
-
-
-def causal_bias(query_len: int, key_len: int, like: Tensor) -> Tensor:
-    """Return the bias `(query_len, key_len)` with which each of the last positions sees none after it."""
-    return like.new_full((query_len, key_len), HIDDEN).triu(key_len - query_len + 1)
+def _softmax_gradient(gradient: Tensor, weights: Tensor) -> Tensor:
+    """Return the gradient by the scores, w (g - Σ g w); it may be written over that by the weights."""
+    if weights.size(-1) >= SHORT:
+        return torch._softmax_backward_data(gradient, weights, -1, weights.dtype)
+    mean = torch.linalg.vecdot(gradient, weights).unsqueeze(-1)
+    return gradient.sub_(mean).mul_(weights)

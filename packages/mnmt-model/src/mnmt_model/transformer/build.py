@@ -7,12 +7,12 @@ from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 
 from mnmt_model.transformer.architectures import EncoderDecoder, LanguageModel
-from mnmt_model.transformer.attention import Attention, RelativePositionBias
+from mnmt_model.transformer.attention import Attention
 from mnmt_model.transformer.experts.experts import Experts
 from mnmt_model.transformer.experts.gate import Gate
 from mnmt_model.transformer.experts.ranks import SINGLE_RANK, ExpertRanks
 from mnmt_model.transformer.model_config import ModelConfig
-from mnmt_model.transformer.products import TORCH, Products
+from mnmt_model.transformer.positions import RelativePositionBias
 from mnmt_model.transformer.translation_model import TranslationModel
 
 
@@ -24,7 +24,6 @@ def build_model(
     dropout: float = 0.0,
     dtype: torch.dtype = torch.float32,
     ranks: ExpertRanks = SINGLE_RANK,
-    products: Products = TORCH,
 ) -> TranslationModel:
     """Build the model that `config` describes. Its weights are not yet drawn; see `initialise`.
 
@@ -35,18 +34,15 @@ def build_model(
         dropout: Rate in embeddings, attention, feed-forward, sublayer outputs and the last norms.
         dtype: Precision of the states; weights are float32.
         ranks: The processes that hold the model's experts, if it has any.
-        products: The ways of its matrix products.
 
     Raises:
         ValueError: If the source's vocabulary has another size but no embedding of its own.
         RunError: If the model has experts and the package mnmt-moe-ext is not installed.
     """
     architecture = LanguageModel if config.is_language_model else EncoderDecoder
-    model = architecture(
+    return architecture(
         config, vocab_size, src_vocab_size=src_vocab_size, dropout=dropout, dtype=dtype, ranks=ranks
     )
-    model.use_products(products)
-    return model
 
 
 def initialise(model: TranslationModel, seed: int) -> None:

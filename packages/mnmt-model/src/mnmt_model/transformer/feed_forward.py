@@ -1,4 +1,4 @@
-"""Feed-forwards of one matrix for all tokens."""
+"""Feed-forwards of one matrix for all tokens, and the functions between their maps."""
 
 from __future__ import annotations
 
@@ -7,28 +7,30 @@ from typing import Literal
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - the name everybody uses
 
-from mnmt_model.transformer.modules import Dropout, Linear, map_jointly
-from mnmt_model.transformer.operations import Unit, gated
+from mnmt_model.transformer.modules import Dropout, Linear
 
 FeedForward = Literal["relu", "gated-gelu", "gated-silu"]
 
 
+def gate(x: Tensor, kind: FeedForward) -> Tensor:
+    """Return GELU(x), in its tanh approximation (Hendrycks & Gimpel 2016), or SiLU(x)."""
+    return F.gelu(x, approximate="tanh") if kind == "gated-gelu" else F.silu(x)
+
+
 class GatedFeedForward(nn.Module):
-    """wo(f(wi_0 x) * wi_1 x): with the tanh approximation of GELU that of T5 1.1, with SiLU that of LLaMA.
+    """wo(f(wi_0 x) * wi_1 x): with GELU that of T5 1.1, with SiLU that of LLaMA.
 
     Args:
+        kind: `gated-gelu` or `gated-silu`.
         d_model: Width of the states.
         d_ff: Inner width.
-        unit: f.
         biases: Whether the maps have biases.
         dropout: Rate of the hidden states.
     """
 
-    joint_maps = (("wi_0", "wi_1"),)
-
-    def __init__(self, d_model: int, d_ff: int, *, unit: Unit, biases: bool, dropout: float) -> None:
+    def __init__(self, kind: FeedForward, d_model: int, d_ff: int, *, biases: bool, dropout: float) -> None:
         super().__init__()
-        self.unit: Unit = unit
+        self.kind = kind
         self.wi_0 = Linear(d_model, d_ff, bias=biases)
         self.wi_1 = Linear(d_model, d_ff, bias=biases)
         self.wo = Linear(d_ff, d_model, bias=biases)
@@ -36,8 +38,7 @@ class GatedFeedForward(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Map `(num_tokens, d_model)` to the same shape."""
-        both = map_jointly(x, [self.wi_0, self.wi_1])
-        output: Tensor = self.wo(gated(both, self.unit, self.dropout.training_rate, self.dropout.products))
+        output: Tensor = self.wo(self.dropout(gate(self.wi_0(x), self.kind) * self.wi_1(x)))
         return output
 
 
@@ -62,5 +63,4 @@ def make_feed_forward(
     """Return a feed-forward of a kind; see `GatedFeedForward`."""
     if kind == "relu":
         return ReLUFeedForward(d_model, d_ff, biases=biases, dropout=dropout)
-    unit: Unit = "gelu" if kind == "gated-gelu" else "silu"
-    return GatedFeedForward(d_model, d_ff, unit=unit, biases=biases, dropout=dropout)
+    return GatedFeedForward(kind, d_model, d_ff, biases=biases, dropout=dropout)

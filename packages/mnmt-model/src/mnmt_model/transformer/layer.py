@@ -85,7 +85,6 @@ class Layer(nn.Module):
         """Return x + sublayer(norm(x)), or norm(x + sublayer(x))."""
         states = x if source is None else torch.cat([source, x])
         if self.is_pre_norm:
-            output: Tensor = self.dropout(sublayer(norm(states)), x)
-        else:
-            output = norm(self.dropout(sublayer(states), x))
+            return self.dropout.add(sublayer(norm(states)), residual=x)
+        output: Tensor = norm(self.dropout.add(sublayer(states), residual=x))
         return output

@@ -6,10 +6,9 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from mnmt_model.transformer.experts.routes import Balance
-from mnmt_model.transformer.operations import cross_entropy_
-from mnmt_model.transformer.products import TORCH, Products
 
 CHUNK_LOGITS = 2**22
 """Logits in memory at a time on a CPU: 16 MiB in float32, which caches hold and malloc does not return."""
@@ -40,7 +39,6 @@ def softmax_loss(
     *,
     label_smoothing: float = 0.0,
     z_loss: float = 0.0,
-    products: Products = TORCH,
 ) -> tuple[Tensor, Tensor]:
     """Return the summed objective and each token's -log p.
 
@@ -57,7 +55,6 @@ def softmax_loss(
         token_weights: `(num_tokens,)` float32, the factor of each token's objective.
         label_smoothing: ε, the share that is spread over the whole vocabulary.
         z_loss: The factor of the squared log-normaliser.
-        products: The ways of the matrix products.
 
     Returns:
         The scalar Σ weight · objective, and `(num_tokens,)` -log p_target in nats, not differentiated.
@@ -66,7 +63,7 @@ def softmax_loss(
         # A Function cannot see that nobody asks for the gradients that it would compute.
         states, weight = states.detach(), weight.detach()
     objective, nats = _SoftmaxLoss.apply(  # type: ignore[no-untyped-call]
-        states, weight, targets, token_weights, label_smoothing, z_loss, products
+        states, weight, targets, token_weights, label_smoothing, z_loss
     )
     return objective, nats
 
@@ -81,7 +78,6 @@ class _SoftmaxLoss(torch.autograd.Function):
         token_weights: Tensor,
         smoothing: float,
         z_loss: float,
-        products: Products,
     ) -> tuple[Tensor, Tensor]:
         differentiated = any(ctx.needs_input_grad[:2])
         matrix = weight.to(states.dtype)
@@ -90,30 +86,26 @@ class _SoftmaxLoss(torch.autograd.Function):
         nats = torch.empty(len(targets), device=states.device, dtype=torch.float32)
         objective = torch.zeros((), device=states.device)
         for rows in _chunks(states, len(weight)):
-            losses = cross_entropy_(
-                products.forward(states[rows], matrix),
-                targets[rows],
-                token_weights[rows],
-                smoothing=smoothing,
-                z_loss=z_loss,
-                products=products,
+            losses = _cross_entropy_(
+                states[rows] @ matrix.T, targets[rows], token_weights[rows], smoothing, z_loss
             )
             nats[rows] = losses.nats
             objective += losses.objective
             if grad_states is not None:
                 gradient = losses.gradient.to(states.dtype)
-                grad_states[rows] = products.grad_input(gradient, matrix)
-                part = products.grad_weight(gradient, states[rows]).float()
+                grad_states[rows] = gradient @ matrix
+                part = (gradient.T @ states[rows]).float()
                 grad_weight = part if grad_weight is None else grad_weight.add_(part)
         ctx.save_for_backward(grad_states, grad_weight)
         ctx.mark_non_differentiable(nats)
         return objective, nats
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         grad_states, grad_weight = ctx.saved_tensors
         scale = gradients[0]
-        return grad_states * scale.to(grad_states.dtype), grad_weight * scale, None, None, None, None, None
+        return grad_states * scale.to(grad_states.dtype), grad_weight * scale, None, None, None, None
 
 
 def chunk_rows(vocab_size: int, *, on_gpu: bool) -> int:
@@ -124,3 +116,42 @@ def chunk_rows(vocab_size: int, *, on_gpu: bool) -> int:
 def _chunks(states: Tensor, vocab_size: int) -> list[slice]:
     size = chunk_rows(vocab_size, on_gpu=states.is_cuda)
     return [slice(start, start + size) for start in range(0, len(states), size)]
+
+
+class _TokenLosses(NamedTuple):
+    """The losses of the tokens that a table of logits predicts."""
+
+    nats: Tensor
+    """`(rows,)` float32, -log p of each target."""
+    objective: Tensor
+    """Scalar, float32: the weighted sum of the tokens' objectives."""
+    gradient: Tensor
+    """`(rows, vocab_size)` float32: the gradient of the objective by the logits."""
+
+
+def _cross_entropy_(
+    logits: Tensor, targets: Tensor, weights: Tensor, smoothing: float, z_loss: float
+) -> _TokenLosses:
+    """Return the losses of tokens; the gradient may overwrite the logits."""
+    target_logits = logits.gather(1, targets[:, None]).squeeze(1).float()
+    mean_logits = logits.mean(1, dtype=torch.float32) if smoothing else 0.0
+    probabilities, normaliser = _softmax_(logits)
+    loss = normaliser - (1 - smoothing) * target_logits + z_loss * normaliser.square()
+    objective = (loss - smoothing * mean_logits) @ weights
+    # ∂s_v = weight · ((1 + 2 z log Z) p_v - ε / V - (1 - ε) [v = target])
+    gradient = probabilities.mul_((weights * (1 + 2 * z_loss * normaliser))[:, None])
+    if smoothing:
+        gradient.sub_((weights * smoothing / gradient.size(1))[:, None])
+    gradient.scatter_add_(1, targets[:, None], ((smoothing - 1) * weights)[:, None])
+    return _TokenLosses(normaliser - target_logits, objective, gradient)
+
+
+def _softmax_(logits: Tensor) -> tuple[Tensor, Tensor]:
+    """Return probabilities and the log-normaliser, both float32; overwrites float32 logits."""
+    highest = logits.amax(1).float()
+    if logits.dtype == torch.float32:
+        probabilities = torch.softmax(logits, 1, out=logits)
+    else:
+        probabilities = logits.softmax(1, dtype=torch.float32)
+    # The highest is at least 1 / vocab_size, so that its logarithm is exact where others underflow.
+    return probabilities, highest - probabilities.amax(1).log()

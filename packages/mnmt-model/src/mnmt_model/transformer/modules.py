@@ -3,14 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 from torch.nn import functional as F  # noqa: N812 - the name everybody uses
 
 from mnmt_model.transformer.model_config import ModelConfig
-from mnmt_model.transformer.operations import dropout, dropout_mask, joint_linear, rms_norm
-from mnmt_model.transformer.products import TORCH
+
+LEVELS = 2**16
+"""A dropout mask compares 16 random bits an element with the rate, which is thus rounded to 1 / 65,536."""
+
+
+def has_written_gradient(x: Tensor) -> bool:
+    """Return whether an operation on `x` has a gradient written out by hand, in an autograd Function.
+
+    In training on a CPU that halves its time. It cannot be differentiated twice: torch then raises an error.
+    """
+    return (
+        torch.is_grad_enabled()
+        and x.is_cpu
+        and x.dtype in (torch.float32, torch.float64)
+        and not torch.compiler.is_compiling()
+    )
+
+
+def table_rows(table: Tensor, indices: Tensor) -> Tensor:
+    """Return the rows `(n, columns)` of `table` that `indices (n,)` names, as an embedding does.
+
+    On a CPU the gradient of a selection takes half the time of an embedding's.
+    """
+    return F.embedding(indices, table) if table.is_cuda else table.index_select(0, indices)
 
 
 class Linear(nn.Linear):
@@ -19,18 +44,18 @@ class Linear(nn.Linear):
     def __init__(self, in_features: int, out_features: int, *, bias: bool) -> None:
         super().__init__(in_features, out_features, bias=bias)
         self.has_bias = bias
-        self.products = TORCH
 
     def forward(self, x: Tensor) -> Tensor:
         """Map `(…, in_features)` to `(…, out_features)`."""
         bias = self.bias.to(x.dtype) if self.has_bias else None
-        return self.products.linear(x, self.weight.to(x.dtype), bias)
+        return F.linear(x, self.weight.to(x.dtype), bias)
 
 
 def map_jointly(x: Tensor, maps: Sequence[Linear]) -> Tensor:
     """Map `x (rows, in_features)` by several maps in one product: their outputs side by side."""
-    y = joint_linear(x, [each.weight.to(x.dtype) for each in maps], maps[0].products)
-    return y + torch.cat([each.bias for each in maps]).to(x.dtype) if maps[0].has_bias else y
+    weight = torch.cat([each.weight for each in maps]).to(x.dtype)
+    bias = torch.cat([each.bias for each in maps]).to(x.dtype) if maps[0].has_bias else None
+    return F.linear(x, weight, bias)
 
 
 class RMSNorm(nn.Module):
@@ -40,11 +65,35 @@ class RMSNorm(nn.Module):
         super().__init__()
         self.weight = nn.Parameter(torch.ones(d_model))
         self.epsilon = epsilon
-        self.products = TORCH
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map `(…, d_model)` to the same shape."""
-        return rms_norm(x, self.weight.to(x.dtype), self.epsilon, self.products)
+        """Map `(num_tokens, d_model)` to the same shape."""
+        weight = self.weight.to(x.dtype)
+        if not has_written_gradient(x):
+            return F.rms_norm(x, weight.shape, weight, self.epsilon)
+        y: Tensor = _RMSNorm.apply(x, weight, self.epsilon)  # type: ignore[no-untyped-call]
+        return y
+
+
+class _RMSNorm(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, epsilon: float) -> Tensor:
+        scale = torch.linalg.vector_norm(x, dim=1, keepdim=True).square_()
+        scale.div_(x.size(1)).add_(epsilon).rsqrt_()
+        ctx.save_for_backward(x, weight, scale)
+        y: Tensor = (x * scale).mul_(weight)
+        return y
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        # With n = x · scale: ∂x = scale (g w - n mean(g w n)), and ∂w = Σ g n over the rows.
+        x, weight, scale = ctx.saved_tensors
+        normal = x * scale
+        products = gradients[0] * normal
+        grad_x = gradients[0] * weight
+        means = products.mv(weight).div_(-x.size(1)).unsqueeze(1)
+        return grad_x.addcmul_(normal, means).mul_(scale), products.sum(0), None
 
 
 class LayerNorm(nn.Module):
@@ -57,12 +106,12 @@ class LayerNorm(nn.Module):
         self.epsilon = epsilon
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map `(…, d_model)` to the same shape."""
+        """Map `(num_tokens, d_model)` to the same shape."""
         weight, bias = self.weight.to(x.dtype), self.bias.to(x.dtype)
         return F.layer_norm(x, self.weight.shape, weight, bias, self.epsilon)
 
 
-def make_norm(config: ModelConfig) -> nn.Module:
+def make_norm(config: ModelConfig) -> RMSNorm | LayerNorm:
     """Return the norm that `config` names."""
     kind = RMSNorm if config.norm == "rms" else LayerNorm
     return kind(config.d_model, config.norm_epsilon)
@@ -74,17 +123,54 @@ class Dropout(nn.Module):
     def __init__(self, rate: float) -> None:
         super().__init__()
         self.rate = rate
-        self.products = TORCH
 
     @property
     def training_rate(self) -> float:
         """The rate in training, 0 otherwise."""
         return self.rate if self.training else 0.0
 
-    def forward(self, x: Tensor, residual: Tensor | None = None) -> Tensor:
-        """Return what dropout leaves of `x`, and `residual` added to it: the same shape."""
-        return dropout(x, self.training_rate, residual, self.products)
+    def forward(self, x: Tensor) -> Tensor:
+        """Return what dropout leaves of `x`."""
+        return dropout(x, self.training_rate)
 
-    def mask(self, shape: Sequence[int], like: Tensor) -> Tensor | None:
-        """Draw the factors of a tensor of a shape, in the precision of `like`; None if they are all 1."""
-        return dropout_mask(shape, self.training_rate, like) if self.training_rate else None
+    def add(self, x: Tensor, residual: Tensor) -> Tensor:
+        """Return the sum of `residual` and what dropout leaves of `x`."""
+        if self.training_rate and x.is_cpu:
+            return torch.addcmul(residual, x, dropout_mask(x, self.rate))
+        return residual + dropout(x, self.training_rate)
+
+
+def dropout(x: Tensor, rate: float) -> Tensor:
+    """Return `x` with elements zeroed at a rate and the others scaled."""
+    if not rate:
+        return x
+    return x * dropout_mask(x, rate) if x.is_cpu else F.dropout(x, rate)
+
+
+def dropout_mask(x: Tensor, rate: float) -> Tensor:
+    """Draw the factors of `x`, on a CPU, in its shape and precision.
+
+    Torch draws a CPU mask from one Mersenne Twister, a number for each element, which takes longer than the
+    matrix product before it. Here torch seeds another generator, whose numbers serve four elements each. So a
+    mask is a function of torch's generator. Activation checkpointing, which winds that generator back, draws
+    the same mask again.
+    """
+    # Torch's compiler cannot see into NumPy, and draws its own masks number by number.
+    mask: Tensor = (_compiled_mask if torch.compiler.is_compiling() else _draw_mask)(x.detach(), rate)
+    return mask
+
+
+def _draw_mask(x: Tensor, rate: float) -> Tensor:
+    # At 0 nothing would be left to scale, and `LEVELS` itself does not fit the bits.
+    least = min(max(round((1 - rate) * LEVELS), 1), LEVELS - 1)
+    size, seed = x.numel(), int(torch.randint(2**62, ()))
+    words = np.random.SFC64(seed).random_raw(-(-size // 4))
+    # NumPy compares 16-bit numbers, and makes numbers of bools, faster than torch.
+    factors = np.multiply(words.view(np.uint16)[:size] < least, np.float32(LEVELS / least))
+    return torch.from_numpy(factors).view(x.shape).to(x.dtype)
+
+
+_compiled_mask = torch.library.custom_op(
+    "mnmt_model::dropout_mask", _draw_mask, mutates_args=(), tags=(torch.Tag.nondeterministic_seeded,)
+)
+_compiled_mask.register_fake(lambda x, rate: torch.empty_like(x, memory_format=torch.contiguous_format))

@@ -9,7 +9,6 @@ from torch import Tensor
 
 from mnmt_model.transformer.attention import Attention, KeysValues
 from mnmt_model.transformer.modules import map_jointly
-from mnmt_model.transformer.operations import Spans
 from mnmt_model.transformer.sentences import Sentences
 
 
@@ -53,13 +52,11 @@ class SelfPattern:
     """Self-attention: the tokens of a sentence see each other."""
 
     sentences: Sentences
-    bias: Tensor | Spans
-    """`(batch or 1, num_heads or 1, width, width)`, or spans where attention is our own in C++."""
+    bias: Tensor
+    """`(batch or 1, num_heads or 1, width, width)`."""
 
     def __call__(self, attention: Attention, x: Tensor) -> Tensor:
         """Attend within `x (num_tokens, d_model)`."""
-        if isinstance(self.bias, Spans):
-            return attention.attend_spans(_map_all(attention, x), None, self.bias)
         return _attend_within(attention, self.sentences, x, self.bias)[0]
 
 
@@ -86,14 +83,11 @@ class CrossPattern:
     src: Sentences
     states: Tensor
     """`(source tokens, d_model)`."""
-    bias: Tensor | Spans
-    """`(batch, 1, 1, src_width)`, or spans where attention is our own in C++."""
+    bias: Tensor
+    """`(batch, 1, 1, src_width)`."""
 
     def __call__(self, attention: Attention, x: Tensor) -> Tensor:
         """Attend from `x (target tokens, d_model)`."""
-        if isinstance(self.bias, Spans):
-            both = map_jointly(self.states, [attention.k, attention.v])
-            return attention.attend_spans(attention.q(x), both, self.bias)
         queries = attention.heads(self.sentences.pad(attention.q(x)))
         kv = keys_values(attention, self.src, self.states)
         return _attend(attention, self.sentences, queries, kv, self.bias)

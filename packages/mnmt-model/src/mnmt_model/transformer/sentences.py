@@ -98,7 +98,8 @@ class Sentences:
 
     @property
     def _is_full(self) -> bool:
-        return self.num_tokens == self.batch * self.width
+        """Whether there is no padding; a compiled model does not ask, so that it serves both."""
+        return not torch.compiler.is_compiling() and self.num_tokens == self.batch * self.width
 
     def to(self, device: torch.device) -> Sentences:
         """Return the same sentences on another device."""

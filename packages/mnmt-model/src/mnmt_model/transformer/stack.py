@@ -5,14 +5,13 @@ from __future__ import annotations
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from mnmt_model.transformer.attention import Pattern, RelativePositionBias, causal_bias, padding_bias
+from mnmt_model.transformer.attention import Pattern
 from mnmt_model.transformer.experts.ranks import SINGLE_RANK, ExpertRanks
 from mnmt_model.transformer.experts.routes import TokenRoutes
 from mnmt_model.transformer.layer import Layer
 from mnmt_model.transformer.model_config import ModelConfig
 from mnmt_model.transformer.modules import Dropout, make_norm
-from mnmt_model.transformer.operations import Spans, has_spans
-from mnmt_model.transformer.products import TORCH
+from mnmt_model.transformer.positions import RelativePositionBias, causal_bias, padding_bias
 from mnmt_model.transformer.sentences import Sentences
 
 
@@ -39,21 +38,18 @@ class Stack(nn.Module):
         ranks: ExpertRanks = SINGLE_RANK,
     ) -> None:
         super().__init__()
-        if config.positions == "relative":
-            self.position_bias = RelativePositionBias(config.num_heads, bidirectional=not causal)
+        has_bias, has_norm = config.positions == "relative", config.norm_order == "pre"
+        self.position_bias = (
+            RelativePositionBias(config.num_heads, bidirectional=not causal) if has_bias else None
+        )
         self.layers = nn.ModuleList(
             Layer(config, index, cross=cross, dropout=dropout, ranks=ranks) for index in range(num_layers)
         )
-        if config.norm_order == "pre":
-            self.norm = make_norm(config)
+        self.norm = make_norm(config) if has_norm else None
         self.has_cross_attention = cross
-        self.heads = {"num_heads": config.num_heads, "head_dim": config.resolved_head_dim}
-        self.products = TORCH
         self.dropout = Dropout(dropout)
         self.checkpointing = False
         """Whether layers are computed again for the backward pass, instead of stored."""
-        self.has_compiled_layers = False
-        """Whether torch.compile compiles the layers, which cannot see into operations in C++."""
 
     def forward(
         self,
@@ -82,24 +78,7 @@ class Stack(nn.Module):
 
     def finish(self, x: Tensor) -> Tensor:
         """Return the stack's output for its top states `x (num_tokens, d_model)`."""
-        output: Tensor = self.dropout(self.norm(x)) if hasattr(self, "norm") else x
-        return output
-
-    def self_spans(self, sentences: Sentences, *, causal: bool, like: Tensor) -> Spans | None:
-        """Return the spans of self-attention, or None where that is torch's; see `self_bias`."""
-        if not self._has_spans(sentences, sentences, like):
-            return None
-        bias = None
-        if hasattr(self, "position_bias"):
-            bias = self.position_bias.by_distance(sentences.width).to(like.dtype)
-        return Spans.between(sentences, sentences, bias=bias, is_causal=causal)
-
-    def cross_spans(self, tgt: Sentences, src: Sentences, like: Tensor) -> Spans | None:
-        """Return the spans of cross-attention, or None where that is torch's; `like` is a target state."""
-        return Spans.between(tgt, src) if self._has_spans(tgt, src, like) else None
-
-    def _has_spans(self, queries: Sentences, keys: Sentences, like: Tensor) -> bool:
-        return not self.has_compiled_layers and has_spans(queries, keys, like, self.products, **self.heads)
+        return x if self.norm is None else self.dropout(self.norm(x))
 
     def self_bias(self, sentences: Sentences, *, causal: bool, like: Tensor) -> Tensor:
         """Return the bias `(batch or 1, num_heads or 1, width, width)` of self-attention.
@@ -117,7 +96,7 @@ class Stack(nn.Module):
 
     def positional_bias(self, query_len: int, key_len: int, like: Tensor) -> Tensor:
         """Return the position bias `(1, num_heads or 1, query_len, key_len)`, 0 if the model has none."""
-        if not hasattr(self, "position_bias"):
+        if self.position_bias is None:
             return like.new_zeros(1, 1, query_len, key_len)
         bias: Tensor = self.position_bias(query_len, key_len)
         return bias.to(like.dtype)[None]

@@ -7,15 +7,16 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812 - the name everybody uses
 
-from mnmt_model.transformer.attention import KeysValues, sinusoids
+from mnmt_model.transformer.attention import KeysValues
 from mnmt_model.transformer.experts.layer import MixtureOfExperts
 from mnmt_model.transformer.experts.ranks import SINGLE_RANK, ExpertRanks
 from mnmt_model.transformer.experts.routes import Routes, RoutingContext
 from mnmt_model.transformer.loss import Losses, softmax_loss
 from mnmt_model.transformer.model_config import ModelConfig
-from mnmt_model.transformer.operations import rows
-from mnmt_model.transformer.products import TORCH, Products
+from mnmt_model.transformer.modules import Linear, table_rows
+from mnmt_model.transformer.positions import sinusoids
 from mnmt_model.transformer.sentences import Sentences
 from mnmt_model.transformer.stack import Stack
 
@@ -67,22 +68,16 @@ class TranslationModel(nn.Module, ABC):
             raise ValueError(
                 f"`src_vocab_size` must be `vocab_size` ({vocab_size}) for {sharer}, but is {src_vocab_size}."
             )
-        if has_src_embedding:
-            self.src_embedding = nn.Embedding(src_vocab_size or vocab_size, config.d_model)
-        if config.embeddings in ("shared", "separate"):
-            self.softmax = nn.Linear(config.d_model, vocab_size, bias=False)
+        has_softmax = config.embeddings in ("shared", "separate")
+        self.src_embedding = (
+            nn.Embedding(src_vocab_size or vocab_size, config.d_model) if has_src_embedding else None
+        )
+        self.softmax = Linear(config.d_model, vocab_size, bias=False) if has_softmax else None
         self.make_stacks(config, dropout, ranks)
         self.expert_ranks = ranks
-        self.products = TORCH
         self.mixtures = [module for module in self.modules() if isinstance(module, MixtureOfExperts)]
         for number, mixture in enumerate(self.mixtures):
             mixture.gate.number = number
-
-    def use_products(self, products: Products) -> None:
-        """Compute every matrix product of the model the way that `products` says."""
-        for module in self.modules():
-            if hasattr(module, "products"):
-                module.products = products  # type: ignore[assignment]
 
     @abstractmethod
     def make_stacks(self, config: ModelConfig, dropout: float, ranks: ExpertRanks) -> None:
@@ -121,7 +116,6 @@ class TranslationModel(nn.Module, ABC):
             weights,
             label_smoothing=label_smoothing,
             z_loss=z_loss,
-            products=self.products,
         )
         pair_nats = tgt.sums(nats[: tgt.num_tokens])
         balance = None if routes is None else routes.balance(len(self.mixtures))
@@ -149,7 +143,7 @@ class TranslationModel(nn.Module, ABC):
     @property
     def softmax_weight(self) -> Tensor:
         """The softmax's matrix `(vocab_size, d_model)`."""
-        return self.softmax.weight if hasattr(self, "softmax") else self.embedding.weight
+        return self.embedding.weight if self.softmax is None else self.softmax.weight
 
     def logits(self, src: Tensor, tgt: Tensor) -> Tensor:
         """Return the logits `(batch, tgt_len, vocab_size)` of every token of `tgt`, given those before it.
@@ -164,11 +158,11 @@ class TranslationModel(nn.Module, ABC):
 
     def output_logits(self, states: Tensor) -> Tensor:
         """Return the logits `(n, vocab_size)` of the target stack's output `states (n, d_model)`."""
-        return self.products.linear(states, self.softmax_weight.to(states.dtype))
+        return F.linear(states, self.softmax_weight.to(states.dtype))
 
     def embed_sources(self, src: Sentences) -> Tensor:
         """Return the embedded source tokens `(num_tokens, d_model)`."""
-        embedding = getattr(self, "src_embedding", self.embedding)
+        embedding = self.embedding if self.src_embedding is None else self.src_embedding
         return self._embed(embedding.weight, src.tokens, src.positions)
 
     def embed_targets(self, tokens: Tensor, positions: Tensor) -> Tensor:
@@ -181,7 +175,7 @@ class TranslationModel(nn.Module, ABC):
         return self._embed(self.embedding.weight, tokens, positions)
 
     def _embed(self, weight: Tensor, tokens: Tensor, positions: Tensor) -> Tensor:
-        x = rows(weight, tokens).to(self.dtype)
+        x = table_rows(weight, tokens).to(self.dtype)
         if self.config.embeddings in ("tied", "tied-target"):
             # A matrix that the softmax shares is drawn at the softmax's smaller scale.
             x = x * self.config.d_model**0.5

@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from mnmt_model import TrainConfig
 from mnmt_model.optim.optimizer import make_optimizer
 from mnmt_model.transformer.build import build_model, initialise
-from mnmt_model.transformer.experts.casts import Casts, cast_once
+from mnmt_model.transformer.experts.experts import cast_once
 from mnmt_model.transformer.model_config import ModelConfig
 from mnmt_model.transformer.sentences import Sentences
 from mnmt_model.transformer.translation_model import TranslationModel
@@ -89,19 +89,15 @@ def test_training_is_the_same_to_the_last_bit(optimizer: str, checkpointing: boo
 
 
 def test_a_weight_that_changes_between_two_scopes_is_cast_again() -> None:
-    weight, casts = torch.nn.Parameter(torch.ones(2, 3, 3)), Casts()
-    holder = torch.nn.Module()
-    holder.casts = casts
+    experts = build_model(CONFIG, 20).mixtures[0].experts
     for value in (1.0, 2.0):
-        weight.data.fill_(value)
-        with cast_once(holder):
-            _, cast = casts.local(weight, torch.bfloat16)
-            assert torch.equal(cast, torch.full((2, 3, 3), value).bfloat16())
+        experts.wi.data.fill_(value)
+        with cast_once(experts):
+            cast = experts.casts.cast(experts.wi, torch.bfloat16)
+            assert torch.equal(cast, torch.full_like(experts.wi, value).bfloat16())
 
 
 def test_states_of_the_weights_precision_take_no_copy() -> None:
     experts = build_model(CONFIG, 20).mixtures[0].experts
     with cast_once(experts):
-        weight, cast = experts.casts.local(experts.wi, torch.float32)
-        assert weight is experts.wi
-        assert cast.data_ptr() == weight.data_ptr()
+        assert experts.casts.cast(experts.wi, torch.float32) is experts.wi

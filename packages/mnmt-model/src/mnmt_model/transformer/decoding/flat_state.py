@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 - the name everybody uses
 
-from mnmt_model.transformer.attention import HIDDEN, KeysValues, padding_bias
+from mnmt_model.transformer.attention import KeysValues
 from mnmt_model.transformer.decoding.cache import KeyValueCache, LayerCache
 from mnmt_model.transformer.decoding.patterns import (
     CachedCrossPattern,
@@ -17,6 +17,7 @@ from mnmt_model.transformer.decoding.patterns import (
     Hypotheses,
     LayerPatterns,
 )
+from mnmt_model.transformer.positions import HIDDEN, padding_bias
 from mnmt_model.transformer.stack import Stack
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from torch import Tensor
 
-from mnmt_model.transformer.attention import KeysValues, padding_bias
+from mnmt_model.transformer.attention import KeysValues
 from mnmt_model.transformer.decoding.cache import KeyValueCache, LayerCache
 from mnmt_model.transformer.decoding.patterns import (
     CachedCrossPattern,
@@ -16,6 +16,7 @@ from mnmt_model.transformer.decoding.patterns import (
     Hypotheses,
     LayerPatterns,
 )
+from mnmt_model.transformer.positions import padding_bias
 from mnmt_model.transformer.stack import Stack
 
 

@@ -12,7 +12,7 @@ from mnmt_model.transformer.experts.gate import Gate
 from mnmt_model.transformer.experts.operators import extension
 from mnmt_model.transformer.experts.routes import TokenRoutes
 from mnmt_model.transformer.model_config import ModelConfig
-from mnmt_model.transformer.operations.rows import rows
+from mnmt_model.transformer.modules import table_rows
 
 if TYPE_CHECKING:
     from mnmt_model.transformer.experts.operators import Routing
@@ -37,7 +37,7 @@ class ChosenTokens:
 
     def dispatch(self, x: Tensor) -> Tensor:
         """Return the rows `(n, d_model)` of the chosen tokens of `x (num_tokens, d_model)`."""
-        return rows(x, self.tokens)
+        return table_rows(x, self.tokens)
 
     def combine(self, outputs: Tensor, num_tokens: int) -> Tensor:
         """Return each token's sum of its experts' `outputs (n, d_model)` by weight, `(num_tokens, d_model)`.

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.distributed.tensor import DTensor
+from torch.nn import functional as F  # noqa: N812 - the name everybody uses
 
-from mnmt_model.transformer.experts.activation import Activation
-from mnmt_model.transformer.experts.casts import Casts
-from mnmt_model.transformer.experts.feed_forward import ExpertWeights, expert_feed_forward
 from mnmt_model.transformer.experts.operators import extension
 from mnmt_model.transformer.experts.ranks import ExpertRanks
+from mnmt_model.transformer.feed_forward import gate
 from mnmt_model.transformer.model_config import ModelConfig
 from mnmt_model.transformer.modules import Dropout
-from mnmt_model.transformer.products import TORCH
 
 
 class Experts(nn.Module):
@@ -31,16 +33,14 @@ class Experts(nn.Module):
 
     def __init__(self, config: ModelConfig, dropout: float, ranks: ExpertRanks) -> None:
         super().__init__()
-        self.ranks = ranks
+        self.ranks, self.kind = ranks, config.expert_feed_forward
         self.local_experts = ranks.local_experts(config.num_experts)
-        self.activation = Activation(name=config.expert_feed_forward)
-        width = self.activation.width * config.d_ff
+        width = config.d_ff if self.kind == "relu" else 2 * config.d_ff
         wi = torch.empty(len(self.local_experts), config.d_model, width)
         wo = torch.empty(len(self.local_experts), config.d_ff, config.d_model)
         self.wi, self.wo = (nn.Parameter(ranks.distribute(weight)) for weight in (wi, wo))
-        self.casts = Casts()
+        self.casts = CastCache()
         self.dropout = Dropout(dropout)
-        self.products = TORCH
 
     def forward(self, buffers: Tensor) -> Tensor:
         """Map `buffers (num_experts, rows, d_model)` to the same shape, the rows of each expert by it."""
@@ -57,13 +57,93 @@ class Experts(nn.Module):
 
         Args:
             rows: The rows of the first expert, then those of the second, and so on.
-            ends: `(num_experts,)` int32, the row after the last of each expert.
+            ends: `(num_experts,)` int32, the row after the last of each expert. In rows after all of them the
+                result is undefined.
         """
-        # Not compiled, since torch's compiler knows a product of ragged rows in bfloat16 alone.
+        # Not compiled, since torch's compiler knows a product of ragged rows in bfloat16 only.
         return self._apply_local(rows, ends)
 
     def _apply_local(self, x: Tensor, ends: Tensor | None = None) -> Tensor:
         """Apply the experts that this process holds."""
-        activation = replace(self.activation, rate=self.dropout.training_rate)
-        weights = ExpertWeights(*(self.casts.local(weight, x.dtype) for weight in (self.wi, self.wo)))
-        return expert_feed_forward(x, ends, weights, activation, self.products)
+        product = torch.bmm if ends is None else partial(ragged_product, ends=ends)
+        wi, wo = (self.casts.cast(weight, x.dtype) for weight in (self.wi, self.wo))
+        return product(self.dropout(self._activation(product(x, wi))), wo)
+
+    def _activation(self, x: Tensor) -> Tensor:
+        if self.kind == "relu":
+            return x.relu()
+        a, b = x.chunk(2, dim=-1)
+        return gate(a, self.kind) * b
+
+
+def ragged_product(x: Tensor, weights: Tensor, ends: Tensor) -> Tensor:
+    """Return the product of each row with its expert's matrix, `(rows, columns)`.
+
+    In bfloat16 it is one kernel on GPUs of compute capability 9 and 10. Elsewhere torch multiplies expert by
+    expert, and waits for a GPU to know `ends`.
+
+    Args:
+        x: `(rows, inner)`, the rows of the first expert, then those of the second, and so on.
+        weights: `(num_experts, inner, columns)`.
+        ends: `(num_experts,)` int32, the row after the last of each expert. In rows after all of them the
+            result is undefined.
+    """
+    inner, columns = weights.shape[1:]
+    step = 16 // x.element_size()
+    # It refuses rows that do not begin at multiples of 16 bytes.
+    missing = (-inner % step, -columns % step)
+    if any(missing):
+        x, weights = F.pad(x, (0, missing[0])), F.pad(weights, (0, missing[1], 0, missing[0]))
+    return F.grouped_mm(x, weights, offs=ends)[:, :columns]
+
+
+class CastCache:
+    """Casts weights to the precision of the states, once for all passes inside `cast_once`.
+
+    The copies end with `cast_once`, since nothing tells that a weight has changed: AdamW's fused step and a
+    copy into a DTensor's local part leave version counters as they are.
+    """
+
+    def __init__(self) -> None:
+        self.copies: dict[int, tuple[Tensor, Tensor]] | None = None
+        """{identity of a weight: the weight and its copy}, or None outside `cast_once`."""
+
+    def cast(self, weight: Tensor, dtype: torch.dtype) -> Tensor:
+        """Return the rows of `weight` in this process, in `dtype`; gradients reach `weight`."""
+        rows = weight.to_local() if isinstance(weight, DTensor) else weight
+        if rows.dtype == dtype or self.copies is None or torch.compiler.is_compiling():
+            return rows.to(dtype)
+        if id(weight) not in self.copies:
+            self.copies[id(weight)] = weight, rows.detach().to(dtype)
+        cast: Tensor = _Cast.apply(rows, self.copies[id(weight)][1])  # type: ignore[no-untyped-call]
+        return cast
+
+
+@contextmanager
+def cast_once(model: nn.Module) -> Iterator[None]:
+    """Cast the weights of the model's experts once for all passes inside, where nothing may change them.
+
+    The copies take the memory that a forward pass keeps of them for its backward pass in any case, but for
+    all layers at a time also where activations are recomputed.
+    """
+    caches = [module.casts for module in model.modules() if isinstance(module, Experts)]
+    for cache in caches:
+        cache.copies = {}
+    try:
+        yield
+    finally:
+        for cache in caches:
+            cache.copies = None
+
+
+class _Cast(torch.autograd.Function):
+    """`weight` in the precision of `copy`, which holds it already."""
+
+    @staticmethod
+    def forward(ctx: Any, weight: Tensor, copy: Tensor) -> Tensor:
+        ctx.dtype = weight.dtype
+        return copy.view_as(copy)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        return gradient.to(ctx.dtype), None

@@ -9,9 +9,8 @@ from mnmt_model.transformer.experts.expert_choice import ChosenTokens, ExpertCho
 from mnmt_model.transformer.experts.experts import Experts
 from mnmt_model.transformer.experts.gate import Gate, TokenChoiceGate
 from mnmt_model.transformer.experts.operators import extension, operators
-from mnmt_model.transformer.experts.ranks import ExpertRanks
+from mnmt_model.transformer.experts.ranks import ExpertRanks, sends_tokens
 from mnmt_model.transformer.experts.routes import TokenRoutes
-from mnmt_model.transformer.experts.travel import sends_tokens
 from mnmt_model.transformer.feed_forward import make_feed_forward
 from mnmt_model.transformer.model_config import ModelConfig
 
@@ -57,10 +56,10 @@ class MixtureOfExperts(nn.Module):
             x: The states.
             routes: Describes the tokens, in training or where choices are counted.
         """
-        y = self._of_choosers(x, routes) if self.experts_choose else self._routed(x, routes)
+        y = self._expert_choice(x, routes) if self.experts_choose else self._token_choice(x, routes)
         return y + self.shared(x) if self.config.shared_experts else y
 
-    def _of_choosers(self, x: Tensor, routes: TokenRoutes | None) -> Tensor:
+    def _expert_choice(self, x: Tensor, routes: TokenRoutes | None) -> Tensor:
         """Return what the experts make of the tokens that each of them chooses."""
         choice: ChosenTokens = self.gate(x, routes)
         rows, ranks = choice.dispatch(x), self.experts.ranks
@@ -71,7 +70,7 @@ class MixtureOfExperts(nn.Module):
         )
         return choice.combine(outputs.squeeze(0), len(x))
 
-    def _routed(self, x: Tensor, routes: TokenRoutes | None) -> Tensor:
+    def _token_choice(self, x: Tensor, routes: TokenRoutes | None) -> Tensor:
         """Return what the experts that each token chooses make of it."""
         gate, ops, ranks = self.gate, operators(x.device.type), self.experts.ranks
         assert isinstance(gate, TokenChoiceGate)

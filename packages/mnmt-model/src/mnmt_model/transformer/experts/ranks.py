@@ -1,8 +1,9 @@
-"""The processes that hold the experts of a model together."""
+"""The processes that hold the experts of a model together, and what they exchange: slots, or tokens."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import comb
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +12,12 @@ from torch import Tensor, distributed
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor, Replicate, Shard
 
+from mnmt_model.transformer.model_config import ModelConfig
+
 REPLICAS, EXPERTS = "replicas", "experts"
+
+WORTH = 2
+"""How many times fewer rows must be sent for processes to exchange their numbers first."""
 
 
 class MostTokens(NamedTuple):
@@ -81,3 +87,30 @@ class ExpertRanks:
 
 SINGLE_RANK = ExpertRanks()
 """One process, which holds all experts."""
+
+
+def rows_per_token(config: ModelConfig, *, ranks: int) -> float:
+    """Return to how many of `ranks` processes a token is sent on average, if experts are chosen evenly.
+
+    R (1 - C(E - E/R, k) / C(E, k)) for k of E experts on R processes: k if each has one expert, and the less,
+    the more experts of a token lie in one process.
+    """
+    number, choices = config.num_experts, config.experts_per_token
+    return ranks * (1 - comb(number - number // ranks, choices) / comb(number, choices))
+
+
+def sends_tokens(config: ModelConfig, *, ranks: int, chunks: int, tokens: int, capacity: int) -> bool:
+    """Return whether training sends tokens, each once to a process, and not the slots of all experts.
+
+    Slots are sent in parts, and no process waits for the sizes. So there must be `WORTH` times more slots
+    than rows of tokens, because most slots are empty or a token's experts lie in the same processes.
+
+    Args:
+        config: The model's config.
+        ranks: The number of processes that hold the experts together.
+        chunks: Parts in which they exchange slots.
+        tokens: The most tokens of any of them.
+        capacity: Slots of an expert for these.
+    """
+    rows = tokens * rows_per_token(config, ranks=ranks)
+    return ranks > 1 and chunks == 1 and config.num_experts * capacity >= WORTH * rows

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mnmt_model.transformer.experts.travel import rows_per_token, sends_tokens
+from mnmt_model.transformer.experts.ranks import rows_per_token, sends_tokens
 from mnmt_model.transformer.model_config import ModelConfig
 
 
