@@ -161,8 +161,8 @@ class Worker:
 
     def __init__(self, tree: str, case: Figures) -> None:
         packages = [str(path) for path in sorted(Path(tree).resolve().glob("packages/*/src"))]
-        here = str(Path(__file__).resolve().parents[2])
-        path = os.pathsep.join([*packages, here, os.environ.get("PYTHONPATH", "")])
+        root = str(Path(__file__).resolve().parents[2])
+        path = os.pathsep.join([*packages, root, os.environ.get("PYTHONPATH", "")])
         command = [sys.executable, "-c", f"from {__spec__.name} import work; work()", json.dumps(case)]
         self.process = subprocess.Popen(
             command,
