@@ -60,7 +60,7 @@ class VocabConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScoreConfig:
+class PairScoreConfig:
     """A score that another tool gave each training pair: the higher, the better."""
 
     min: float | None = None
@@ -125,7 +125,7 @@ class DataConfig:
     max_bad_share: float = 0.01
     """Largest share of the lines of a source that may be skipped."""
 
-    scores: Mapping[str, ScoreConfig] = field(default_factory=dict)
+    scores: Mapping[str, PairScoreConfig] = field(default_factory=dict)
     """{score: where it is, and its threshold}, of training pairs: a column of each table, or a file with a
     number a line beside each text, `train.en-de.NAME` beside `train.en-de.en`."""
 
