@@ -78,9 +78,13 @@ class FitConfig:
     @property
     def method(self) -> Uncertainty:
         """The method of uncertainty that these options name."""
-        methods = {"residual": ResidualBootstrap, "cluster": ClusterBootstrap, "perturbation": Perturbation}
-        method: Uncertainty = methods[self.uncertainty](refits=self.refits)
-        return method
+        match self.uncertainty:
+            case "residual":
+                return ResidualBootstrap(refits=self.refits)
+            case "cluster":
+                return ClusterBootstrap(refits=self.refits)
+            case "perturbation":
+                return Perturbation(refits=self.refits)
 
 
 DEFAULT_TABLE, DEFAULT_FIT = TableConfig(), FitConfig()

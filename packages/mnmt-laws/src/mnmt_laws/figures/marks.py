@@ -148,7 +148,7 @@ def describe(rows: pd.DataFrame, **columns: Any) -> pd.DataFrame:
 
 def _kinds(rows: pd.DataFrame) -> list[str]:
     held_out = rows["role"].eq("held-out") if "role" in rows else pd.Series(False, index=rows.index)
-    return np.where(held_out, "held out", "trained").tolist()
+    return ["held out" if held else "trained" for held in held_out]
 
 
 def _thin(rows: pd.DataFrame) -> pd.DataFrame:
