@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -74,16 +75,35 @@ def test_runs_are_read_at_a_common_length(run: Run, foreign: Path) -> None:
     ],
 )
 def test_options_that_cannot_be_read_are_refused(
-    run: Run, csv: Path, tmp_path: Path, options: tuple[str, ...], message: str
+    run: Run, csv: Path, options: tuple[str, ...], message: str
 ) -> None:
-    status, out, err = run("collect", csv, *options, "--out", tmp_path / "runs.csv")
+    status, out, err = run("fit", csv, *options)
     assert (status, out) == (2, "")
     assert message in err
 
 
+def test_a_command_reads_a_table_as_collect_does(run: Run, foreign: Path) -> None:
+    named = (*OPTIONS, "--column", "run=name", "--at", "tokens=700")
+    read(run, foreign, *named)
+    fits = [
+        json.loads(run("fit", *source, "--law", "power", "--json", "--refits", 0)[1])["parameters"]
+        for source in ((foreign, *named), (foreign.with_name("runs.csv"),))
+    ]
+    assert fits[0] == fits[1]
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["fit", "compare", "report", "frontier --size 1e6", "recommend --size 1e6", "design --quantity a"],
+)
+def test_every_command_maps_columns(run: Run, command: str) -> None:
+    status, _, err = run(*command.split(), "--example", "--column", "size=params")
+    assert status == 2
+    assert "--column goes with a table of your own" in err
+
+
 def test_one_model_at_several_lengths_needs_a_choice(run: Run, foreign: Path) -> None:
-    read(run, foreign, *OPTIONS)
-    status, _, err = run("fit", foreign.with_name("runs.csv"), "--law", "power")
+    status, _, err = run("fit", foreign, *OPTIONS, "--law", "power")
     assert status == 2
     assert "the same task, mixture and size after 500 and 2000 tokens, but the power law does not know" in err
-    assert "(collect --at tokens=…)" in err
+    assert "(--at tokens=…)" in err

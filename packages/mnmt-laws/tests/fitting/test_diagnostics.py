@@ -160,8 +160,8 @@ def test_a_law_without_length_warns_where_cells_differ() -> None:
     assert check_lengths(observed([1, 2, 4], [100, 100, 100]), LAWS["joint"]) == ()
     assert check_lengths(observed([1, 2, 4], [100, 200, 400]), LAWS["joint"]) == (
         "table: runs were trained for 100 to 400 tokens, but the joint law does not know length and takes "
-        "its effect for that of size or mixture; read all at one length (collect --at tokens=…) or fit a "
-        "law of length (such as --law length).",
+        "its effect for that of size or mixture; read all at one length (--at tokens=…) or fit a law of "
+        "length (such as --law length).",
     )
 
 
@@ -180,8 +180,7 @@ def test_a_law_without_length_refuses_one_cell_at_several_lengths() -> None:
         check_lengths(observed([1, 2, 2, 2], [100, 200, 100, 300], "step"), LAWS["joint"])
     assert str(caught.value) == (
         "table rows 4 and 5: the same task, mixture and size after 100 and 300 steps, but the joint law does "
-        "not know length; read all at one length (collect --at step=…) or fit a law of length (such as --law "
-        "length)."
+        "not know length; read all at one length (--at step=…) or fit a law of length (such as --law length)."
     )
 
 

@@ -51,13 +51,12 @@ def write(folder: Path, text: str, name: str = "runs.csv") -> Path:
         (
             "size,task,weigth,metric,value\n1,a,1,loss,2\n",
             "{} row 1: no column `weight` (is `weigth` meant?); rename the one that holds it, or name it "
-            "with `mnmt-laws collect --column weight=weigth`: "
-            "the table has size, task, metric, value, weigth.",
+            "with --column weight=weigth: the table has size, task, metric, value, weigth.",
         ),
         (
             f"{HEADER.title()}\n{ROW}",
             "{} row 1: no column `size` (is `Size` meant?); rename the one that holds it, or name it with "
-            "`mnmt-laws collect --column size=Size`: the table has Size, Task, Weight, Metric, Value.",
+            "--column size=Size: the table has Size, Task, Weight, Metric, Value.",
         ),
         (f"{HEADER},value\n1,a,1,loss,2,3\n", "{} row 1: 2 columns are called `value`; remove all but one."),
         (

@@ -6,16 +6,12 @@ from pathlib import Path
 from typing import Annotated
 
 import pandas as pd
-from cyclopts import Parameter
 
 from mnmt_laws.cli.console import warn, wrote
-from mnmt_laws.cli.options import Out
+from mnmt_laws.cli.options import Columns, Out, TableConfig, open_table
 from mnmt_laws.errors import TableError
-from mnmt_laws.tables.column_map import ColumnMap
 from mnmt_laws.tables.growing import add_runs, write_table
-from mnmt_laws.tables.learning_curves import check_length
 from mnmt_laws.tables.run_record import collect as collect_records
-from mnmt_laws.tables.source import open_source, read_table_at
 
 
 def collect(
@@ -23,7 +19,7 @@ def collect(
     *,
     out: Annotated[Path | None, Out] = None,
     into: Path | None = None,
-    column: Annotated[tuple[str, ...], Parameter(negative="")] = (),
+    column: Columns = (),
     at: str | None = None,
 ) -> None:
     """Write the run table of a folder of run records, or of a table in another form.
@@ -43,7 +39,7 @@ def collect(
         raise TableError(
             "collect needs either --out TABLE, which it writes, or --into TABLE, to which it adds."
         )
-    table, warnings = _read(runs, column, at)
+    table, warnings = _read(runs, TableConfig(column=column, at=at))
     text = ""
     if into:
         grown = add_runs(into, table)
@@ -55,34 +51,11 @@ def collect(
     wrote(f"{path}: {len(table)} rows of {count} runs{text}")
 
 
-def _read(runs: Path, column: tuple[str, ...], at: str | None) -> tuple[pd.DataFrame, tuple[str, ...]]:
+def _read(runs: Path, config: TableConfig) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """Return a run table, and what was left out of it."""
-    if runs.is_dir() and not column and at is None:
+    if runs.is_dir() and not config.column and config.at is None:
         collected = collect_records(runs)  # with the columns that only collected tables have
         return collected.table, collected.warnings
-    length = None if at is None else _length(at)
-    opened = open_source(runs, columns=_columns(column))
-    table = opened.table if length is None else read_table_at(opened.table, length)
-    frame = table.frame.drop(columns="row").replace("", None).dropna(axis="columns", how="all")
-    return frame, (*opened.warnings, *table.warnings)
-
-
-def _columns(column: tuple[str, ...]) -> dict[str, str]:
-    """Return the table's column by the run table's."""
-    pairs = [item.partition("=") for item in column]
-    wrong = [item for item, (name, _, other) in zip(column, pairs, strict=True) if not (name and other)]
-    if wrong:
-        raise TableError(f"--column {wrong[0]}: must read NAME=COLUMN, such as size=params.")
-    try:
-        return dict(ColumnMap(columns={name.strip(): other.strip() for name, _, other in pairs}).columns)
-    except ValueError as error:
-        raise TableError(f"--column: {error}") from error
-
-
-def _length(at: str) -> dict[str, float]:
-    """Return the common length at which runs are read."""
-    name, _, number = at.partition("=")
-    try:
-        return dict([check_length({name.strip(): float(number)})])
-    except ValueError as error:
-        raise TableError(f"--at {at}: must read step=NUMBER or tokens=NUMBER.") from error
+    opened = open_table(runs, config)
+    frame = opened.table.frame.drop(columns="row").replace("", None).dropna(axis="columns", how="all")
+    return frame, (*opened.warnings, *opened.table.warnings)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -18,8 +18,10 @@ from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.fitting.uncertainty import ClusterBootstrap, Perturbation, ResidualBootstrap, Uncertainty
 from mnmt_laws.laws import LawName
 from mnmt_laws.solver.objective import ObjectiveName
+from mnmt_laws.tables.column_map import ColumnMap
+from mnmt_laws.tables.learning_curves import check_length
 from mnmt_laws.tables.observations import Observations
-from mnmt_laws.tables.source import RunSource, observe, open_source
+from mnmt_laws.tables.source import RunSource, observe, open_source, read_table_at
 from mnmt_laws.tables.table import example_table
 
 
@@ -38,6 +40,7 @@ def whole_number(_: type, tokens: Sequence[Token]) -> int:
 Json = Annotated[bool, Parameter("--json", negative="")]
 Out = Parameter(("--out", "-o"))
 Positive = Annotated[float, Parameter(validator=Number(gt=0))]
+Columns = Annotated[tuple[str, ...], Parameter(negative="")]
 Refits = Annotated[int, Parameter(validator=Number(gte=0), converter=whole_number)]
 DEFAULT_REFITS = 200
 
@@ -56,8 +59,40 @@ class TableConfig:
     architecture: str | None = None
     """The architecture to analyse. By default the only one in the table."""
 
+    column: Columns = ()
+    """What the table calls a column, as `size=params`; may be repeated. One `*` gathers columns:
+    `mixture=train_*` has a column of weights for each source, `value=valid_*` one of values for each task."""
+
+    at: str | None = None
+    """Read every run at this length, as `step=2000` or `tokens=1e9`, within its learning curve."""
+
     example: Annotated[bool, Parameter(negative="")] = False
     """Analyse the example table that comes with mnmt-laws."""
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """The table's column by the run table's."""
+        pairs = [item.partition("=") for item in self.column]
+        wrong = [
+            item for item, (name, _, other) in zip(self.column, pairs, strict=True) if not (name and other)
+        ]
+        if wrong:
+            raise TableError(f"--column {wrong[0]}: must read NAME=COLUMN, such as size=params.")
+        try:
+            return dict(ColumnMap(columns={name.strip(): other.strip() for name, _, other in pairs}).columns)
+        except ValueError as error:
+            raise TableError(f"--column: {error}") from error
+
+    @property
+    def length(self) -> dict[str, float] | None:
+        """The common length at which runs are read, if any."""
+        if self.at is None:
+            return None
+        name, _, number = self.at.partition("=")
+        try:
+            return dict([check_length({name.strip(): float(number)})])
+        except ValueError as error:
+            raise TableError(f"--at {self.at}: must read step=NUMBER or tokens=NUMBER.") from error
 
 
 @Parameter(name="*")
@@ -91,11 +126,18 @@ DEFAULT_TABLE, DEFAULT_FIT = TableConfig(), FitConfig()
 
 
 def open_table(source: Path | None, config: TableConfig) -> RunSource:
-    """Open the table or folder of a command, or the example."""
+    """Open the table or folder of a command, or the example, at a common length if one is given."""
     if (source is None) != config.example:
         count = "both were" if config.example else "neither was"
         raise TableError(f"give a run table, a folder of run records, or --example; {count} given.")
-    return RunSource(table=example_table()) if source is None else open_source(source)
+    if config.example and config.column:
+        raise TableError("--column goes with a table of your own; the columns of --example have their names.")
+    opened = (
+        RunSource(table=example_table()) if source is None else open_source(source, columns=config.columns)
+    )
+    if config.length is None:
+        return opened
+    return replace(opened, table=read_table_at(opened.table, config.length))
 
 
 def observe_table(source: Path | None, config: TableConfig) -> Observations:

@@ -224,8 +224,7 @@ def check_lengths(observations: Observations, law: Law) -> tuple[str, ...]:
         return partial
     other = "length" if law.knows_mixture or "weight" in law.predictors else "chinchilla"
     remedy = (
-        f"read all at one length (collect --at {lengths.column}=…) or fit a law of length (such as --law "
-        f"{other})"
+        f"read all at one length (--at {lengths.column}=…) or fit a law of length (such as --law {other})"
     )
     if lengths.first_pair is not None:
         pair = observations.locator.name(rows, *lengths.first_pair)

@@ -154,7 +154,7 @@ def _require_columns(frame: pd.DataFrame, names: Sequence[str], source: str) -> 
         hint = f" (is `{meant}` meant?)" if meant else ""
         raise TableError(
             f"{source} row 1: no column `{name}`{hint}; rename the one that holds it, or name it with "
-            f"`mnmt-laws collect --column {name}={meant or 'COLUMN'}`: the table has "
+            f"--column {name}={meant or 'COLUMN'}: the table has "
             f"{', '.join(filter(None, names)) or 'no columns'}."
         )
     if frame.empty:
