@@ -36,8 +36,8 @@ def by_name(config: ModelConfig) -> str:
 def counted(config: ModelConfig, batch: int, src_len: int, tgt_len: int) -> int:
     """What torch counts of a training step."""
 
-    def addmm_(total: Any, a: tuple[int, int], b: tuple[int, int], **_: Any) -> int:
-        return 2 * a[0] * a[1] * b[1]
+    def grouped_mm(a: tuple[int, int], b: tuple[int, ...], *_: Any, **__: Any) -> int:
+        return 2 * a[0] * a[1] * b[-1]  # each row meets the matrix of one group
 
     model = build_model(config, VOCAB_SIZE)
     for parameter in model.parameters():
@@ -45,8 +45,9 @@ def counted(config: ModelConfig, batch: int, src_len: int, tgt_len: int) -> int:
     src, tgt = (
         Sentences.from_padded(torch.randint(1, VOCAB_SIZE, (batch, length))) for length in (src_len, tgt_len)
     )
-    # Torch's counter does not know the product that adds in place.
-    with FlopCounterMode(display=False, custom_mapping={torch.ops.aten.addmm_: addmm_}) as counter:
+    # Torch's counter does not know the products of experts.
+    formulas = {torch.ops.aten._grouped_mm: grouped_mm}
+    with FlopCounterMode(display=False, custom_mapping=formulas) as counter:
         model(src, tgt).objective.backward()
     return counter.get_total_flops()
 
