@@ -7,7 +7,7 @@ class CountedWorkers:
     poll_seconds = 0.0
 
     def __init__(self):
-        self.count, self.stay, self.killed = 0, False, False
+        self.count, self.stay, self.stopped = 0, False, 0
         self.started, self.error = [], None
 
     def alive(self):
@@ -20,10 +20,7 @@ class CountedWorkers:
         self.count += count if self.stay else 0
 
     def stop(self, signum):
-        """Leave them."""
-
-    def kill(self):
-        self.killed = True
+        self.stopped = signum
 
     def describe(self):
         return "see the log"

@@ -84,7 +84,7 @@ def test_jobs_are_submitted_as_arrays_and_counted_by_squeue(slurm):
 def test_jobs_are_cancelled_with_their_leader_unless_they_are_detached(slurm, detached):
     for _ in range(2):  # Those of an earlier call end by themselves.
         workers = workers_of(slurm, detached=detached)
-        workers.kill()
+        workers.stop(signal.SIGKILL)
         workers.start(2)
     workers.stop(signal.SIGTERM)
     assert (slurm / "calls").exists() is not detached

@@ -170,7 +170,8 @@ def test_a_pool_gives_the_results_of_its_workers(jobs, counted_workers):
     assert [pool.result(number) for number in numbers] == [1, 2]
     pool.see_outputs()
     pool.close()
-    assert (counted_workers.started, counted_workers.killed, jobs.folder.exists()) == ([2], True, False)
+    assert (counted_workers.started, counted_workers.stopped) == ([2], signal.SIGKILL)
+    assert not jobs.folder.exists()
 
 
 def test_workers_that_end_and_do_no_job_end_the_work(jobs, counted_workers):
@@ -185,5 +186,5 @@ def test_workers_that_cannot_be_started_are_an_error_that_leaves_nothing(jobs, c
     counted_workers.error = DataError("sbatch failed: invalid partition")
     with pytest.raises(DataError, match="invalid partition"):
         pool_of(jobs, counted_workers)
-    assert counted_workers.killed
+    assert counted_workers.stopped == signal.SIGKILL
     assert not jobs.folder.exists()

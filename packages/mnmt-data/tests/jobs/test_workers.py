@@ -40,7 +40,7 @@ def pausing(tmp_path):
 
     yield start
     for crew in crews:
-        crew.kill()
+        crew.stop(signal.SIGKILL)
 
 
 def pids(folder):

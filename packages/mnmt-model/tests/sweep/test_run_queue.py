@@ -178,9 +178,6 @@ class SlowWorkers:
     def stop(self, signum: int) -> None:
         """Leave them."""
 
-    def kill(self) -> None:
-        """Leave them."""
-
     def describe(self) -> str:
         return ""
 

@@ -131,10 +131,6 @@ class SlurmWorkers:
         if self._started and not self.detached:
             subprocess.run(["scancel", *self._started], check=False, capture_output=True)
 
-    def kill(self) -> None:
-        """Leave the jobs alone if they are detached, and cancel them otherwise."""
-        self.stop(signal.SIGKILL)
-
     def describe(self) -> str:
         """Return where their logs are."""
         return f"see the newest log in {self.folder}"

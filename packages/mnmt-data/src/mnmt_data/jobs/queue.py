@@ -199,7 +199,7 @@ class JobPool:
 
     def close(self) -> None:
         """End the workers, and forget jobs that are not done."""
-        self._crew.workers.kill()
+        self._crew.workers.stop(signal.SIGKILL)
         self._queue.remove()
 
     def _tend(self) -> None:

@@ -41,10 +41,7 @@ class Workers(Protocol):
         """Start `count` workers."""
 
     def stop(self, signum: int) -> None:
-        """Handle the signal that ends their leader."""
-
-    def kill(self) -> None:
-        """Handle an error, or the end of all work."""
+        """Handle the signal that ends their leader, or SIGKILL after an error or at the end of all work."""
 
     def describe(self) -> str:
         """Return where their errors are to be read."""
@@ -133,13 +130,8 @@ class LocalWorkers:
             for process in self._processes.values():
                 if process.is_alive() and process.pid is not None:
                     os.kill(process.pid, passed_on)
-            time.sleep(RESEND_SECONDS)
-
-    def kill(self) -> None:
-        """End the workers at once."""
-        for process in self._processes.values():
-            process.kill()
-            process.join()
+            for process in self._processes.values():
+                process.join(RESEND_SECONDS)
 
     def describe(self) -> str:
         """Return where their errors are to be read."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -131,7 +132,7 @@ class RunQueue:
                     self.crew.workers.stop(interruption.signum)
                     self._report()
             except BaseException:
-                self.crew.workers.kill()
+                self.crew.workers.stop(signal.SIGKILL)
                 raise
         return interruption.signum
 
