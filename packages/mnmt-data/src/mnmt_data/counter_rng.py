@@ -1,4 +1,4 @@
-"""Random numbers and shuffled orders that are computed from a key and a position, with no state."""
+"""Random numbers and shuffled orders computed from a key and a position, without state."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def random_units(key: Words, start: int, count: int) -> NDArray[np.float64]:
 
 
 def random_order(key: Words, count: int) -> NDArray[np.int64]:
-    """Return range(`count`) in a random order: that of the first words of a stream, equal ones by place."""
+    """Return range(`count`) in a random order: sorted by the first words of a stream, ties by place."""
     words = random_words(key, 0, count)
-    order = words.argsort()  # a stable sort takes several times as long, and two words are hardly ever equal
+    order = words.argsort()  # a stable sort takes several times as long, and ties are rare
     ordered = words[order]
     return words.argsort(kind="stable") if (ordered[1:] == ordered[:-1]).any() else order
 
@@ -53,7 +53,7 @@ def mix(words: Words) -> Words:
 
 
 MAX_SIZE = 2**62
-_ROUNDS = 12  # even, to end with the moduli in place; with fewer, ranges of less than ten are visibly uneven
+_ROUNDS = 12  # even, so that the moduli end in place; fewer leave ranges below ten visibly uneven
 
 
 def permute(
@@ -61,14 +61,14 @@ def permute(
 ) -> NDArray[np.int64]:
     """Permute positions in range(`size`) at random; every epoch has its own permutation.
 
-    A Feistel network on pairs of residues modulo a and b, with a·b just above `size`, repeated on what lands
-    outside until it lands inside (Black and Rogaway 2002, "Ciphers with arbitrary finite domains").
+    A Feistel network on pairs of residues modulo a and b, with a·b just above `size`, repeated on images
+    outside the range until they are inside (Black and Rogaway 2002, "Ciphers with arbitrary finite domains").
 
     Args:
         positions: (n,) positions in [0, size).
-        size: The number of things permuted, in [1, 2**62].
+        size: Number of positions, in [1, 2**62].
         key: (2,) from `stream_key`.
-        epochs: (n,) which permutation of the key's family each position belongs to.
+        epochs: (n,) the number of the permutation for each position.
 
     Returns:
         (n,) images in [0, size).
@@ -85,8 +85,8 @@ def permute(
 def epoch_rows(draws: NDArray[np.int64], size: int, key: Words, *, block_rows: int = 1) -> NDArray[np.int64]:
     """Return the row of each draw k; epoch k // size visits each of `size` rows once, in its own order.
 
-    Blocks of `block_rows` consecutive rows are put in random order, the rows of each follow one another, and
-    the rows after the last whole one end each epoch.
+    Blocks of `block_rows` consecutive rows come in random order, rows within a block in sequence, and the
+    rows after the last whole block at the end of each epoch.
 
     Args:
         draws: (n,) from 0.
@@ -119,12 +119,12 @@ def _feistel(numbers: Words, size: int, tweaks: Words) -> Words:
     for round_ in range(_ROUNDS):
         mixed = mix(right + tweaks + np.uint64(round_ << 32))
         sums = left + _remainder(mixed, left_modulus)
-        # Of a sum below the modulus, what is left after subtraction wraps around to more than the sum.
+        # (sums mod a): below the modulus, the unsigned difference wraps around to more than the sum.
         left, right = right, np.minimum(sums, sums - left_modulus)
         left_modulus, right_modulus = right_modulus, left_modulus
     return left * right_modulus + right
 
 
 def _remainder(words: Words, modulus: np.uint64) -> Words:
-    """Return words % modulus, by numpy's division, which is some times faster than its remainder."""
+    """Return words % modulus by numpy's division, which is several times faster than its remainder."""
     return words - words // modulus * modulus

@@ -21,16 +21,16 @@ class StudyError(DataError):
 
 
 def missing_extra(extra: str) -> str:
-    """Return what brings an optional library, to end a message with."""
+    """Return the end of a message about a missing optional library."""
     return f"needs the extra `{extra}`: pip install './packages/mnmt-data[{extra}]'"
 
 
 MOST_NAMES = 6
-"""Files of a folder that are named where one is missing."""
+"""Most files of a folder to list in a message about a missing one."""
 
 
 def folder_holds(path: Path) -> str:
-    """Return which files stand where one is missing, those of a like name first, to end a message with.
+    """Return the end of a message about a missing file: the files in its folder, similar names first.
 
     Args:
         path: The missing file.

@@ -43,7 +43,7 @@ class StudyFile:
     def section(self, name: str, config: type[Config]) -> Config:
         """Return the section `name` as the dataclass `config`.
 
-        A section that is absent is `config()` when all its fields have defaults.
+        An absent section is `config()` if all its fields have defaults.
 
         Raises:
             StudyError: Naming file, section and key: the section is missing, a key is unknown or missing, a
@@ -109,12 +109,12 @@ class StructureError(ValueError):
 def structure(table: Any, config: type[Config], *, where: str) -> Config:
     """Turn a table into a dataclass, whose fields may be dataclasses, tuples, mappings, Literals or optional.
 
-    Where a field is one of several dataclasses, each has a field `kind`, whose default is its name.
+    A field that is one of several dataclasses is chosen by their field `kind`, whose default is its name.
 
     Args:
-        table: What TOML or JSON gave.
+        table: A value from TOML or JSON.
         config: The dataclass.
-        where: Key of the table, with which messages begin.
+        where: Key of the table, at the start of messages.
 
     Raises:
         StructureError: Naming the first key that is unknown, missing, of a wrong type or refused by its
@@ -199,7 +199,7 @@ def _is_choice_of_tables(target: Any) -> bool:
 
 
 def _choice_of_tables(target: Any, converter: Converter) -> Hook:
-    """Structure one of several dataclasses, chosen by the key `kind`: the first where it is not given."""
+    """Structure one of several dataclasses, chosen by the key `kind`; the first by default."""
     tables: list[Any] = [table for table in get_args(target) if is_dataclass(table)]
     kinds = [table.kind for table in tables]
 

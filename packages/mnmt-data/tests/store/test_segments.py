@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from mnmt_data.errors import DataError
 from mnmt_data.store import mapped_segment
-from mnmt_data.store.mapped_segment import let_go, map_segment
+from mnmt_data.store.mapped_segment import map_segment, unmap
 from mnmt_data.store.ragged import Ragged
 from mnmt_data.store.segment_file import SegmentFile, Stretch
 from mnmt_data.store.segments import SegmentInfo, check_file, checksum, total, write_segment
@@ -99,11 +99,11 @@ def test_opening_copies_nothing(tmp_path):
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs /proc")
-def test_a_segment_that_is_let_go_of_keeps_no_file_open(tmp_path):
+def test_an_unmapped_segment_keeps_no_file_open(tmp_path):
     write_segment(tmp_path / "a.arrow", ragged([[1, 2]]), ragged([[3]]))
     file = SegmentFile.open(tmp_path / "a.arrow")
     assert contents(map_segment(file).src) == [[1, 2]]
-    let_go([file])
+    unmap([file])
     gc.collect()
     open_files = [str(link.readlink()) for link in Path("/proc/self/fd").iterdir() if link.is_symlink()]
     assert str(tmp_path / "a.arrow") not in open_files

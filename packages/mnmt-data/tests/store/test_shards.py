@@ -150,7 +150,7 @@ def test_the_way_that_rows_are_read_changes_nothing(
 
 
 @pytest.mark.parametrize(("small", "times"), [(0, 5), (2**28, 2)])
-def test_segments_of_a_large_shard_are_let_go_of_after_some_rows(small, times, tmp_path, monkeypatch):
+def test_segments_of_a_large_shard_are_unmapped_after_some_rows(small, times, tmp_path, monkeypatch):
     monkeypatch.setattr(shards, "ROWS_MAPPED", 3)
     monkeypatch.setattr(shards, "SMALL", small)
     shard = write_shard(tmp_path, numbered(8), numbered(4, first=8))

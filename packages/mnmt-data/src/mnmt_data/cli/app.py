@@ -1,4 +1,4 @@
-"""The command line `mnmt-data`, and how its commands report their progress."""
+"""The app of `mnmt-data`, and the progress reports of its commands."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def report(line: str) -> None:
 
 
 class ProgressBar:
-    """Shows how much of each stage is done: as a bar on a terminal, as a line per minute in a log."""
+    """Shows the progress of each stage: a bar on a terminal, a line per minute in a log."""
 
     def __init__(self, unit: str) -> None:
         self._unit = unit
@@ -45,7 +45,7 @@ class ProgressBar:
         self._close()
 
     def __call__(self, stage: str, number: int) -> None:
-        """Count what a stage has just done."""
+        """Add to the progress of a stage."""
         if self._bar is None or stage != self._stage:
             self._close()
             self._bar = tqdm(desc=stage, unit=f" {self._unit}", unit_scale=True, disable=None)

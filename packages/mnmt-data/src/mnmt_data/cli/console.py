@@ -1,4 +1,4 @@
-"""The end of a command line: exit statuses, and one line for a user's mistake instead of a traceback."""
+"""Run a command line: exit statuses, and one line for a user's mistake instead of a traceback."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _parse(app: App, tokens: list[str]) -> tuple[Callable[..., object], BoundArg
     """Return the command and its arguments.
 
     Raises:
-        UserError: If an argument is refused by the dataclass that it becomes a part of.
+        UserError: If a dataclass of options refuses an argument.
     """
     try:
         if page := _help_page(app, tokens):
@@ -74,7 +74,7 @@ def _parse(app: App, tokens: list[str]) -> tuple[Callable[..., object], BoundArg
 
 
 def _help_page(app: App, tokens: list[str]) -> tuple[Callable[..., object], BoundArguments] | None:
-    """Return what prints a help page, if that is requested; parsing would read a command's options first."""
+    """Return the call that prints a help page, if requested; parsing would first read the options."""
     if "--" in tokens or not set(app.help_flags).intersection(tokens):
         return None
     words = [token for token in tokens if token not in {*app.help_flags, *app.version_flags}]
@@ -95,7 +95,7 @@ def _message(error: Exception) -> str:
 def _complain(prog: str, message: str, status: int = USER_ERROR) -> NoReturn:
     """Print what went wrong in one line, and exit."""
     line = f"{prog}: {' '.join(message.split())}"
-    # Of the processes that torchrun starts, the first speaks for all.
+    # Of the processes of torchrun, only the first prints.
     if os.environ.get("RANK", "0") == "0":
         print(line, file=sys.stderr)
     _tell_torchrun(line, status)
@@ -103,7 +103,7 @@ def _complain(prog: str, message: str, status: int = USER_ERROR) -> NoReturn:
 
 
 def _tell_torchrun(line: str, status: int) -> None:
-    """Leave the reason where torchrun looks for it, so that its own report of the failure ends with it."""
+    """Write the message to torchrun's error file, so that its report of the failure shows it."""
     if path := os.environ.get("TORCHELASTIC_ERROR_FILE"):
         import json
 

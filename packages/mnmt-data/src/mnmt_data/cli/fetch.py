@@ -16,7 +16,7 @@ OPTIONS = Parameter(name="*")
 
 @dataclass(frozen=True, kw_only=True)
 class DescriptionsConfig(FetchConfig):
-    """Options of `debian-descriptions`, an out-of-domain test set unless it is named otherwise."""
+    """Options of `debian-descriptions`, by default an out-of-domain test set."""
 
     testset: str = "debian"
     """Name of the text in the folder, such as `train` or `test`."""

@@ -31,7 +31,7 @@ def inspect(
     verify: Annotated[bool, Parameter(negative="")] = False,
     as_json: Json = False,
 ) -> None:
-    """Show what prepared data hold: counts, what the filters dropped, and some pairs.
+    """Show counts, dropped pairs and samples of prepared data.
 
     Args:
         prepared: Folder of prepared data, such as results/NAME/data.
@@ -50,7 +50,7 @@ def inspect(
 
 
 def describe(data: PreparedData, *, samples: int) -> dict[str, Any]:
-    """Return counts, lengths, coverage, what the filters dropped with samples, and the first test pairs."""
+    """Return counts, lengths, coverage, dropped pairs with samples, and the first test pairs."""
     table = asdict(data.description)
     return {
         "tasks": list(data.tasks),
@@ -132,7 +132,7 @@ def _coverage(description: dict[str, Any]) -> Iterator[str]:
 def _known_losses(description: dict[str, Any]) -> Iterator[str]:
     for task, loss in description["irreducible"].items():
         limit = description["power_law_limit"].get(task)
-        also = "" if limit is None else f"; the power law of smaller models goes on to {limit:.4f}"
+        also = "" if limit is None else f"; the power law of smaller models has the limit {limit:.4f}"
         yield f"irreducible loss of {task}: {loss:.4f} nats a token{also}"
 
 
@@ -152,7 +152,7 @@ def _filters(tasks: list[str], report: dict[str, Any]) -> Iterator[str]:
 
 
 def _leaks(description: dict[str, Any]) -> Iterator[str]:
-    """Yield the training pairs of each task that were copies of a sentence of each set, by rule."""
+    """Yield the number of training pairs of each task dropped as copies of each set, by rule."""
     rows = [
         (name, " and ".join(_readers(description, stored)), counts)
         for stored, sets in description["leaks"].items()
@@ -173,6 +173,6 @@ def _pair(label: str, src: str, tgt: str) -> tuple[str, str]:
 
 
 def _cut(text: str, columns: int) -> str:
-    """Return the text, or its beginning and an ellipsis; Chinese characters are two columns wide."""
+    """Return the text, shortened by an ellipsis to fit; Chinese characters are two columns wide."""
     ends = list(accumulate(2 if east_asian_width(character) in "WF" else 1 for character in text))
     return text if not ends or ends[-1] <= columns else f"{text[: bisect_right(ends, columns - 1)]}…"

@@ -22,10 +22,10 @@ def prepare(
     cluster: Literal["local", "slurm"] = "local",
     config: Annotated[ClusterConfig, Parameter("*")] = ClusterConfig(),  # noqa: B008 - it is frozen
 ) -> None:
-    """Prepare a study's data; whatever is up to date is used again.
+    """Prepare a study's data, unless they are up to date.
 
-    A `prepare` that was stopped continues where it was when it is started again. With `--cluster slurm` other
-    machines do the work; they must see the text and the folder of the results.
+    A stopped `prepare` continues where it was when started again. With `--cluster slurm` other machines do
+    the work; they must see the text and the folder of the results.
 
     Args:
         study: The study's TOML file.
@@ -38,7 +38,7 @@ def prepare(
     from mnmt_data.prepare import prepare_study
 
     if cluster != "slurm" and config != ClusterConfig():
-        raise UserError("what a job asks of a cluster, such as --minutes, needs --cluster slurm.")
+        raise UserError("an option for jobs, such as --minutes, needs --cluster slurm.")
     study_file = read_study(study)
     folder = out or Path("results") / study_file.name
     with ProgressBar("pairs") as progress:

@@ -33,9 +33,9 @@ def select(
 
     The order is PREPARED/selection/train.TASK.npy.
 
-    With both score files of `mnmt-model log-probs`, a pair is the better the more tuning on trusted text
-    raised its log-probability per token; with one, the higher that is. Or, with `--by`, the higher a score is
-    that another tool gave it.
+    With both score files of `mnmt-model log-probs`, pairs are ordered by how much tuning on trusted text
+    raised their log-probability per token; with one file, by the log-probability per token; with `--by`, by a
+    score from another tool.
 
     Args:
         prepared: Folder of prepared data, such as results/NAME/data.

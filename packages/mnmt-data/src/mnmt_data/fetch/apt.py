@@ -1,4 +1,4 @@
-"""apt with lists and downloads in a folder of its own, and the files inside Debian packages."""
+"""Run apt with its lists and downloads in a separate folder, and read the files in Debian packages."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ APT::Sandbox::User "root";
 Acquire::Languages {{ {languages} }};
 """
 Report = Callable[[str], None]
-"""Takes a line about the work."""
+"""Called with a line about the work."""
 
 Progress = Callable[[str, int], None]
-"""Takes the name of a stage and the number of files that it has just done."""
+"""Called with the name of a stage and the number of files just done."""
 
 _TRANSLATION = re.compile(r"/i18n/Translation-([\w@]+)$", flags=re.MULTILINE)
 
@@ -44,7 +44,7 @@ class Apt:
         """Prepare the folder.
 
         Args:
-            folder: Folder of lists and packages, which the next run uses again.
+            folder: Folder of lists and packages, reused by the next run.
             report: Called with a line at each stage.
             progress: Called with the name of a stage and the number of files that it has just done.
 
@@ -68,14 +68,14 @@ class Apt:
     def update(self, *, description_languages: Sequence[str] = ("none",)) -> None:
         """Fetch the lists that have changed.
 
-        A package source that cannot be reached is no error yet: the other sources, or the lists of an earlier
-        run, may have the packages. If they have not, the error about that mentions the source.
+        An unreachable package source is no error yet: the other sources, or the lists of an earlier run, may
+        have the packages. Otherwise the error about a missing package mentions the source.
 
         Args:
             description_languages: Languages of the package descriptions to fetch as well, `zh_CN`.
 
         Raises:
-            DataError: If this is no Debian system, or apt-get fails.
+            DataError: If this is not a Debian system, or apt-get fails.
         """
         self._configure(description_languages)
         output = self._run("apt-get", "-q", "update")
@@ -88,7 +88,7 @@ class Apt:
         """Return the names of the packages that begin with `prefix`.
 
         Raises:
-            DataError: If there are none.
+            DataError: If there is no such package.
         """
         names = sorted(self._run("apt-cache", "pkgnames", prefix).split())
         if not names:
@@ -99,7 +99,7 @@ class Apt:
         """Return the languages in which the package sources have package descriptions.
 
         Raises:
-            DataError: If there are none.
+            DataError: If there is no such language.
         """
         releases = [path for path in self.lists.iterdir() if path.name.endswith(("_InRelease", "_Release"))]
         contents = (path.read_text(encoding="utf-8", errors="replace") for path in releases)
@@ -109,10 +109,10 @@ class Apt:
         return sorted(languages)
 
     def descriptions(self, language: str) -> list[Path]:
-        """Return the lists of package descriptions in a language, one for each package source that has one.
+        """Return the lists of package descriptions in a language, at most one for each package source.
 
         Raises:
-            DataError: If none has.
+            DataError: If there is no such list.
         """
         lists = self._description_lists(language)
         if not lists:
@@ -129,7 +129,7 @@ class Apt:
         return sorted(path for path in self.lists.iterdir() if unquote(path.name).endswith(ending))
 
     def download(self, packages: Sequence[str]) -> list[Path]:
-        """Download packages, unless they are there already: apt-get compares size and checksum.
+        """Download packages unless they are up to date: apt-get compares size and checksum.
 
         Returns:
             Their files, in the same order.
@@ -144,7 +144,7 @@ class Apt:
         return files
 
     def files(self, packages: Sequence[str]) -> list[Path]:
-        """Return the files of packages, in the same order, whether they have been downloaded or not.
+        """Return the paths of the files of packages, in the same order, downloaded or not.
 
         Raises:
             DataError: If a package is unknown.
@@ -193,7 +193,7 @@ def package_version(package: Path) -> str:
 def members(package: Path, path: re.Pattern[str]) -> Iterator[tuple[re.Match[str], bytes]]:
     """Yield `(match, content)` of the package's files whose name matches `path`, in one pass.
 
-    Links are passed over.
+    Links are skipped.
 
     Raises:
         DataError: If the package is broken.
@@ -204,7 +204,7 @@ def members(package: Path, path: re.Pattern[str]) -> Iterator[tuple[re.Match[str
 
 
 def link_target(package: Path, path: re.Pattern[str]) -> str | None:
-    """Return where the first symbolic link of a package whose name matches `path` leads; None without one.
+    """Return the target of the first symbolic link in a package whose name matches `path`, or None.
 
     Raises:
         DataError: If the package is broken.
@@ -216,7 +216,7 @@ def link_target(package: Path, path: re.Pattern[str]) -> str | None:
 
 
 def _entries(package: Path, path: re.Pattern[str]) -> Iterator[tuple[re.Match[str], tarfile.TarInfo, bytes]]:
-    """Yield what a package has under names that match `path`, with the content of regular files."""
+    """Yield the members of a package whose names match `path`, with the content of regular files."""
     try:
         with closing(DebFile(package)) as deb:
             archive = deb.data.tgz()

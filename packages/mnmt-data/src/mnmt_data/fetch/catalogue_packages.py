@@ -19,7 +19,7 @@ COPYRIGHT = "copyright"
 
 _CATALOGUE = re.compile(r"\.[mp]o$")
 _MOST_LINKS = 3
-"""Links from one package's documentation to another's that are followed."""
+"""Most links to follow from one package's documentation to another's."""
 _FORMAT = re.compile(r"^Format:", re.MULTILINE)
 _FIELD = re.compile(r"^License:[ \t]*(\S.*?)[ \t]*$", re.MULTILINE)
 _COMMON = re.compile(r"/usr/share/common-licenses/([A-Za-z][\w.+-]*\w)")
@@ -32,7 +32,7 @@ class CataloguePackage:
     name: str
     version: str
     folder: Path
-    """Holds its catalogues under the paths they are installed at, and its copyright file."""
+    """Folder of its catalogues, under their installed paths, and of its copyright file."""
 
     @property
     def copyright(self) -> str:
@@ -49,13 +49,13 @@ def choose_packages(requested: str | None, apt: Apt, *, report: Report) -> list[
     """Return the packages to fetch.
 
     Args:
-        requested: Names of packages, separated by commas; None for the list that ships with mnmt-data, less
-            what this release of Debian does not have.
-        apt: Knows the packages.
-        report: Called with a line about what is left out.
+        requested: Names of packages, separated by commas; None for the list in mnmt-data, without the
+            packages that this release of Debian lacks.
+        apt: The package lists.
+        report: Called with a line about packages left out.
 
     Raises:
-        DataError: If a package that was asked for is not there.
+        DataError: If a requested package does not exist.
     """
     available = set(apt.names(""))
     if requested is None:
@@ -81,9 +81,9 @@ def _shipped_packages(available: Collection[str], *, report: Report) -> list[str
 
 
 def fetch_packages(apt: Apt, names: Sequence[str], folder: Path, *, report: Report) -> list[CataloguePackage]:
-    """Download packages and take their catalogues out into `folder`, but not those that are there already.
+    """Download packages and extract their catalogues into `folder`, unless they are there.
 
-    A package is deleted once its catalogues are out: its other files are many times larger.
+    A package is deleted after extraction: its other files are many times larger.
 
     Raises:
         DataError: If a package cannot be fetched or unpacked.
@@ -101,7 +101,7 @@ def fetch_packages(apt: Apt, names: Sequence[str], folder: Path, *, report: Repo
 
 
 def _unpack(apt: Apt, deb: Path, folder: Path) -> None:
-    """Write the catalogues and the copyright file of a package into a folder, which appears whole."""
+    """Write the catalogues and the copyright file of a package into a folder, atomically."""
     partial = folder.with_name(f".{folder.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
@@ -121,7 +121,7 @@ def _inside(name: str, deb: Path) -> PurePosixPath:
 
 
 def _summary(names: Sequence[str], *, most: int = 6) -> str:
-    """Return the first licences and how many more there are."""
+    """Return the first licences and the number of others, as text."""
     if not names:
         return "its copyright file names no licence in a form that is known; read it"
     more = f" and {len(names) - most} more" if len(names) > most else ""
@@ -129,10 +129,10 @@ def _summary(names: Sequence[str], *, most: int = 6) -> str:
 
 
 def licences(copyright_file: str) -> tuple[str, ...]:
-    """Return the licences that a copyright file names, each once, sorted.
+    """Return the distinct licences in a copyright file, sorted.
 
     In Debian's machine-readable format these are the first lines of its `License` fields, such as
-    `GPL-2+ or Artistic-1` (copyright-format 1.0, section 7); in any other file, the licences it refers to in
+    `GPL-2+ or Artistic-1` (copyright-format 1.0, section 7); in any other file, its references to files in
     /usr/share/common-licenses.
     """
     pattern = _FIELD if _FORMAT.search(copyright_file) else _COMMON
@@ -140,7 +140,7 @@ def licences(copyright_file: str) -> tuple[str, ...]:
 
 
 def copyright_file(apt: Apt, package: Path) -> str:
-    """Return the copyright file of a package, or of the one that its documentation links to, or `""`.
+    """Return the copyright file of a package, or of a package that its documentation links to, or `""`.
 
     Raises:
         DataError: If a package is broken, or the one linked to cannot be fetched.
@@ -156,6 +156,6 @@ def copyright_file(apt: Apt, package: Path) -> str:
 
 
 def _package(target: PurePosixPath) -> str:
-    """Return the package that a link in /usr/share/doc leads to: gcc-base of `../gcc-base/copyright`."""
+    """Return the package in the target of a link in /usr/share/doc: gcc-base for `../gcc-base/copyright`."""
     names = [part for part in target.parts if part not in ("..", "/", "copyright")]
     return names[-1]

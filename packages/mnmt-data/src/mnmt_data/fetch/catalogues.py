@@ -1,4 +1,4 @@
-"""Gettext catalogues: their strings, and folders of them: `LANG/LC_MESSAGES/DOMAIN.mo`, `po/LANG.po`."""
+"""Gettext catalogues: read their strings, and find them as `LANG/LC_MESSAGES/DOMAIN.mo` or `po/LANG.po`."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ String = tuple[str, str, str]
 """Context, English and translation."""
 
 SEVERAL = 5
-"""The number whose form in another language stands beside the English plural.
+"""The number whose plural form in another language translates the English plural.
 
 Languages with more than two forms keep some of them for 2, 3 and 4 (Slavic) or for 2 (Slovenian, Arabic).
 """
 
 CREDITS = frozenset({"translator-credits", "NAME OF TRANSLATORS", "EMAIL OF TRANSLATORS"})
-"""English strings and contexts under which translators enter their names: no translations."""
+"""English strings and contexts for the names of translators, which are not translations."""
 
 ENDINGS = (".po", ".mo")
-"""Endings of catalogues, the better first: a `.mo` is made from a `.po`."""
+"""Endings of catalogues, the preferred first: a `.mo` is compiled from a `.po`."""
 
 MESSAGES = "LC_MESSAGES"
 
 _ENGLISH_AGAIN = frozenset({"en", "en@quot", "en@boldquot"})
-"""Languages of catalogues that have the English strings again, or with other quotes."""
+"""Languages of catalogues that repeat the English strings, perhaps with other quotes."""
 
 _TAG = r"[a-z]{2,3}(?:[_-](?:[A-Z]{2}|[A-Z][a-z]{3}|[0-9]{3}))*(?:\.[\w-]+)?(?:@\w+)?"
 _LANGUAGE = re.compile(_TAG)
@@ -44,22 +44,22 @@ _PLURAL = re.compile(r"plural\s*=\s*([^;\n]+)")
 
 
 def mo_strings(content: bytes, name: str, *, plurals: bool = True) -> list[String]:
-    """Read the translated strings of a `.mo` file, but for the names of translators.
+    """Read the translated strings of a `.mo` file, except the names of translators.
 
-    A message with a plural has two: the singular with the form that the language has for 1, and the plural
-    with the form for `SEVERAL`. The form for 1 is not always the first: in Arabic it is the second.
+    A message with a plural gives two strings: the singular with the form for 1, and the plural with the form
+    for `SEVERAL`. The form for 1 is not always the first: in Arabic it is the second.
 
     Args:
         content: The file.
         name: Its name in messages.
-        plurals: Whether to read plurals as well as singulars.
+        plurals: Whether to read plurals too.
 
     Raises:
-        DataError: If it is no such file, cut off, or not in the character set that its header names.
+        DataError: If it is not such a file, truncated, or not in the character set of its header.
     """
     with _explain(name):
         catalogue = polib.mofile(content)
-        if not content.endswith(b"\0"):  # which ends every string; polib takes a shorter file for a whole one
+        if not content.endswith(b"\0"):  # polib does not notice a truncated file
             raise ValueError("it is cut off")
         return list(_strings(catalogue, catalogue, plurals=plurals))
 
@@ -68,7 +68,7 @@ def po_strings(path: Path) -> list[String]:
     """Read the strings of a `.po` file as `mo_strings` does, without fuzzy and obsolete entries.
 
     Raises:
-        DataError: If it cannot be parsed, or is not in the character set that its header names.
+        DataError: If it cannot be parsed, or is not in the character set of its header.
     """
     with _explain(str(path)):
         catalogue = polib.pofile(str(path))
@@ -90,7 +90,7 @@ def _strings(catalogue: Any, entries: Iterable[Any], *, plurals: bool) -> Iterat
 
 
 def _plural_rule(forms: str) -> Callable[[int], int]:
-    """Return the function from a number to its plural form: English's if no other one works."""
+    """Return the function from a number to its plural form; English's if `forms` is invalid."""
     match = _PLURAL.search(forms.partition(";")[2])
     try:
         rule: Callable[[int], int] = gettext.c2py(match[1].strip()) if match else _germanic
@@ -106,7 +106,7 @@ def _germanic(number: int) -> int:
 
 @contextmanager
 def _explain(name: str) -> Iterator[None]:
-    """Turn whatever a broken catalogue leads to into a line that names it."""
+    """Turn the errors of a broken catalogue into a DataError that names it."""
     try:
         yield
     except (OSError, ValueError, LookupError, struct.error) as error:
@@ -120,7 +120,7 @@ class CatalogueFile:
 
     path: Path
     domain: str
-    """What the catalogues of one program share in all languages: the path without what names the language."""
+    """The path without its language, which is the same for all languages of a program."""
     language: str
     """As `gettext_language` writes it."""
 
@@ -138,13 +138,13 @@ class CatalogueFile:
 def find_catalogues(folder: Path, *, report: Callable[[str], None]) -> list[CatalogueFile]:
     """Find the catalogues in a folder and below, one for each domain and language.
 
-    The language is the folder above `LC_MESSAGES`; or the file's name, unless the header says that it is
-    that of a folder, as of `gui` in `de/gui.po`; or what the header says, or else the end of the name, as in
-    `gimp-de.po`. Catalogues in English, the language that all translate, are passed over.
+    The language is the folder above `LC_MESSAGES`; or the file's name, unless the header names that of a
+    folder, as for `gui` in `de/gui.po`; or the header's; or the end of the name, as in `gimp-de.po`.
+    Catalogues in English, the source language of all, are skipped.
 
     Args:
         folder: The folder.
-        report: Called with a line about each file whose language cannot be told.
+        report: Called with a line about each file whose language is unknown.
 
     Returns:
         The catalogues, by path.
@@ -171,7 +171,7 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def _place(path: Path, folder: Path) -> tuple[str, str] | None:
-    """Return the domain and the language of a file, or None if its language cannot be told."""
+    """Return the domain and the language of a file, or None if its language is unknown."""
     *folders, _ = path.relative_to(folder).parts
     stem = path.stem
     if folders[-1:] == [MESSAGES] and len(folders) > 1:
@@ -189,7 +189,7 @@ def _place(path: Path, folder: Path) -> tuple[str, str] | None:
 
 
 def _is_in_folder_of_language(path: Path, folders: list[str]) -> bool:
-    """Return whether the language that a file's header names is that of a folder above it."""
+    """Return whether the language in a file's header is that of a folder above it."""
     of_folders = {gettext_language(name) for name in folders if _LANGUAGE.fullmatch(name)}
     return bool(of_folders) and _header_language(path) in of_folders
 

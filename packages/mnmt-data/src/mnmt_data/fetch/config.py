@@ -1,4 +1,4 @@
-"""The options of mnmt-data fetch: languages, pairs of them, and the name of the test set."""
+"""The options of mnmt-data fetch: languages, language pairs, and the name of the test set."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True, kw_only=True)
 class LanguageSelection:
-    """The languages and pairs to write, as a corpus has them."""
+    """The languages and pairs to write, with a corpus' names of the languages."""
 
     names: dict[str, str]
     """{code: the corpus' name of the language}."""
     pairs: tuple[Pair, ...]
     open_ended: bool
-    """Whether all languages were requested, so that one without text is no mistake."""
+    """Whether all languages were requested, so that one without text is no error."""
 
     def only(self, codes: Collection[str]) -> LanguageSelection:
-        """Return the selection of only these languages, and of the pairs between them."""
+        """Return the selection restricted to these languages, and to pairs between them."""
         return LanguageSelection(
             names={code: name for code, name in self.names.items() if code in codes},
             pairs=tuple(pair for pair in self.pairs if set(pair) <= set(codes)),
@@ -45,10 +45,10 @@ class FetchConfig:
     """
 
     langs: str = "en,de,fr,zh-CN"
-    """Languages, separated by commas, or `all`; variants of one language side by side keep their region in
-    the names of tasks: `zh` by itself, but `zh_CN` and `zh_TW`."""
+    """Languages, separated by commas, or `all`. Several variants of one language keep their region in the
+    names of tasks: `zh_CN` and `zh_TW`, but `zh` if there is one."""
     pairs: str | None = None
-    """Pairs of them such as `en-de,de-fr`, or `all`; by default English with every other language."""
+    """Language pairs such as `en-de,de-fr`, or `all`; by default English with every other language."""
     testset: str = "train"
     """Name of the text in the folder, such as `train` or `test`."""
 
@@ -60,7 +60,7 @@ class FetchConfig:
             self._select(task_codes(self._languages()))
 
     def select(self, available: Sequence[str], *, corpus: str) -> LanguageSelection:
-        """Select from the languages that are available, and pair them.
+        """Select from the available languages, and pair them.
 
         Raises:
             DataError: If a language is not available.
@@ -70,10 +70,10 @@ class FetchConfig:
         return self._select(task_codes(selected))
 
     def check_languages(self) -> None:
-        """Check that the languages are some, where only what is fetched tells which of them are there.
+        """Check the language codes before anything is fetched.
 
         Raises:
-            DataError: If one is none that is known.
+            DataError: If a code is not that of a language.
         """
         from mnmt_data.readers.language_codes import is_language
 
@@ -119,7 +119,7 @@ class CataloguesConfig(FetchConfig):
     """
 
     packages: str | None = None
-    """Debian packages, separated by commas, whose catalogues to take; by default a list that ships with
+    """Debian packages, separated by commas, whose catalogues to take; by default the list that ships with
     mnmt-data."""
     catalogues: Path | None = None
     """Folder with .po and .mo files to take instead of packages."""

@@ -18,14 +18,14 @@ SOURCE = "Debian package descriptions"
 LICENCE = "as the packages described; translations by the Debian Description Translation Project"
 
 Paragraphs = dict[tuple[str, int, int], str]
-"""{(MD5 of the English description, number of paragraphs, which of them): text}
+"""{(MD5 of the English description, number of paragraphs, index of the paragraph): text}
 
-A description with more or fewer paragraphs than the English one has no key in common with it.
+A description with another number of paragraphs than the English one shares no key with it.
 """
 
 _DESCRIPTION = re.compile(r"Description-(?!md5$)[\w@]+")
 _BREAK = re.compile(r"\n \.[ \t]*(?=\n|$)")
-# A line break inside Chinese or Japanese text stands for no space.
+# A line break inside Chinese or Japanese text is not a space.
 _CJK = "[\u3000-\u30ff\u3400-\u9fff\uff00-\uffef]"
 _WRAPPED_CJK = re.compile(f"(?<={_CJK})\n (?={_CJK})")
 
@@ -33,8 +33,8 @@ _WRAPPED_CJK = re.compile(f"(?<={_CJK})\n (?={_CJK})")
 def fetch_debian_descriptions(config: FetchConfig, folder: Path, *, report: Report) -> None:
     """Write the translated package descriptions into the corpus folder `folder`.
 
-    Descriptions align by the checksum of the English text, then paragraph by paragraph where both have the
-    number of the English.
+    Descriptions align by the checksum of the English text, then paragraph by paragraph if both have the same
+    number.
 
     Args:
         config: Languages and pairs.
@@ -59,9 +59,9 @@ def fetch_debian_descriptions(config: FetchConfig, folder: Path, *, report: Repo
 
 
 def _update(apt: Apt, config: FetchConfig) -> LanguageSelection:
-    """Fetch the descriptions in English and the languages asked for.
+    """Fetch the descriptions in English and the requested languages.
 
-    A package source may announce a language that it has no list of: that is no language to choose `all` from.
+    A package source may announce a language without a list, which `all` then excludes.
     """
     if config.langs != ALL:
         languages = [full_code(language) for language in config.langs.split(",")]
@@ -74,7 +74,7 @@ def _update(apt: Apt, config: FetchConfig) -> LanguageSelection:
 
 
 def read_descriptions(lists: list[Path]) -> Paragraphs:
-    """Read the paragraphs in apt's lists of one language; the first list that has a description counts."""
+    """Read the paragraphs in apt's lists of one language; the first list with a description wins."""
     paragraphs: Paragraphs = {}
     known_md5s: set[str] = set()
     for path in lists:
@@ -88,7 +88,7 @@ def read_descriptions(lists: list[Path]) -> Paragraphs:
 def parse_descriptions(content: str) -> Iterator[tuple[str, list[str]]]:
     """Yield `(MD5 of the English, paragraphs)` for each entry of a Translation list, the synopsis first.
 
-    The lines of a paragraph begin with a space; a line of only ``.`` divides paragraphs.
+    The lines of a paragraph begin with a space; a line ``.`` separates paragraphs.
     """
     for entry in Deb822.iter_paragraphs(content.splitlines(keepends=True), use_apt_pkg=False):
         md5, descriptions = entry.get("Description-md5"), filter(_DESCRIPTION.fullmatch, entry)

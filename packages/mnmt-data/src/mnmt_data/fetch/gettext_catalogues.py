@@ -1,4 +1,4 @@
-"""Gettext catalogues, of Debian packages or in any folder, as n-way text aligned by the English string."""
+"""Gettext catalogues of Debian packages or any folder as n-way text, aligned by the English string."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ Key = tuple[str, str, str]
 
 @dataclass(frozen=True, kw_only=True)
 class Strings:
-    """The strings of all catalogues, each English one once: a number stands for it in the other languages."""
+    """The strings of all catalogues; each English string has a number, which identifies its translations."""
 
     numbers: dict[Key, int] = field(default_factory=dict)
     languages: dict[str, dict[int, str]] = field(default_factory=dict)
     """{code: {number: translation}}."""
 
     def add(self, code: str, domain: str, strings: Iterable[String]) -> None:
-        """Add `(context, English, translation)` of a domain; of two with one key the first counts."""
+        """Add `(context, English, translation)` of a domain; the first translation of a key wins."""
         translations = self.languages.setdefault(code, {})
         for context, english, translation in strings:
             number = self.numbers.setdefault((domain, context, english), len(self.numbers))
@@ -51,9 +51,9 @@ def fetch_gettext(
 ) -> None:
     """Write the strings of gettext catalogues into the corpus folder `folder`.
 
-    They are those of Debian packages, or of any folder with .po or .mo files. Strings align by catalogue,
-    context and English; the plural of a message is a string of its own. A broken catalogue is reported and
-    left out.
+    The catalogues are those of Debian packages, or of any folder with .po or .mo files. Strings align by
+    catalogue, context and English; the plural of a message is a separate string. A broken catalogue is
+    reported and left out.
 
     Args:
         config: Languages and pairs, the source of the catalogues, and how their strings become text.
@@ -62,7 +62,7 @@ def fetch_gettext(
         progress: Called with the name of a stage and the number of files that it has just done.
 
     Raises:
-        DataError: If a package or folder is not there, or no catalogue in it has a language.
+        DataError: If a package or folder is missing, or no catalogue in it has a requested language.
     """
     check_folder(folder)
     packages = [] if config.catalogues else _packages(config, folder, report=report, progress=progress)
@@ -101,7 +101,7 @@ def _packages(
 def _files(
     config: CataloguesConfig, packages: Sequence[CataloguePackage], *, report: Report
 ) -> list[CatalogueFile]:
-    """Find all catalogues; a domain of a package begins with its name and a colon."""
+    """Find all catalogues; prefix the domains of a package with its name and a colon."""
     if config.catalogues:
         return find_catalogues(config.catalogues, report=report)
     return [
@@ -124,7 +124,7 @@ def _read(file: CatalogueFile, *, report: Report) -> list[String]:
 
 
 def parallel_text(strings: Strings, config: CataloguesConfig, *, report: Report) -> ParallelText:
-    """Return the text of all strings whose English has enough words, by number."""
+    """Return the text of all strings whose English has at least `min_words` words, by number."""
     marks = dict(zip(strings.numbers.values(), _marks(strings), strict=True))
 
     def text_of(number: int, string: str) -> str:
@@ -140,7 +140,7 @@ def parallel_text(strings: Strings, config: CataloguesConfig, *, report: Report)
 
 
 def _marks(strings: Strings) -> Iterator[str]:
-    """Yield the mark of accelerators of the catalogue that each string is in."""
+    """Yield the accelerator mark of each string's catalogue."""
     domains: defaultdict[str, list[str]] = defaultdict(list)
     for domain, _, english in strings.numbers:
         domains[domain].append(english)

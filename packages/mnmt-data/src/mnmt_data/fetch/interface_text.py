@@ -1,4 +1,4 @@
-"""The text of interface strings: without accelerators, mark-up and the many notations of placeholders."""
+"""Plain text of interface strings: remove accelerators and mark-up, and unify placeholders."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MARKS = "_&"
 ACCELERATED = 0.01
 """Fraction of strings with `&x` or `_x` above which the mark is an accelerator key."""
 LABEL_WORDS = 6
-"""Words of the longest string in which a mark inside a word is one, as in `E_xit`, and no part of a name."""
+"""Most words of a string in which a mark inside a word is an accelerator (`E_xit`), not part of a name."""
 
 _ENTITY = re.compile(r"&(?:amp|lt|gt|quot|apos|nbsp|#\d+|#x[0-9a-fA-F]+);")
 _ATTRIBUTES = r"(?:\s+[\w:-]+\s*=\s*(?:\"[^\"]*\"|'[^']*'))*"
@@ -20,7 +20,7 @@ _TAG = re.compile(rf"<(?P<close>/?)(?P<name>[A-Za-z][\w:-]*){_ATTRIBUTES}\s*/?>"
 _BREAK = re.compile(
     "br|dd|div|dt|h[1-6]|hr|item|li|list|nl|note|ol|p|para|table|td|title|tr|ul", re.IGNORECASE
 )
-"""Elements between which words do not touch."""
+"""Elements that separate words."""
 _EMPTY = frozenset({"br", "hr", "li", "nl", "p"})
 """Elements that need no end."""
 
@@ -37,7 +37,7 @@ _PLACEHOLDER = re.compile(
 
 
 def accelerator_mark(strings: Collection[str]) -> str:
-    """Return the mark of keyboard accelerators in a catalogue's English strings, or `""` if there is none."""
+    """Return the mark of keyboard accelerators in a catalogue's English strings, or `""`."""
     for mark in MARKS:
         starts = re.compile(rf"(?:^|\s){mark}[A-Za-z]\w")
         if sum(1 for string in strings if starts.search(string)) > ACCELERATED * len(strings):
@@ -46,7 +46,7 @@ def accelerator_mark(strings: Collection[str]) -> str:
 
 
 def plain_text(string: str, mark: str) -> str:
-    """Return a string as text on one line: without accelerators and tags, its placeholders in one notation.
+    """Return a string as text on one line, without accelerators and tags, with unified placeholders.
 
     Args:
         string: A string of a catalogue.
@@ -57,9 +57,9 @@ def plain_text(string: str, mark: str) -> str:
 
 
 def without_accelerator(string: str, mark: str) -> str:
-    """Return a label without the mark of its accelerator, as `_File` and `ファイル(_F)` have it.
+    """Return a label such as `_File` or `ファイル(_F)` without the mark of its accelerator.
 
-    A string with several marks has none that is an accelerator. A doubled mark stands for the character.
+    A string with several marks has no accelerator. A doubled mark is the character itself.
     """
     if not mark or mark not in string:
         return string
@@ -72,15 +72,15 @@ def without_accelerator(string: str, mark: str) -> str:
 
 
 def _is_accelerator(before: str, after: str, string: str) -> bool:
-    """Return whether a mark between two characters is one: not in `R&D`, nor in a name in a sentence."""
+    """Return whether a mark between two characters is an accelerator, unlike in `R&D` or a file name."""
     is_initials = before.isupper() and after.isupper()
     return not before or (not is_initials and len(string.split()) <= LABEL_WORDS)
 
 
 def without_markup(string: str) -> str:
-    """Return a string without the tags of elements that are closed in it, and with characters for entities.
+    """Remove the tags of elements that are closed in a string, and replace entities by characters.
 
-    A `<file>` that is not closed is a word, as in the messages of commands.
+    An unclosed `<file>` is a word, as in the messages of commands.
     """
     if "<" in string:
         closed = {tag["name"] for tag in _TAG.finditer(string) if tag["close"]} | _EMPTY
@@ -93,11 +93,11 @@ def _replacement(tag: re.Match[str]) -> str:
 
 
 def plain_placeholders(string: str) -> str:
-    """Return a string whose placeholders are `{1}`, `{2}` by argument, or `{name}`, and whose `%%` is `%`.
+    """Write placeholders as `{1}`, `{2}` by argument, or as `{name}`, and `%%` as `%`.
 
-    So it is with those of C and its kin (`%s`, `%2$d`), Qt (`%1`), Boost (`%1%`), Python (`%(name)s`, `{}`,
-    `{0}`, `{name}`), and shells (`${name}`, `%{name}`). The first argument is 1, also where the program
-    counts from 0. The quotes of GCC's messages, `%<int%>`, are `'int'`.
+    Known are those of C (`%s`, `%2$d`), Qt (`%1`), Boost (`%1%`), Python (`%(name)s`, `{}`, `{0}`, `{name}`)
+    and shells (`${name}`, `%{name}`). The first argument is 1, even if the program counts from 0. The quotes
+    of GCC's messages, `%<int%>`, become `'int'`.
     """
     if "%" not in string and "{" not in string:
         return string
@@ -106,7 +106,7 @@ def plain_placeholders(string: str) -> str:
 
 
 def _plain(match: re.Match[str], arguments: Iterator[int]) -> str:
-    """Return what stands for a placeholder; one without a name or number takes the next of `arguments`."""
+    """Return the unified placeholder; without a name or number it takes the next of `arguments`."""
     if match[0] in _CHARACTERS:
         return _CHARACTERS[match[0]]
     key = match[match.lastgroup] if match.lastgroup else ""

@@ -1,4 +1,4 @@
-"""Names of languages as corpora write them, and their codes in the names of tasks."""
+"""Corpora's names of languages, and their codes in the names of tasks."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def full_code(language: str) -> str:
 def task_codes(languages: Sequence[str]) -> dict[str, str]:
     """Return the code of each language in the names of tasks.
 
-    It is the bare language, `zh` for `zh-CN`, unless others of `languages` or English would share it: then
-    it keeps the region, `zh_CN` beside `zh_TW`.
+    It is the bare language, `zh` for `zh-CN`, unless another of `languages`, or English, has the same: then
+    it keeps the region, `zh_CN` and `zh_TW`.
 
     Returns:
         {language: code}, the codes all different if the languages are.
@@ -43,13 +43,13 @@ def find_languages(requested: Sequence[str], available: Sequence[str], *, corpus
     """Return the languages of `available` that `requested` names, in the order of `requested`.
 
     Raises:
-        DataError: Naming a language that is not there, and those that are.
+        DataError: If a language is missing; the message lists the available ones.
     """
     from mnmt_data.readers.language_codes import gettext_language
 
     names = {plain(name): name for name in available}
     keys = [plain(language) for language in requested]
-    # `zh` is there as zh_CN, and de_DE as `de`.
+    # `zh` may be available as zh_CN, and de_DE as `de`.
     keys = [key if key in names else plain(gettext_language(key)) for key in keys]
     for language, key in zip(requested, keys, strict=True):
         if key not in names:

@@ -1,4 +1,4 @@
-"""LibreOffice's packages: one for each language, found in apt's lists by their common prefix."""
+"""LibreOffice's packages of each language, found in apt's lists by their prefix."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class LanguagePackages:
             progress: Called with the name of a stage and the number of files that it has just done.
 
         Raises:
-            DataError: If this is no Debian system, or no such package is in the lists.
+            DataError: If this is not a Debian system, or the lists have no such package.
         """
         self._apt = Apt(folder, report=report, progress=progress)
         self._report = report
@@ -65,8 +65,8 @@ def read_units(
 ) -> TextUnits:
     """Read the units of text in a package.
 
-    A package may hold a variant of its language beside it, `ca-valencia` in that of `ca`: the variant, whose
-    name is the longer one, is passed over.
+    A package may also hold a variant of its language, such as `ca-valencia` in that of `ca`: the variant,
+    with the longer name, is skipped.
 
     Args:
         package: A .deb.
@@ -75,7 +75,7 @@ def read_units(
         progress: Called with the name of the package for each file.
 
     Returns:
-        The units, the first where a key comes twice; none if the package has no such files.
+        The units, the first of each key; empty if the package has no such files.
 
     Raises:
         DataError: If the package is broken.
@@ -96,12 +96,12 @@ def read_languages(
     *,
     report: Report,
 ) -> Iterator[tuple[str, TextUnits]]:
-    """Yield `(code, units)` of each selected language but English, one package after the other.
+    """Yield `(code, units)` of each selected language except English.
 
-    A package without text, which only depends on another, is left out of an open-ended selection.
+    An open-ended selection omits packages without text, which only depend on others.
 
     Raises:
-        DataError: If a package asked for by name has no text, or one is broken.
+        DataError: If a package requested by name has no text, or a package is broken.
     """
     for code, name in selection.names.items():
         if code == ENGLISH:

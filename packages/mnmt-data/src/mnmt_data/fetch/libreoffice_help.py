@@ -1,4 +1,4 @@
-"""LibreOffice's help: the same pages in every language, each paragraph under the same id."""
+"""LibreOffice's help: the same pages in every language, with the same ids of paragraphs."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _page_units(page: str, content: bytes) -> Iterator[tuple[tuple[str, ...], st
 def page_paragraphs(page: bytes) -> Iterator[tuple[str, str]]:
     """Yield `(id, text)` of the headings and paragraphs of one HTML page that have both.
 
-    Where the wording depends on the system or the program, it is the default one, or else the first.
+    Text that depends on the system or program is taken in its default form, or else in the first.
     """
     parser = html.HTMLParser(encoding="utf-8", remove_comments=True)
     document = html.document_fromstring(page, parser=parser)

@@ -1,4 +1,4 @@
-"""LibreOffice's interface: labels, menus, messages and tips out of its gettext catalogues."""
+"""LibreOffice's interface: labels, menus, messages and tips from its gettext catalogues."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def fetch_libreoffice_interface(
 
 
 def english_strings(languages: Iterable[TextUnits]) -> TextUnits:
-    """Return the English of every string that a language has; catalogues use it to look strings up."""
+    """Return the English of every string of any language; catalogues have it as key."""
     keys = dict.fromkeys(key for units in languages for key in units)
     return {key: text for key in keys if (text := plain_text(key[2], context=key[1]))}
 
@@ -84,7 +84,7 @@ def read_interface(package: Path, *, progress: Progress = lambda stage, files: N
 def catalogue_strings(name: str, content: bytes) -> Iterator[tuple[tuple[str, ...], str]]:
     """Yield `((catalogue, context, English), text)` of the translated strings of a gettext .mo file.
 
-    Of a string with plurals it is the singular, in the form that the language has for the number one.
+    Of a string with plurals only the singular is read, in the form for the number one.
 
     Raises:
         DataError: If the catalogue is broken.
@@ -95,7 +95,7 @@ def catalogue_strings(name: str, content: bytes) -> Iterator[tuple[tuple[str, ..
 
 
 def plain_text(text: str, *, context: str) -> str:
-    """Return a string as the screen shows it, without the mark of its keyboard accelerator, `~` or `_`.
+    """Return a string without the mark of its keyboard accelerator, `~` or `_`.
 
     `_` is such a mark in the labels of dialogues, whose contexts are `DIALOGUE|WIDGET` and `stock`; elsewhere
     it belongs to the text, as in `%FILE_NAME`. Tips have no accelerators.

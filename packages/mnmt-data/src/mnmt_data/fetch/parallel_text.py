@@ -1,4 +1,4 @@
-"""Text in many languages, unit by unit, and the corpus folder that is written from it."""
+"""Text in many languages, aligned by unit, and its corpus folder."""
 
 from __future__ import annotations
 
@@ -16,15 +16,14 @@ from mnmt_data.store.atomic_file import checksum, replace_folder, write_json
 from mnmt_data.store.corpus_folder import DESCRIPTION, Bitext, write_bitext
 
 Units = Mapping[Any, str]
-"""{what identifies a unit in every language: its text in one}."""
+"""{key of a unit, the same in every language: its text in one language}."""
 Column = list[str | None]
 
 
 class ParallelText:
-    """Units in English, where all of them were written, and in the languages they were translated into.
+    """Units in English, their original language, and in the languages of their translations.
 
-    A unit whose translation equals the English was left untranslated and counts as missing, in every pair: a
-    pair of two other languages looks at the English too.
+    A translation that equals the English counts as missing in every pair, also in one without English.
     """
 
     def __init__(self, english: Units) -> None:
@@ -35,7 +34,7 @@ class ParallelText:
         """Add a language.
 
         Returns:
-            How many units are translated into it.
+            The number of units translated into it.
         """
         english = zip(self._keys, self._columns[ENGLISH], strict=True)
         column: Column = [text if (text := units.get(key)) != original else None for key, original in english]
@@ -58,10 +57,10 @@ class ParallelText:
 
 
 def check_folder(folder: Path) -> None:
-    """Refuse to replace anything but a corpus that was fetched earlier.
+    """Check that a folder is new, empty, or a corpus that was fetched earlier.
 
     Raises:
-        DataError: If `folder` holds something else, which must not be lost.
+        DataError: If `folder` holds other files, which must not be lost.
     """
     occupied = folder.exists() and not (folder.is_dir() and not any(folder.iterdir()))
     if occupied and not (folder / DESCRIPTION).is_file():
@@ -78,10 +77,9 @@ def publish(
     files: Mapping[str, bytes] = MappingProxyType({}),
     report: Report,
 ) -> None:
-    """Write the pairs of each task into `folder`, with a corpus.json, in place of an earlier corpus.
+    """Write the pairs of each task and corpus.json into `folder`, replacing an earlier corpus.
 
-    Pairs of languages that have no text in common are left out. `files` are {name: content} of other files to
-    write beside them.
+    Pairs of languages without common text are left out. `files` are {name: content} of other files to write.
 
     Raises:
         DataError: If `folder` holds something else, there are no pairs, or they cannot be written.

@@ -1,4 +1,4 @@
-"""The [data.clean] table of a study, and one block of sentence pairs through all its filters."""
+"""The [data.clean] table of a study, and its filters applied to one block of sentence pairs."""
 
 from __future__ import annotations
 
@@ -25,38 +25,37 @@ class CleanConfig:
     """The filters of training pairs, and the form of all text."""
 
     normalisation: Form = "NFC"
-    """Unicode form of all text: `NFC`, or `NFKC`, which also makes full-width and superscript forms plain."""
+    """Unicode form of all text: `NFC`, or `NFKC`, which also replaces full-width and superscript forms."""
 
     identical: bool = True
-    """Whether to drop pairs whose sides are equal: text that nobody translated."""
+    """Whether to drop pairs whose sides are equal: untranslated text."""
 
     max_characters: int = 2000
     """Most characters of a side; `DataConfig.max_length` bounds its tokens later."""
 
     max_ratio: float = 3.0
-    """Most that one side may be longer than the other, by `pair_filters.length_ratios`; `inf` for no limit.
+    """Largest ratio of the lengths of the sides, by `pair_filters.length_ratios`; `inf` for no limit.
 
-    Of 180,000 published translations into German, French and Chinese 3.0 drops 2 in 10,000, most of them
-    wrong; of sentences put together at random, a third.
+    3.0 drops 2 in 10,000 of 180,000 published translations into German, French and Chinese, most of them
+    wrong, and a third of randomly matched sentences.
     """
 
     language_id: Literal[Library, True, False] = False
-    """Library by which to drop pairs with a side that looks like another language of the study, or like
-    English; `true` is py3langid."""
+    """Library for dropping pairs with a side in another language of the study, or in English; `true` is
+    py3langid."""
 
     language_id_model: Path | None = None
     """The model for fastText."""
 
     language_odds: float = 20.0
-    """How many times likelier than its own another language must be for a side to be dropped.
+    """Drop a side if another language is more than this many times as likely as its own.
 
-    With py3langid 20 takes 6 in 10,000 published translations for another language, mostly names, code and
-    what was left untranslated; of sides that are in another language it finds 63 to 99%, fewest where they
-    are short.
+    With py3langid and 20, this drops 6 in 10,000 published translations, mostly names, code and untranslated
+    text, and finds 63 to 99% of sides in another language, fewest if they are short.
     """
 
     near_duplicates: bool = False
-    """Whether to drop pairs that differ from an earlier one in case, digits, punctuation and spaces only."""
+    """Whether to drop pairs that differ from an earlier one only in case, digits, punctuation and spaces."""
 
     def __post_init__(self) -> None:
         if self.max_characters < 1:
@@ -74,7 +73,7 @@ class CleanConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class CleanBlock:
-    """The pairs of a block that passed, normalised, in their order."""
+    """The pairs of a block that passed the filters, normalised, in order."""
 
     src: list[str]
     """Source sentences."""
@@ -86,7 +85,7 @@ class CleanBlock:
     """`(pairs,)`, the number of each pair in its source, from 0."""
 
     origins: list[str] | None
-    """The language each pair was written in, where the corpus knows it."""
+    """The original language of each pair, if the corpus has it."""
 
     keys: Keys
     """Hashes that identify duplicates and held-out sentences."""
@@ -95,14 +94,14 @@ class CleanBlock:
     """Report of the dropped pairs, with a count for every filter in use."""
 
     scores: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)
-    """{score: (pairs,)} that other tools gave."""
+    """{score: (pairs,)} from other tools."""
 
     def __len__(self) -> int:
         return len(self.src)
 
 
 class Cleaner:
-    """The filters of one task, in the order in which they are applied; pickled, it is a few settings."""
+    """The filters of one task, in order of application; small when pickled."""
 
     def __init__(
         self,
@@ -112,16 +111,16 @@ class Cleaner:
         languages: Iterable[str] = (),
         min_scores: Mapping[str, float] | None = None,
     ) -> None:
-        """Set up the filters that `config` asks for.
+        """Set up the filters of `config`.
 
         Args:
             config: The `[data.clean]` table.
             task: The language pair, `en-de`.
-            languages: Others that text may be in by mistake, beside those of the task and English.
-            min_scores: {score: the least that a pair may have}; these filters come first.
+            languages: More languages that text may be in by mistake, besides those of the task and English.
+            min_scores: {score: threshold}; these filters come first.
 
         Raises:
-            DataError: If a language of the task cannot be recognised, or nothing that could is installed.
+            DataError: If a language of the task cannot be recognised, or the library is not installed.
         """
         self.config = config
         self.task = task
@@ -144,7 +143,7 @@ def _filters(config: CleanConfig, task: str, languages: Iterable[str]) -> dict[s
 
 
 def clean_block(block: Block, filters: Cleaner) -> CleanBlock:
-    """Normalise the pairs of a block, and drop those that a filter refuses.
+    """Normalise the pairs of a block, and apply the filters.
 
     A pair is counted by the first filter that drops it: pairs read = pairs kept + sum of the counts.
     """
@@ -174,12 +173,12 @@ def clean_block(block: Block, filters: Cleaner) -> CleanBlock:
 
 @dataclass(kw_only=True)
 class _Pairs:
-    """The pairs of a block that no filter has dropped yet."""
+    """The remaining pairs of a block."""
 
     src: list[str]
     tgt: list[str]
     places: NDArray[np.int64]
-    """(pairs,) their places in the block."""
+    """(pairs,) their positions in the block."""
     report: FilterReport
 
     def drop(self, name: str, dropped: Drops) -> None:
@@ -196,7 +195,7 @@ class _Pairs:
 
 
 def _bad_lines(block: Block) -> FilterReport:
-    """Report on the lines that could not be read: each with what is wrong, in place of a translation."""
+    """Report on bad lines, with the message of each in place of the translation."""
     if not block.bad:
         return FilterReport()
     return FilterReport.of(BAD_LINE, [line.text for line in block.bad], [line.what for line in block.bad])

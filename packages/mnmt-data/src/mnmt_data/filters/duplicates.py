@@ -1,4 +1,4 @@
-"""Pairs that occur again, and pairs with a held-out sentence, among more of them than fit in memory."""
+"""Find repeated pairs, and pairs with a held-out sentence, among more pairs than fit in memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mnmt_data.filters.keys import among
 
 _CHUNK_ROWS = 2**22
 _SCRAMBLE = np.uint64(0x9E3779B97F4A7C15)
-"""Odd, so that multiplying by it permutes the keys; the high bits then depend on all others."""
+"""Odd, so that multiplication permutes the keys; the high bits then depend on all others."""
 
 Keys = NDArray[np.uint64]
 Mask = NDArray[np.bool_]
@@ -27,15 +27,14 @@ def first_occurrences(
 ) -> Mask:
     """Return whether each key occurs for the first time, counted from row 0.
 
-    More than `memory_rows` keys are divided by their (scrambled) high bits into partitions of that size,
-    which lie on disk meanwhile. All keys are read twice, and those of each partition once: time grows in
-    proportion to their number, and memory does not grow. A partition that holds more rows all the same,
-    because one key occurs very often, is taken in pieces of `memory_rows`.
+    More than `memory_rows` keys are divided by their (scrambled) high bits into partitions of that size in a
+    temporary file. Time is linear in the number of keys, and memory is constant. A partition that is larger
+    because one key occurs very often is processed in pieces of `memory_rows`.
 
     Args:
         keys: `(n,)`; an array or a memory map, which is never read as a whole.
-        out: `(n,)`, an array or a memory map for the answers; by default a new array.
-        folder: Folder for 9 bytes a key meanwhile; by default that of temporary files.
+        out: `(n,)`, an array or a memory map for the result; by default a new array.
+        folder: Folder for temporary files of 9 bytes a key; by default the system's.
         memory_rows: Most rows compared at once, at some 80 bytes each: 700 MB for 2^23.
 
     Returns:
@@ -60,7 +59,7 @@ def first_occurrences(
 
 
 def _divide(keys: Keys, partitions: int, step: int, values: IO[bytes]) -> Slices:
-    """Write each chunk of keys in order of their partitions; return the slices: (chunks, partitions, 2)."""
+    """Write each chunk of keys ordered by partition; return the slices: (chunks, partitions, 2)."""
     slices = []
     for start in range(0, len(keys), step):
         chunk = np.asarray(keys[start : start + step])
@@ -72,7 +71,7 @@ def _divide(keys: Keys, partitions: int, step: int, values: IO[bytes]) -> Slices
 
 
 def _answer(slices: Slices, memory_rows: int, values: IO[bytes], answers: IO[bytes]) -> None:
-    """Write, at the place of each key of a partition, whether it occurs for the first time."""
+    """Write whether each key of a partition occurs for the first time, at the position of the key."""
     pieces = list(_pieces(slices, memory_rows))
     for piece, new in zip(pieces, _new_keys(_read(values, piece) for piece in pieces), strict=True):
         for (start, _), part in zip(piece, np.split(new, np.cumsum(piece[:-1, 1])), strict=True):
@@ -81,7 +80,7 @@ def _answer(slices: Slices, memory_rows: int, values: IO[bytes], answers: IO[byt
 
 
 def _collect(keys: Keys, partitions: int, step: int, answers: IO[bytes], first: Mask) -> None:
-    """Put the answers, which lie in order of partitions, in the order of the keys."""
+    """Reorder the answers from the order of partitions to the order of the keys."""
     answers.seek(0)
     for start in range(0, len(keys), step):
         chunk = np.asarray(keys[start : start + step])
@@ -117,7 +116,7 @@ def _read(values: IO[bytes], slices: Slices) -> Keys:
 
 
 def _new_keys(pieces: Iterable[Keys]) -> Iterator[Mask]:
-    """Yield for each piece which of its keys occur neither before in it nor in a piece before."""
+    """Yield for each piece the mask of keys that occur neither earlier in it nor in an earlier piece."""
     earlier = np.empty(0, dtype=np.uint64)
     for keys in pieces:
         values, places = _first_rows(keys)

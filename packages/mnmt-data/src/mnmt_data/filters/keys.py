@@ -1,4 +1,4 @@
-"""64-bit hashes of texts, by which duplicates are recognised on any machine and in any process."""
+"""64-bit hashes of texts for finding duplicates, the same on any machine and in any process."""
 
 from __future__ import annotations
 
@@ -17,15 +17,14 @@ class Keys:
     """64-bit hashes (XXH3) of normalised pairs; each field has shape `(pairs,)`, uint64.
 
     Two different texts have the same key with probability 2^-64. Of n different pairs about n²/2^65 are
-    therefore taken for a duplicate of another: 0.04 pairs of 1.2 billion. No defence against text made to
-    collide.
+    therefore mistaken for duplicates: 0.04 pairs of 1.2 billion. Text can be made to collide.
     """
 
     pair: NDArray[np.uint64]
     """Hash of both sides, equal for duplicates."""
 
     near: NDArray[np.uint64]
-    """Hash of the near forms of both sides, equal for near duplicates; `pair` if these are not wanted."""
+    """Hash of the near forms of both sides, equal for near duplicates; `pair` if these are not needed."""
 
     src: NDArray[np.uint64]
     """Hash of the source sentence."""
@@ -59,16 +58,15 @@ def among(keys: NDArray[np.uint64], candidates: NDArray[np.uint64]) -> NDArray[n
 
 
 def near_forms(texts: Sequence[str], points: Points | None = None) -> list[str]:
-    """Return the letters of each text and the marks on them, NFKC, without case: near duplicates share them.
+    """Return the case-folded letters and combining marks of each text, NFKC, which near duplicates share.
 
-    Digits, punctuation, symbols and spaces are taken out, so that "Page 3 of 12" equals "page 4 of 12.".
-    A text without any letter stays as it is. Bifixer's `--aggressive_dedup` does much the same, but takes
-    accents out too, which tell words apart in many languages. Not found are pairs that differ in the
-    spelling or order of words, or by a word more or less.
+    Digits, punctuation, symbols and spaces are removed, so that "Page 3 of 12" equals "page 4 of 12.". A text
+    without any letter stays unchanged. Bifixer's `--aggressive_dedup` also removes accents, which distinguish
+    words in many languages. Pairs that differ in the spelling, order or number of words are not found.
 
     Args:
         texts: Normalised texts.
-        points: Their folded code points, if they are known.
+        points: Their folded code points, if known.
     """
     if not texts:
         return []

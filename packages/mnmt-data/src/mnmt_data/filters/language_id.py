@@ -1,4 +1,4 @@
-"""The language of sentences: libraries that tell languages apart, and the filter that goes by them."""
+"""The language of sentences: identification libraries, and the filter that uses them."""
 
 from __future__ import annotations
 
@@ -16,41 +16,41 @@ from numpy.typing import NDArray
 from mnmt_data.errors import DataError, missing_extra
 
 Library = Literal["py3langid", "lingua", "fasttext"]
-"""Names of the libraries in a study: py3langid and lingua ship models, fastText takes the user's."""
+"""Names of the libraries in a study: py3langid and lingua have models, fastText needs one from the user."""
 
 LEAST = 1e-5
-"""Probabilities below this fastText need not give, of models with thousands of labels; they count as this."""
+"""Floor of fastText's probabilities, so that models with thousands of labels return few of them."""
 
 CHARACTERS = 150
-"""Characters of a side that are classified: more of them change nothing but the time it takes."""
+"""Characters of a side that are classified; more would only take more time."""
 
 Labels = tuple[str, ...]
 """A model's names of one language: `("zho_Hans", "zho_Hant")` of Chinese."""
 
 _LABEL = "__label__"
 _SAME = {"nb": "no"}
-"""Codes that models use for each other."""
+"""Codes that models use interchangeably."""
 
 
 class Identifier(Protocol):
-    """A library and its model; pickled, it is its name and that of a file, and each process loads it once."""
+    """A library and its model. Pickles hold only their names; each process loads the model once."""
 
     @property
     def labels(self) -> tuple[str, ...]:
         """The model's names of languages, such as `de` or `deu_Latn`.
 
         Raises:
-            DataError: If the library is not installed, or the model is none.
+            DataError: If the library is not installed, or the model cannot be loaded.
         """
         ...
 
     def probabilities(self, texts: Sequence[str], labels: tuple[str, ...]) -> NDArray[np.float64]:
-        """Return probabilities up to a factor of each text: (texts, labels)."""
+        """Return the probabilities of each text, up to a factor: (texts, labels)."""
         ...
 
 
 def open_identifier(library: Library, model: Path | None = None) -> Identifier:
-    """Return a library with its model; only fastText takes the path of one."""
+    """Return a library with its model; only fastText needs a path."""
     if library == "fasttext" and model is not None:
         return FastText(model)
     return Lingua() if library == "lingua" else Py3langid()
@@ -58,7 +58,7 @@ def open_identifier(library: Library, model: Path | None = None) -> Identifier:
 
 @dataclass(frozen=True)
 class Py3langid:
-    """A naive Bayes model over n-grams of bytes, whose probabilities are tempered by the length of a text."""
+    """A naive Bayes model over byte n-grams, with probabilities tempered by the length of a text."""
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -132,7 +132,7 @@ def _py3langid(labels: frozenset[str]) -> Any:
 
 
 def _load_py3langid() -> Any:
-    """Load the model that py3langid ships, which takes half a second; one that is limited stays limited."""
+    """Load py3langid's model, in half a second; `set_languages` restricts it for good."""
     try:
         from py3langid.langid import MODEL_FILE, LanguageIdentifier
     except ImportError as error:
@@ -178,9 +178,9 @@ def language_scores(
     library: Library = "py3langid",
     model: Path | None = None,
 ) -> NDArray[np.float64]:
-    """Score how likely each text is in each candidate language: (texts, candidates), comparable in a text.
+    """Return the likelihood of each candidate language: (texts, candidates), comparable within a text.
 
-    A row is all 0 where the library recognises nothing, as lingua does of a text without letters.
+    A row is 0 if the library recognises nothing, such as lingua in a text without letters.
 
     Args:
         texts: The texts.
@@ -204,7 +204,7 @@ def language_scores(
 def _likelihoods(
     identifier: Identifier, texts: Sequence[str], candidates: Sequence[Labels]
 ) -> NDArray[np.float64]:
-    """Return the likelihood of each candidate, the sum of those of its labels: (texts, candidates)."""
+    """Return the likelihood of each candidate, summed over its labels: (texts, candidates)."""
     labels = tuple(sorted({label for one in candidates for label in one}))
     membership = np.array([[label in one for one in candidates] for label in labels])
     return np.asarray(identifier.probabilities(texts, labels) @ membership)
@@ -212,18 +212,18 @@ def _likelihoods(
 
 @dataclass(frozen=True, kw_only=True)
 class WrongLanguage:
-    """Drops pairs with a side that is far likelier to be in another of the candidates than in its language.
+    """Drops pairs with a side that is far more likely in another candidate language than in its own.
 
-    A language is as likely as its labels are together. Where a short sentence could be in either of two
-    languages their odds stay near 1, so it is kept: no least length is needed.
+    The likelihood of a language is the sum over its labels. A short sentence that could be in either of two
+    languages has odds near 1, so it stays: no minimum length is needed.
     """
 
     identifier: Identifier
     candidates: tuple[Labels, ...]
-    """The languages between which to tell, those of the source and of the target first."""
+    """The candidate languages, source and target first."""
 
     odds: float
-    """How many times likelier than a side's own language another must be."""
+    """Odds of another language against a side's own above which to drop."""
 
     @classmethod
     def of(cls, task: str, languages: Iterable[str], *, identifier: Identifier, odds: float) -> Self:
@@ -231,9 +231,9 @@ class WrongLanguage:
 
         Args:
             task: Its two languages are candidates, and English.
-            languages: More candidates, as far as the model knows them.
+            languages: More candidates; those unknown to the model are ignored.
             identifier: The library and its model.
-            odds: How many times likelier another candidate must be.
+            odds: Odds of another candidate above which to drop.
 
         Raises:
             DataError: If the model does not know a language of the task, or cannot be loaded.
@@ -252,7 +252,7 @@ class WrongLanguage:
         return self._are_other(src, 0) | self._are_other(tgt, 1)
 
     def _are_other(self, texts: Sequence[str], expected: int) -> NDArray[np.bool_]:
-        """Return which texts are in another language than the candidate with the number `expected`."""
+        """Return which texts are in another language than candidate `expected`."""
         if len({label for one in self.candidates for label in one}) == 1:
             return np.zeros(len(texts), dtype=np.bool_)
         heads = [text[:CHARACTERS] for text in texts]
@@ -261,10 +261,10 @@ class WrongLanguage:
 
 
 def labels_of(code: str, labels: Labels) -> Labels:
-    """Return a model's labels of a language, in its script where `code` names one that the model tells apart.
+    """Return a model's labels of a language, only those in the script of `code` if there are any.
 
-    `de` is `deu_Latn`, `pt_BR` is `pt`, `nb` is `no`; `zh` is `zho_Hans` and `zho_Hant`, `zh_Hant` only
-    `zho_Hant`, or `zh` of a model that has no other. Empty if there are no labels.
+    `de` is `deu_Latn`, `pt_BR` is `pt`, `nb` is `no`; `zh` is `zho_Hans` and `zho_Hant`; `zh_Hant` is only
+    `zho_Hant`, or `zh` for a model without it. Empty if the model does not know the language.
     """
     language, macrolanguage, script = _parts(code)
     parts = {label: _parts(label) for label in labels}
@@ -276,7 +276,7 @@ def labels_of(code: str, labels: Labels) -> Labels:
 
 @lru_cache(maxsize=4096)
 def _parts(code: str) -> tuple[str, str, str | None]:
-    """Return language, macrolanguage and script of a code; of what is none, the code itself."""
+    """Return language, macrolanguage and script of a code; an invalid code stands for its language."""
     try:
         parsed = Language.get(code)
     except ValueError:

@@ -16,36 +16,35 @@ from mnmt_data.filters.words import fold, words_of
 EXACT, NORMAL_FORM, NGRAMS = "exact", "normal form", "n-grams"
 
 CHUNK_PAIRS = 4096
-"""Pairs looked at together: few enough for their letters to stay in the processor's cache."""
+"""Pairs processed together: few enough for their letters to stay in the processor's cache."""
 
 Matches = NDArray[np.bool_]
-"""(texts or pairs, sets) the sets with a sentence that each is a copy of."""
+"""(texts or pairs, sets) whether each is a copy of a sentence of the set."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LeakConfig:
-    """The rules by which a training pair is a copy of a dev or test sentence, and left out.
+    """The rules for dropping training pairs that are copies of dev or test sentences.
 
-    Each looks at either side of a pair, and at the sentences of all dev and test sets of all tasks. Equal
-    sentences are left out in any case. Synthetic languages repeat their sentences on purpose: none of their
-    pairs is left out.
+    Each rule compares either side of a pair with the sentences of all dev and test sets of all tasks. Equal
+    sentences are always dropped. Synthetic languages repeat sentences on purpose and keep all pairs.
     """
 
     normal_form: bool = True
-    """Whether to leave out what differs in case, digits, punctuation and spaces only."""
+    """Whether to drop copies that differ only in case, digits, punctuation and spaces."""
 
     ngrams: bool = True
-    """Whether to leave out what has a `share` of a sentence's n-grams, wherever they stand in it."""
+    """Whether to drop copies that have at least a `share` of a sentence's n-grams, at any place."""
 
     ngram_words: int = 4
-    """Words of an n-gram; where a script has no spaces, letters."""
+    """Words of an n-gram, or letters in a script without spaces."""
 
     share: float = 0.6
-    """Least share of a dev or test sentence's distinct n-grams that a copy of it has."""
+    """Least share of a dev or test sentence's distinct n-grams in a copy of it."""
 
     min_words: int = 8
-    """Words, or letters where a script has no spaces, of the shortest dev or test sentence of which n-grams
-    find copies. Shorter ones are too much alike."""
+    """Fewest words (letters in a script without spaces) of a dev or test sentence whose copies are found by
+    n-grams. Shorter sentences are too similar."""
 
     def __post_init__(self) -> None:
         if not 0 < self.share <= 1:
@@ -59,13 +58,13 @@ class LeakConfig:
 
     @property
     def rules(self) -> tuple[str, ...]:
-        """The names of the rules in use, in the order in which they are applied."""
+        """The names of the rules in use, in order of application."""
         use = {EXACT: True, NORMAL_FORM: self.normal_form, NGRAMS: self.ngrams}
         return tuple(rule for rule, is_used in use.items() if is_used)
 
 
 class LeakFinder:
-    """Finds copies of the sentences of dev and test sets; its memory depends only on these."""
+    """Finds copies of dev and test sentences; memory depends only on these sentences."""
 
     def __init__(self, sentences: Mapping[str, Sequence[str]], config: LeakConfig) -> None:
         """Index the sentences.
@@ -87,7 +86,7 @@ class LeakFinder:
         self._ngrams = NgramIndex.of(ngrams.take(long[ngrams.texts]), sets, share=config.share)
 
     def find(self, src: Sequence[str], tgt: Sequence[str]) -> NDArray[np.bool_]:
-        """Return which rules find a copy of a sentence of which set on either side of normalised pairs.
+        """Return whether a rule finds a copy of a sentence of a set on either side of normalised pairs.
 
         Returns:
             (pairs, rules, sets), the rules as in `LeakConfig.rules`.
@@ -108,10 +107,10 @@ class LeakFinder:
 
 @dataclass(frozen=True, eq=False)
 class KeySets:
-    """For each of some keys, the sets that it is in."""
+    """Keys of sentences, with the sets that contain each."""
 
     keys: NDArray[np.uint64]
-    """(keys,) rising."""
+    """(keys,) sorted."""
 
     sets: Matches
     """(keys, sets)."""
@@ -125,7 +124,7 @@ class KeySets:
         return cls(distinct, joined)
 
     def find(self, keys: NDArray[np.uint64]) -> Matches:
-        """Return the sets that each key is in: (keys, sets)."""
+        """Return the sets that contain each key: (keys, sets)."""
         matches = np.zeros((len(keys), self.sets.shape[1]), dtype=np.bool_)
         if len(self.keys):
             places = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)

@@ -1,4 +1,4 @@
-"""Texts that have most n-grams of one of a few sentences, found in one pass and in bounded memory."""
+"""Find texts that share most n-grams with an indexed sentence, in one pass and bounded memory."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from mnmt_data.filters.words import Words
 
 _TABLE_BITS = 22
 _MOST_PAIRS = 2**22
-"""Pairs of a text and a sentence with a common n-gram that are counted at once, at some 40 bytes each."""
+"""Most (text, sentence) pairs with a common n-gram counted at once, at some 40 bytes each."""
 
 Rows = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class NgramIndex:
-    """The distinct n-grams of some sentences, and for each the sentences that it is in."""
+    """An index from the distinct n-grams of some sentences to the sentences that contain them."""
 
     share: float
     """Least share of a sentence's n-grams that a text must have."""
 
     ngrams: NDArray[np.uint64]
-    """(n-grams,) rising."""
+    """(n-grams,) sorted."""
 
     starts: Rows
     """(n-grams + 1,) n-gram i is in `sentences[starts[i]:starts[i + 1]]`."""
@@ -35,11 +35,11 @@ class NgramIndex:
     """(starts[-1],) numbers of sentences."""
 
     sets: NDArray[np.bool_]
-    """(sentences, sets) the sets that each sentence is in."""
+    """(sentences, sets) whether the set contains the sentence."""
 
     @classmethod
     def of(cls, ngrams: Words, sets: NDArray[np.bool_], *, share: float) -> NgramIndex:
-        """Index the n-grams of sentences, numbered as in `ngrams.texts`; one without any is never matched."""
+        """Index the n-grams of sentences, numbered as in `ngrams.texts`."""
         order = np.lexsort((ngrams.texts, ngrams.keys))
         keys, sentences = ngrams.keys[order], ngrams.texts[order]
         is_new_ngram = np.diff(keys, prepend=~keys[:1]) != 0
@@ -55,13 +55,13 @@ class NgramIndex:
 
     @cached_property
     def _table(self) -> NDArray[np.bool_]:
-        """(2^22,) whether an n-gram begins with these bits, which most n-grams of other text do not."""
+        """(2^22,) whether an n-gram begins with these bits: a filter that most n-grams of other text fail."""
         table = np.zeros(2**_TABLE_BITS, dtype=np.bool_)
         table[_first_bits(self.ngrams)] = True
         return table
 
     def find(self, ngrams: Words, texts: int) -> NDArray[np.bool_]:
-        """Return the sets with a sentence of whose n-grams a text has at least the share.
+        """Return the sets with a sentence that shares at least `share` of its n-grams with a text.
 
         Args:
             ngrams: The n-grams of the texts.
@@ -79,7 +79,7 @@ class NgramIndex:
         return matches
 
     def _common(self, ngrams: Words) -> Iterator[tuple[Rows, Rows]]:
-        """Yield (text, sentence) for every distinct n-gram that both have, all those of a text at once."""
+        """Yield (text, sentence) for every distinct common n-gram; a text is never split over blocks."""
         numbers, places = self._indexed(ngrams)
         counts = np.diff(self.starts)[places]
         for rows in _pieces(numbers, counts):
@@ -91,7 +91,7 @@ class NgramIndex:
             yield np.repeat(numbers[rows], repeats), self.sentences[postings]
 
     def _indexed(self, ngrams: Words) -> tuple[Rows, Rows]:
-        """Return (text, place of the n-gram in the index), rising, each once."""
+        """Return the distinct (text, index of the n-gram), sorted."""
         likely = ngrams.take(self._table[_first_bits(ngrams.keys)])
         if not len(likely):
             return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
@@ -102,7 +102,7 @@ class NgramIndex:
 
 
 def _pieces(numbers: Rows, counts: Rows) -> Iterator[slice]:
-    """Cut rows where the text changes, into pieces of at most `_MOST_PAIRS` counts, or of one text."""
+    """Cut rows at changes of text into pieces of at most `_MOST_PAIRS` counts, or of one text."""
     ends = np.append(np.flatnonzero(np.diff(numbers)) + 1, len(numbers))
     totals = np.concatenate(([0], np.cumsum(counts)))
     start = 0

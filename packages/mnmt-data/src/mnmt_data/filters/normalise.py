@@ -1,4 +1,4 @@
-"""The form in which sentences are compared, counted and trained on, and text as arrays of code points."""
+"""Normalisation of sentences, and text as arrays of code points."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 Form = Literal["NFC", "NFKC"]
 
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
-"""C0, C1 and surrogates without a partner, which no UTF-8 file can hold."""
+"""C0, C1 and unpaired surrogates, which UTF-8 cannot encode."""
 
 _INVISIBLE = re.compile("[\u00ad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]")
 """Soft hyphen, zero-width space, word joiner, byte order mark, and marks of the writing direction."""
@@ -23,10 +23,9 @@ def normalise(line: str, form: Form = "NFC") -> str:
     """Bring one sentence into a Unicode normal form, without invisible characters.
 
     Control characters become spaces, and every run of white space (no-break spaces included) becomes one.
-    Soft hyphens, zero-width spaces, word joiners, byte order marks and direction marks are taken out: they
-    change neither the words nor their meaning, yet make equal sentences differ. The zero-width joiner and
-    non-joiner stay, as Persian and the scripts of India spell words with them. Doing it twice changes
-    nothing more.
+    Soft hyphens, zero-width spaces, word joiners, byte order marks and direction marks are removed: they make
+    equal sentences differ. The zero-width joiner and non-joiner stay, as Persian and the scripts of India
+    spell words with them. The function is idempotent.
 
     Args:
         line: A sentence.
@@ -40,7 +39,7 @@ def normalise(line: str, form: Form = "NFC") -> str:
 
 
 def _is_plain(line: str) -> bool:
-    """Return whether all characters are visible and no space is at an end or beside another."""
+    """Return whether all characters are visible and all spaces are single and inside."""
     return line.isprintable() and line[:1] != " " and line[-1:] != " " and "  " not in line
 
 
@@ -58,6 +57,6 @@ def text_of(points: NDArray[np.uint32]) -> str:
 
 
 def table(property_of: Callable[[str], str], values: str) -> NDArray[np.bool_]:
-    """Return whether `property_of` each character is among `values`: `(code points,)`, to index by them."""
+    """Return whether `property_of` of each code point is in `values`: `(code points,)`."""
     holds = (property_of(chr(point)) in values for point in range(_CODE_POINTS))
     return np.fromiter(holds, np.bool_, _CODE_POINTS)

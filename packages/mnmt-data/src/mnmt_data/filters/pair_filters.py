@@ -1,4 +1,4 @@
-"""Filters that judge each pair by itself, over whole blocks of normalised pairs."""
+"""Filters of single pairs, applied to whole blocks of normalised pairs."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from mnmt_data.filters.normalise import code_points, table
 
 WIDE_CHARACTER = 2.5
-"""Letters that a Chinese, Japanese or Korean character stands for: translations from English then come out at
-0.8 to 1.2 times its length, those into other scripts at 1.0 to 1.2."""
+"""Letters that a Chinese, Japanese or Korean character counts for: translations from English then have 0.8 to
+1.2 times its length, and translations into other scripts 1.0 to 1.2."""
 
 MARGIN = 10
-"""Characters added to either side before their ratio is taken: "OK" may well be "Einverstanden"."""
+"""Characters added to either side in ratios, since "OK" may be translated as "Einverstanden"."""
 
 
 def characters(texts: Sequence[str]) -> NDArray[np.int64]:
@@ -29,7 +29,7 @@ def characters(texts: Sequence[str]) -> NDArray[np.int64]:
 def widths(texts: Sequence[str]) -> NDArray[np.float64]:
     """Return the width of each text, in which wide characters (W or F) count `WIDE_CHARACTER`: `(texts,)`.
 
-    Unlike bytes of UTF-8 this takes the letters of every alphabet for equal.
+    Unlike UTF-8 bytes, this measures the letters of every alphabet equally.
     """
     lengths = characters(texts)
     wide = np.flatnonzero(_wide()[code_points("".join(texts))])
@@ -53,14 +53,14 @@ Drops = NDArray[np.bool_]
 
 
 class PairFilter(Protocol):
-    """One filter, its settings included; pickled when workers are processes."""
+    """One filter with its settings; it can be pickled."""
 
     def __call__(self, src: Sequence[str], tgt: Sequence[str]) -> Drops:
         """Return which pairs to drop."""
 
 
 def empty(src: Sequence[str], tgt: Sequence[str]) -> Drops:
-    """Drop pairs with a side that has no character."""
+    """Drop pairs with an empty side."""
     return np.asarray(np.minimum(characters(src), characters(tgt)) == 0)
 
 
@@ -82,7 +82,7 @@ class TooLong:
 
 @dataclass(frozen=True)
 class Ratio:
-    """Drops pairs of which one side is more than `max_ratio` times as long as the other."""
+    """Drops pairs with a side more than `max_ratio` times as long as the other."""
 
     max_ratio: float
 

@@ -1,4 +1,4 @@
-"""Reports of what filters dropped: the number of pairs, and the first few of them."""
+"""Reports of dropped pairs: their number, and samples."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ BUILT_IN = frozenset(
         DEV_OR_TEST,
     }
 )
-"""Names that no score may have."""
+"""Names reserved for filters, which scores must not have."""
 
 SAMPLES = 5
-"""Pairs shown of each filter."""
+"""Samples of each filter."""
 
 SAMPLE_CHARACTERS = 200
-"""Characters shown of each side."""
+"""Characters of each side of a sample."""
 
 Sample = tuple[str, str]
 
@@ -45,14 +45,14 @@ class FilterReport:
     """Report of dropped pairs; `a + b` reports on the pairs of `a` followed by those of `b`."""
 
     counts: Mapping[str, int] = field(default_factory=dict)
-    """{filter: pairs dropped}, in the order in which the filters were applied; 0 where one dropped none."""
+    """{filter: pairs dropped}, also if 0, in order of application."""
 
     samples: Mapping[str, tuple[Sample, ...]] = field(default_factory=dict)
     """{filter: the first `SAMPLES` pairs it dropped}, cut to `SAMPLE_CHARACTERS` for each side."""
 
     @classmethod
     def of(cls, name: str, src: Sequence[str], tgt: Sequence[str]) -> FilterReport:
-        """Report on one filter, `name`, which dropped these pairs."""
+        """Report that the filter `name` dropped these pairs."""
         first = zip(src[:SAMPLES], tgt[:SAMPLES], strict=True)
         samples = tuple((one[:SAMPLE_CHARACTERS], other[:SAMPLE_CHARACTERS]) for one, other in first)
         return cls(counts={name: len(src)}, samples={name: samples} if samples else {})
@@ -71,12 +71,12 @@ class FilterReport:
         return FilterReport(counts=counts, samples=samples)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the report as JSON can hold it."""
+        """Return the report as a value for JSON."""
         samples = {name: [list(pair) for pair in pairs] for name, pairs in self.samples.items()}
         return {"counts": dict(self.counts), "samples": samples}
 
     @classmethod
     def from_dict(cls, table: Mapping[str, Any]) -> FilterReport:
-        """Return the report that `to_dict` gave."""
+        """Return the report from the value of `to_dict`."""
         samples = {name: tuple((src, tgt) for src, tgt in pairs) for name, pairs in table["samples"].items()}
         return cls(counts=dict(table["counts"]), samples=samples)

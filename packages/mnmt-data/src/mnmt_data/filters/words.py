@@ -1,4 +1,4 @@
-"""Text as letters and words, without case, digits and punctuation: what is left of it in near copies."""
+"""Text as letters and words without case, digits and punctuation, which near copies share."""
 
 from __future__ import annotations
 
@@ -14,36 +14,36 @@ from mnmt_data.counter_rng import mix
 from mnmt_data.filters.normalise import code_points, table, text_of
 
 SEPARATOR = "\n"
-"""Between texts, and between the sides of a pair: no normalised text holds it."""
+"""Separates texts, and the sides of a pair; no normalised text contains it."""
 
 _BASE = np.uint64(0x9E3779B97F4A7C15)
 _UNSPACED = ((0x0E00, 0x10A0), (0x1780, 0x1800), (0x1950, 0x1AB0), (0xA9E0, 0xAA80))
-"""Blocks of Thai, Lao, Tibetan, Burmese, Khmer and Tai letters, from the first to before the last."""
+"""Blocks of Thai, Lao, Tibetan, Burmese, Khmer and Tai letters, as (start, stop)."""
 
 Points = NDArray[np.uint32]
-"""Code points of several texts, with a `SEPARATOR` between two."""
+"""Code points of several texts, joined by `SEPARATOR`."""
 
 
 def fold(texts: Sequence[str]) -> Points:
-    """Return the code points of normalised texts, NFKC and without case: (characters,)."""
+    """Return the code points of normalised texts, NFKC and case-folded: (characters,)."""
     nfkc = (unicodedata.normalize("NFKC", text).casefold() for text in texts)
     return code_points(SEPARATOR.join(unicodedata.normalize("NFKC", text) for text in nfkc))
 
 
 def letters_of(points: Points) -> list[str]:
-    """Return the letters of each folded text and the marks on them, and nothing else."""
+    """Return only the letters and combining marks of each folded text."""
     return text_of(points[_letters().take(points) | (points == ord(SEPARATOR))]).split(SEPARATOR)
 
 
 @dataclass(frozen=True, eq=False)
 class Words:
-    """The words of some texts, or stretches of several words, as 64-bit hashes in their order."""
+    """The words or n-grams of some texts, as 64-bit hashes in order."""
 
     keys: NDArray[np.uint64]
-    """(words,) the hash of each; two different words share one with probability 2^-64."""
+    """(words,) hashes; two different words collide with probability 2^-64."""
 
     texts: NDArray[np.int64]
-    """(words,) the number of the text that each is in, rising."""
+    """(words,) the number of each word's text, in ascending order."""
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -53,7 +53,7 @@ class Words:
         return Words(self.keys[rows], self.texts[rows])
 
     def ngrams(self, n: int) -> Words:
-        """Return every stretch of `n` words of one text."""
+        """Return all n-grams within texts."""
         count = max(len(self) - n + 1, 0)
         keys = self.keys[:count]
         for place in range(1, n):
@@ -63,15 +63,15 @@ class Words:
 
 
 def words_of(points: Points) -> Words:
-    """Return the words of folded texts: stretches of letters.
+    """Return the words of folded texts: runs of letters.
 
-    Where a script puts no space between words (Chinese, Japanese, Thai, Lao, Khmer, Burmese, Tibetan, also
-    Korean syllables), every letter is a word.
+    In scripts without spaces (Chinese, Japanese, Thai, Lao, Khmer, Burmese, Tibetan), and in Korean, every
+    letter is a word.
     """
     places = np.flatnonzero(_letters().take(points))
     letters = points[places]
-    alone = _stand_alone().take(letters)
-    begins = alone | np.concatenate(([True], alone[:-1] | (np.diff(places) > 1)))[: len(letters)]
+    is_word = _one_letter_words().take(letters)
+    begins = is_word | np.concatenate(([True], is_word[:-1] | (np.diff(places) > 1)))[: len(letters)]
     starts = np.flatnonzero(begins)
     ends = np.searchsorted(places[starts], np.flatnonzero(points == ord(SEPARATOR)))
     texts = np.repeat(np.arange(len(ends) + 1), np.diff(ends, prepend=0, append=len(starts)))
@@ -79,13 +79,13 @@ def words_of(points: Points) -> Words:
 
 
 def _hashes(letters: Points, starts: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """Return the hash of each word, sum over its letters of letter · base^(1 + place in the word), mixed.
+    """Return the hash of each word: Σ_i letter_i · base^(1 + i) over its letters, mixed.
 
-    The powers run on through all words; the first one of each is divided out again.
+    One series of powers runs over all words; each word's first power is divided out.
     """
     if not len(starts):
         return np.empty(0, dtype=np.uint64)
-    # Σ_i letter_i · base^(1 + i) over a word's places i, times base^-start: the same at any place.
+    # Σ_i letter_i · base^(1 + i) over all places i of a word, times base^-start: the same at any place
     powers, inverses = _powers(len(letters).bit_length())
     sums = np.add.reduceat(letters * powers[: len(letters)], starts)
     return mix(sums * inverses[starts])
@@ -101,14 +101,14 @@ def _powers(bits: int) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
 
 @cache
 def _letters() -> NDArray[np.bool_]:
-    """Return whether each code point is a letter or a mark on one: `(code points,)`."""
+    """Return whether each code point is a letter or a combining mark: `(code points,)`."""
     return table(lambda character: unicodedata.category(character)[0], "LM")
 
 
 @cache
-def _stand_alone() -> NDArray[np.bool_]:
-    """Return whether each code point, if it is a letter, is a word by itself: `(code points,)`."""
-    alone = table(unicodedata.east_asian_width, "WF")
+def _one_letter_words() -> NDArray[np.bool_]:
+    """Return whether each code point counts as a word if it is a letter: `(code points,)`."""
+    is_word = table(unicodedata.east_asian_width, "WF")
     for first, end in _UNSPACED:
-        alone[first:end] = True
-    return alone
+        is_word[first:end] = True
+    return is_word

@@ -14,7 +14,7 @@ from mnmt_data.readers.reader import PAIR_BYTES
 from mnmt_data.store.atomic_file import checksum, write_json
 
 _SETTLED_NS = 2_000_000_000
-"""A file that changed less long ago may change again and keep its time of change."""
+"""Age below which a file is not cached: it may change again within the same time stamp."""
 
 Stamp = tuple[int, int]
 """Size and time of last change, in nanoseconds."""
@@ -28,7 +28,7 @@ class ChecksumJob:
     bytes: int
 
     def __len__(self) -> int:
-        """Return about how many pairs are in it."""
+        """Estimate the number of pairs."""
         return self.bytes // PAIR_BYTES
 
 

@@ -25,10 +25,10 @@ from mnmt_data.readers.reader import PAIR_BYTES, Block
 _LINE_BREAKS = re.compile("[\r\n\ufeff]")
 
 _SMALLEST_SHARE = 2**20
-"""Bytes of a source, below which it is not worth while to read it twice."""
+"""Fewest bytes of a source for each job that reads it: cleaning must outweigh another reading."""
 
 SCORE_BLOCKS = 20
-"""Blocks of a source whose scores a message about a threshold goes by."""
+"""Blocks of a source from which a message about a threshold takes the range of scores."""
 
 CleanedSplits = dict[str, dict[str, Parts]]
 """{split: {task: its parts}}."""
@@ -40,9 +40,9 @@ class CleanJob:
 
     source: Source
     share: int
-    """The blocks whose number leaves this remainder."""
+    """The job cleans block i if i % `shares` == `share`."""
     shares: int
-    """What block numbers are divided by: the source's jobs, which read it side by side."""
+    """Number of jobs that read the source at the same time."""
     space: Workspace
     cleaner: Cleaner
     unfiltered: bool
@@ -50,11 +50,11 @@ class CleanJob:
     skip_bad: bool
 
     def __len__(self) -> int:
-        """Return about how many pairs there are to clean."""
+        """Estimate the number of pairs to clean."""
         return self.source.bytes // self.shares // PAIR_BYTES
 
     def wants(self, number: int) -> bool:
-        """Return whether to clean a block: whether it is of this share, and its part is missing."""
+        """Return whether to clean a block: it is of this share, and its part is missing."""
         return number % self.shares == self.share and not self.path(number).exists()
 
     def path(self, number: int) -> Path:
@@ -66,8 +66,8 @@ def clean(config: DataConfig, inputs: Inputs, space: Workspace, stages: Stages) 
     """Write the parts that are missing, and a mark for every source that is done.
 
     Raises:
-        DataError: If a source is broken, a split and task without a single pair, or no training pair has the
-            scores that it must have.
+        DataError: If a source is broken, a split and task has no pair, or no training pair passes the score
+            thresholds.
     """
     jobs = list(_jobs(config, inputs, space, stages.count))
     left = Counter(job.source.name for job in jobs)
@@ -87,9 +87,9 @@ def clean(config: DataConfig, inputs: Inputs, space: Workspace, stages: Stages) 
 
 
 def threshold_drops(config: DataConfig, inputs: Inputs, task: str, pairs: Parts) -> str:
-    """Return how many training pairs the threshold dropped that dropped most, and what scores there are.
+    """Describe the score threshold that dropped most training pairs; `""` if it dropped at most half.
 
-    Only the first `SCORE_BLOCKS` blocks of each source are read for that; `""` if it dropped less than half.
+    The range of scores is that of the first `SCORE_BLOCKS` blocks of each source.
     """
     dropped = {name: pairs.filters.counts.get(name, 0) for name in config.min_scores}
     name = max(dropped, key=lambda name: dropped[name], default="")
@@ -114,8 +114,8 @@ def run_clean_job(job: CleanJob) -> int:
     """
     number = 0
     blocks = job.source.reader.blocks(skip_bad=job.skip_bad, choice=job.wants)
-    # What follows a block is read before its part is written: a mistake that a reader finds at the end, such
-    # as a score too many, would else be found once, and not by the call that continues from the parts.
+    # Read the next block before writing a part: if the reader fails at the end of its file, as for one score
+    # too many, the last part stays missing, and a call that continues from the parts fails again.
     for number, (block, _) in enumerate(pairwise(chain(blocks, [None])), start=1):
         if block is None or not len(block):
             continue
@@ -163,7 +163,7 @@ def num_shares(size: int, total: int, count: int) -> int:
 
 @dataclass
 class PairsCleaned:
-    """Counts the pairs of the blocks that have been cleaned since it was made, by whatever process."""
+    """Counts the pairs that all processes have cleaned since the counter was made."""
 
     space: Workspace
     sources: set[str]
@@ -175,7 +175,7 @@ class PairsCleaned:
         self.pairs = 0
 
     def __call__(self) -> int:
-        """Return the number of pairs by now."""
+        """Return the current number of pairs."""
         for path in self.space.parts(self.sources):
             if path.name not in self.names:
                 self.names.add(path.name)
@@ -184,10 +184,10 @@ class PairsCleaned:
 
 
 def _check_bad_share(config: DataConfig, job: CleanJob, blocks: int) -> None:
-    """Check that no more lines of a source than `max_bad_share` were bad.
+    """Check that at most the share `max_bad_share` of a source's lines was bad.
 
     Raises:
-        DataError: If more were; the message has the first.
+        DataError: If more lines were bad; the message quotes the first.
     """
     parts = Parts(map(job.path, range(blocks)))
     bad = parts.filters.counts.get(BAD_LINE, 0)
@@ -199,7 +199,7 @@ def _check_bad_share(config: DataConfig, job: CleanJob, blocks: int) -> None:
 
 
 def _unfiltered(block: Block, form: Form) -> CleanBlock:
-    """Return all pairs, unchanged but for line breaks, so that each stays on a line of its own."""
+    """Return all pairs unchanged, but with spaces for line breaks."""
     src, tgt = ([_LINE_BREAKS.sub(" ", line) for line in side] for side in (block.src, block.tgt))
     return CleanBlock(
         src=src,

@@ -17,7 +17,7 @@ from mnmt_data.store.vocabulary import Kind
 from mnmt_data.synthetic import ContextsConfig, SyntheticConfig
 
 DEV_AND_TEST = ("dev", "test")
-"""Sets that are taken out of the training text where none are given."""
+"""Sets that are sampled from the training text unless they are given."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,10 +28,10 @@ class VocabConfig:
     """`unigram`, `bpe`, or `word`: every token between spaces is a piece."""
 
     size: int = 8000
-    """The most ids, special ones and tags included; fewer where the text has no more pieces."""
+    """Most ids, special ones and tags included; fewer if the text has fewer pieces."""
 
     path: Path | None = None
-    """A vocabulary to use again, as fine-tuning must; `kind` and `size` are then its own."""
+    """An existing vocabulary to use, as fine-tuning must; `kind` and `size` then have no effect."""
 
     temperature: float = 5.0
     """T: sentences are sampled from each language in proportion to (its training sentences)^(1/T). 1 keeps
@@ -64,10 +64,10 @@ class PairScoreConfig:
     """A score that another tool gave each training pair: the higher, the better."""
 
     min: float | None = None
-    """The least that a pair must have to be trained on."""
+    """Lowest score of a pair that is trained on."""
 
     column: int | str = ""
-    """The name of its column in tables, or the number of it, from 1; by default the name of the score."""
+    """Name or number, from 1, of its column in tables; by default the name of the score."""
 
     def __post_init__(self) -> None:
         if isinstance(self.column, int) and self.column < 1:
@@ -83,8 +83,8 @@ class DataConfig:
     region: `en-zh_Hans`, `en-es_419`; with a hyphen in place of `_` it is the same."""
 
     zero_shot: tuple[str, ...] = ()
-    """Language pairs that are evaluated and never trained on. Training text of such a pair serves for nothing
-    but to take its dev and test sets from, where these are not given."""
+    """Language pairs that are evaluated and never trained on. Their training text is used only to sample dev
+    and test sets that are not given."""
 
     corpus: Path | None = None
     """Corpus folder; may be given with `files` below."""
@@ -107,8 +107,8 @@ class DataConfig:
     corpus."""
 
     max_length: int = 128
-    """Most tokens of a side, tag and `</s>` included; longer training pairs are left out. Pairs that are
-    trained on in both directions must fit in both."""
+    """Most tokens of a side, tag and `</s>` included; longer training pairs are dropped. Pairs that train
+    both directions must fit in both."""
 
     target_tag: TargetTag = "prepended"
     """Whether the target tag begins the source or stands before its `</s>`; `none` is for source languages
@@ -118,9 +118,9 @@ class DataConfig:
     """Seed of the split."""
 
     on_bad_line: Literal["error", "skip"] = "error"
-    """What to do with a line of training text that cannot be read as a pair: not UTF-8, without a tab, no
-    JSON. `skip` leaves it out and counts it. Dev and test sets are always read strictly, and files that are
-    cut off or of unequal length are mistakes in any case."""
+    """Whether to stop at a line of training text that is not a pair (not UTF-8, no tab, not JSON), or to skip
+    and count it. Dev and test sets are always read strictly; truncated files and files of unequal length are
+    always errors."""
 
     max_bad_share: float = 0.01
     """Largest share of the lines of a source that may be skipped."""
@@ -133,7 +133,7 @@ class DataConfig:
     """Filters of the training text."""
 
     leaks: LeakConfig = field(default_factory=LeakConfig)
-    """Rules by which a training pair is a copy of a dev or test sentence, and left out."""
+    """Rules for dropping training pairs that are copies of dev or test sentences."""
 
     vocab: VocabConfig = field(default_factory=VocabConfig)
     """The shared vocabulary."""
@@ -218,17 +218,17 @@ class DataConfig:
 
     @property
     def min_scores(self) -> dict[str, float]:
-        """{score: its threshold}, of those that have one."""
+        """{score: its threshold}, without scores that have no threshold."""
         return {name: score.min for name, score in self.scores.items() if score.min is not None}
 
     @property
     def evaluated(self) -> tuple[str, ...]:
-        """All that has dev and test sets: the tasks, then the zero-shot ones."""
+        """All tasks with dev and test sets: the trained ones, then the zero-shot ones."""
         return self.tasks + self.zero_shot
 
     @property
     def languages(self) -> tuple[str, ...]:
-        """All languages, of zero-shot tasks too."""
+        """All languages, including those of zero-shot tasks."""
         return tuple(dict.fromkeys(language for task in self.evaluated for language in task.split("-")))
 
     @property
@@ -248,7 +248,7 @@ def _meant_split(name: str) -> str:
 
 
 def _by_task(name: str, sources: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-    """Return {task as it is written everywhere: its sources}, of a table of `files`."""
+    """Return {task in its canonical spelling: its sources}, of a table of `files`."""
     by_task = {canonical_task(task): of_task for task, of_task in sources.items()}
     if len(by_task) < len(sources):
         twice = next(task for task in sources if canonical_task(task) != task)

@@ -35,7 +35,7 @@ def describe(
     splits: EncodedSplits,
     stages: Stages,
 ) -> PreparedDescription:
-    """Return what is known of the data, but their study, irreducible losses and fingerprint.
+    """Describe the data; study, irreducible losses and fingerprint stay empty.
 
     Args:
         config: The settings.
@@ -69,10 +69,10 @@ def describe(
     )
 
 
-def losses_that_hold(losses: Mapping[str, float], coverage: Mapping[str, CoverageInfo]) -> dict[str, float]:
-    """Return those of the losses per token that synthetic languages have by themselves, {task: nats}.
+def valid_losses(losses: Mapping[str, float], coverage: Mapping[str, CoverageInfo]) -> dict[str, float]:
+    """Return the known losses of synthetic languages that are valid per token, {task: nats}.
 
-    They count a token a word, so they hold where the vocabulary makes one of each, and leaves none unknown.
+    They are computed per word, so the vocabulary must have one token for each word, and no word unknown.
     """
     exact = {
         name for name, rates in coverage.items() if rates.tokens_per_word == 1 and not rates.unknown_share

@@ -35,7 +35,7 @@ class HeldOutSet:
         return np.array(pairs, dtype=np.uint64).reshape(-1, 2)
 
     def without(self, held_out: Keys) -> HeldOutSet:
-        """Return the pairs neither of whose sentences is among `held_out`, which rises."""
+        """Return the pairs with no sentence among the sorted keys `held_out`."""
         src, tgt = self.keys().T
         return HeldOutSet(parts=self.parts, rows=self.rows[~is_held_out(src, tgt, held_out)])
 
@@ -49,7 +49,7 @@ def dev_and_test_sets(
 ) -> HeldOutSets:
     """Return the dev and test sets of all tasks, zero-shot ones too; no dev set has a sentence of a test set.
 
-    Those that are the same in both directions come once, under the task that is named first.
+    A set that both directions share is listed once, under the task that is named first.
 
     Args:
         config: The sizes of the sets.
@@ -58,7 +58,7 @@ def dev_and_test_sets(
         candidates: {task: mask of the training pairs to take sets from, (pairs,)}, for all training text.
 
     Raises:
-        DataError: If there are too few pairs, or nothing is left of a dev set.
+        DataError: If there are too few pairs, or a dev set is left empty.
     """
     sets: HeldOutSets = {split: {} for split in dict.fromkeys((*DEV_AND_TEST, *parts)) if split != "train"}
     for task in config.evaluated:
@@ -86,8 +86,8 @@ def sentence_keys(sets: Iterable[HeldOutSet]) -> Keys:
 def sampled_side(task: str, tasks: Sequence[str]) -> str:
     """Return `src` or `tgt`: the side whose sentences decide which pairs of a task are held out.
 
-    It is the side in the language that more of the tasks have, the first of several. So tasks with the same
-    sentences there (n-way corpora, both directions of a pair) hold out the same ones.
+    It is the side whose language occurs in more tasks, or first. So tasks with the same sentences on that
+    side (n-way corpora, both directions of a pair) hold out the same ones.
 
     Args:
         task: A task, perhaps a zero-shot one.
@@ -106,18 +106,18 @@ def sampling_ranks(keys: Words, seed: int) -> Words:
 
 @dataclass
 class SplitSampler:
-    """The first rows (the test set) and the last ones (the dev set) of the seeded order of a corpus.
+    """Takes the first rows of a corpus in seeded order as the test set, and the last ones as the dev set.
 
-    Rows come in parts; no more than the sets and one part are held. Rows of equal rank keep their order.
+    Rows are added part by part; only the sets and one part are in memory. Rows of equal rank stay in order.
     """
 
     sizes: dict[str, int]
-    """{"test" or "dev": rows}, only those to sample."""
+    """{"test" or "dev": number of rows}, for the sets to sample."""
 
     _samples: dict[str, tuple[Words, Rows]] = field(default_factory=dict, init=False)
 
     def add(self, ranks: Words, rows: Rows) -> None:
-        """Look at more rows, each with its rank."""
+        """Add rows, each with its rank."""
         for split, size in self.sizes.items():
             before = self._samples.get(split, (np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.int64)))
             values = [np.concatenate(both) for both in zip(before, (ranks, rows), strict=True)]

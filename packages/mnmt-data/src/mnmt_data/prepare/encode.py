@@ -23,7 +23,7 @@ from mnmt_data.store.prepared import shard_path
 from mnmt_data.store.shards import write_loss_weights
 
 SEGMENT_PAIRS = 1_000_000
-"""Training pairs after which a segment ends, with the part that it is in."""
+"""Training pairs after which a segment ends, at the end of a part."""
 
 LocalRows = tuple[tuple[Path, NDArray[np.int64]], ...]
 """((part, rows of it), …), in order."""
@@ -47,7 +47,7 @@ def encode(
 ) -> EncodedSplits:
     """Write the segments that are missing, and the text of dev and test sets; shuffle large training shards.
 
-    A large shard is shuffled before the next one is encoded, so that one at a time lies on disk twice.
+    A large shard is shuffled before the next one is encoded, so that only one at a time is on disk twice.
 
     Raises:
         DataError: If `max_length` leaves no training pairs of a task.
@@ -75,7 +75,7 @@ def _encode(
     *,
     shuffle_seed: int | None = None,
 ) -> dict[tuple[str, str], list[EncodedSegment]]:
-    """Write the segments of some shards that are missing; return the counts of all of them."""
+    """Write the missing segments of some shards; return the counts of all segments."""
     segments: dict[tuple[str, str], int] = {}
     jobs = _jobs(config, parts, space, shards, shuffle_seed, segments)
     for _ in stages.run("encode", run_segment_job, jobs):
@@ -99,7 +99,7 @@ def _jobs(
     shuffle_seed: int | None,
     segments: dict[tuple[str, str], int],
 ) -> Iterator[SegmentJob]:
-    """Yield the segments that are missing; count the segments of each shard."""
+    """Yield the jobs of missing segments; count all segments of each shard in `segments`."""
     for (split, task), tasks in shards.items():
         for number, rows in enumerate(_segment_rows(parts, space, split, task)):
             segments[split, task] = number + 1
@@ -120,7 +120,7 @@ def _jobs(
 
 
 def _shards(config: DataConfig, inputs: Inputs, space: Workspace) -> Shards:
-    """Return every shard; zero-shot tasks have none of train, and read none."""
+    """Return all shards; zero-shot tasks neither have nor read a training shard."""
     shards: Shards = {}
     for split in dict.fromkeys(("train", "dev", "test", *config.files, *config.test_corpora)):
         tasks = config.tasks if split == "train" else config.evaluated
@@ -145,7 +145,7 @@ def _segment_rows(parts: CleanedSplits, space: Workspace, split: str, task: str)
 
 
 def _local_rows(selected: NDArray[Any], start: int, stop: int) -> NDArray[np.int64]:
-    """Return the selected rows of the part with the rows from `start` to `stop`, counted from its first."""
+    """Return the selected rows in [start, stop), counted from `start`."""
     if selected.dtype == np.bool_:
         return np.flatnonzero(selected[start:stop])
     return selected[slice(*np.searchsorted(selected, (start, stop)))] - start
@@ -155,7 +155,7 @@ def write_weights(inputs: Inputs, splits: EncodedSplits, space: Workspace) -> No
     """Write the weights of pairs that stand for a whole distribution beside their segments.
 
     Raises:
-        DataError: If a file has anything else than a number for each pair.
+        DataError: If a file does not have a number for each pair.
     """
     for (testset, task), path in inputs.weights.items():
         pairs = sum(segment.pairs for segment in splits[testset][task])

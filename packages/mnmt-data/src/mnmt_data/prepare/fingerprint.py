@@ -19,7 +19,7 @@ NEWER: Mapping[str, Mapping[str, Any]] = {
     "clean": {"language_id_model": None},
     "synthetic": {"kind": "lexicon", "exact_test": False},
 }
-"""{table: settings younger than this format}, left out of the hash where they change nothing."""
+"""{table: {setting added later: its neutral value}}, left out of the hash at that value."""
 
 REMOVED: Mapping[str, Mapping[str, Any]] = {
     "leaks": {"minhash": False, "similarity": 0.7},
@@ -31,22 +31,22 @@ REMOVED: Mapping[str, Mapping[str, Any]] = {
         "train_sentences_of": {},
     },
 }
-"""{table: settings that are gone}, hashed with the values that had no effect, so that data stay current."""
+"""{table: {removed setting: its neutral value}}, still hashed, so that earlier data stay current."""
 
 PAIRS_VERSION = 3
-"""Version of the pairs that the same inputs give; a format that holds the same leaves it as it is."""
+"""Version of the pairs that the same inputs give; it does not change with the format alone."""
 
 
 def fingerprint_of(config: DataConfig, inputs: Inputs, checksums: ChecksumCache) -> str:
     """Return a hash of the settings and of the contents of all inputs.
 
     Raises:
-        DataError: If a file that the settings name is missing, or is a vocabulary that cannot be used again.
+        DataError: If a file in the settings is missing, or the vocabulary cannot be used again.
     """
     settings = _settings(config)
     check_vocabulary(config)
     if inputs.irreducible:
-        # None of these concerns made-up text, whose data are those of earlier versions.
+        # These do not affect synthetic text; without them its fingerprint is that of earlier versions.
         for name in ("leaks", "on_bad_line", "max_bad_share"):
             del settings[name]
     total = sha256(f"{PAIRS_VERSION} {json.dumps(settings, default=str, sort_keys=True)}".encode())
@@ -65,7 +65,7 @@ def fingerprint_of(config: DataConfig, inputs: Inputs, checksums: ChecksumCache)
 
 
 def shuffled(fingerprint: str) -> str:
-    """Return the fingerprint of the same data with large shards shuffled, whose rows are others."""
+    """Return the fingerprint of the same data with large shards shuffled."""
     return sha256(f"{fingerprint} shuffled".encode()).hexdigest()
 
 

@@ -47,20 +47,20 @@ class Inputs:
 
     sources: tuple[Source, ...]
     irreducible: Mapping[str, float] = field(default_factory=dict)
-    """{task: nats per token} of synthetic languages, whose text is taken unchanged; else empty."""
+    """{task: nats per token} of synthetic languages, whose text stays unchanged; else empty."""
     power_law_limit: Mapping[str, float] = field(default_factory=dict)
     """{task: nats per token} of synthetic languages whose losses follow a power law with another limit."""
     weights: Mapping[tuple[str, str], Path] = field(default_factory=dict)
     """{(test set, task): file with the weight of each pair} of synthetic languages."""
     opposites: Mapping[tuple[str, str], str] = field(default_factory=dict)
-    """{(split, task): the opposite task, which has the same pairs}; `sources` has those once, under that."""
+    """{(split, task): the opposite task with the same pairs}; `sources` lists them once, under that task."""
 
     def of(self, split: str, task: str) -> list[Source]:
-        """Return the sources of a split and task; none if its dev or test set is taken from train."""
+        """Return the sources of a split and task; empty if the set is sampled from train."""
         return [source for source in self.sources if (source.split, source.task) == (split, task)]
 
     def readers_of(self, split: str, task: str) -> tuple[str, ...]:
-        """Return the tasks that read the pairs of a split and task: it, and perhaps the opposite one."""
+        """Return the tasks that read the pairs of a split and task: itself and perhaps the opposite."""
         others = (other for (name, other), first in self.opposites.items() if (name, first) == (split, task))
         return task, *others
 
@@ -75,11 +75,11 @@ class Inputs:
 
 
 def find_inputs(config: DataConfig, corpus: Path | None) -> Inputs:
-    """Look for the text of `config`; `corpus` is its corpus folder, perhaps of synthetic languages.
+    """Find the text of `config`; `corpus` is its corpus folder, perhaps of synthetic languages.
 
     Raises:
-        DataError: If a task has no training text, a zero-shot one neither sets nor text to take them from, a
-            test corpus none of the tasks, or a table for both directions does not say which side is which.
+        DataError: If a task has no training text, a zero-shot task has neither dev and test sets nor training
+            text, a test corpus lacks all tasks, or a table for both directions does not name its sides.
     """
     sources = [
         Source(split=split, task=task, number=number, reader=reader)
@@ -166,7 +166,7 @@ def _opposites(
 def _check_directions(
     config: DataConfig, sources: Iterable[Source], opposites: Mapping[tuple[str, str], str]
 ) -> None:
-    """Refuse a table whose first pairs both directions would read the same way round."""
+    """Refuse a table that both directions would read with the same side as source."""
     readers = {(source.split, source.task, source.number): source.reader for source in sources}
     for (split, task, number), reader in readers.items():
         first = readers.get((split, opposites.get((split, task), ""), number))
@@ -182,7 +182,7 @@ def _check_directions(
 
 
 def _head(reader: Reader, skip_bad: bool) -> Block:
-    """Return the first block of a source; an empty one if there is none."""
+    """Return the first block of a source; an empty block if the source is empty."""
     return next(reader.blocks(skip_bad=skip_bad), Block(src=[], tgt=[], first=0))
 
 
@@ -216,7 +216,7 @@ def _weights(corpus: Path | None, tasks: tuple[str, ...]) -> dict[tuple[str, str
 
 
 def _known_losses(corpus: Path | None, name: str, tasks: tuple[str, ...]) -> dict[str, float]:
-    """Return {task: nats per token}, an entry of the description of a corpus, if it has one."""
+    """Return the entry `name` of a corpus description, {task: nats per token}; empty if missing."""
     path = corpus / DESCRIPTION if corpus is not None else None
     if path is None or not path.is_file():
         return {}

@@ -29,7 +29,7 @@ class Leaks:
     """(copies,) the pairs, rising."""
 
     matches: Mask
-    """(copies, rules, sets) by which rule each is a copy of a sentence of which set."""
+    """(copies, rules, sets) whether the rule finds the pair to be a copy of a sentence of the set."""
 
     @property
     def first_rules(self) -> NDArray[np.int64]:
@@ -37,7 +37,7 @@ class Leaks:
         return np.asarray(self.matches.any(axis=2).argmax(axis=1))
 
     def counts(self, among: Mask) -> NDArray[np.int64]:
-        """Count the pairs `among`, (pairs,), by the first rule that finds them in a set: (sets, rules)."""
+        """Count pairs in the mask `among`, (pairs,), by the first rule that finds them: (sets, rules)."""
         matches = self.matches[among[self.rows]]
         is_first = matches & (matches.cumsum(axis=1) == 1)
         return np.asarray(is_first.sum(axis=0).T)
@@ -45,7 +45,7 @@ class Leaks:
 
 @dataclass(frozen=True, kw_only=True)
 class LeakJob:
-    """A part of training text to look through."""
+    """A part of training text to search."""
 
     sentences: Path
     """JSON of {set: its sentences, normalised}."""
@@ -62,7 +62,7 @@ class LeakJob:
 def find_leaks(
     config: DataConfig, train: Mapping[str, Parts], sets: HeldOutSets, space: Workspace, stages: Stages
 ) -> dict[str, Leaks]:
-    """Return the leaks of every task that is trained on; parts of an earlier call are not read again."""
+    """Return the leaks of every trained task; parts searched by an earlier call are not read again."""
     sentences = space.work / "leaks" / "sentences.json"
     write_json(sentences, {split: _sentences(config, tasks) for split, tasks in sets.items()})
     jobs = {task: list(_jobs(config, task, pairs, sentences)) for task, pairs in train.items()}
@@ -73,7 +73,7 @@ def find_leaks(
 
 
 def run_leak_job(job: LeakJob) -> None:
-    """Look through a part, and write its rows that are copies."""
+    """Search a part, and write its rows that are copies."""
     finder = _finder(job.sentences, job.sentences.stat().st_mtime_ns, job.config)
     batch = read_part(job.part, "src", "tgt")
     matches = finder.find(batch.column("src").to_pylist(), batch.column("tgt").to_pylist())
@@ -105,5 +105,5 @@ def _leaks(jobs: list[LeakJob], train: Parts) -> Leaks:
 
 @lru_cache(maxsize=1)
 def _finder(sentences: Path, modified: int, config: LeakConfig) -> LeakFinder:
-    """Index the sentences once; `modified` tells them from those of an earlier call in this process."""
+    """Index the sentences once a file version: `modified` is part of the cache key."""
     return LeakFinder(json.loads(sentences.read_text(encoding="utf-8")), config)

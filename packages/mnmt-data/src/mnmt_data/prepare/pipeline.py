@@ -1,4 +1,4 @@
-"""`prepare_study`: the stages one after the other, each only where it is not done."""
+"""`prepare_study`: run the stages that are not done, one after the other."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mnmt_data.jobs.workers import Crew, LocalWorkers, num_cores
 from mnmt_data.prepare.checksums import ChecksumCache
 from mnmt_data.prepare.clean import clean
 from mnmt_data.prepare.config import DataConfig
-from mnmt_data.prepare.describe import describe, losses_that_hold
+from mnmt_data.prepare.describe import describe, valid_losses
 from mnmt_data.prepare.encode import SEGMENT_PAIRS, encode, tasks_to_shuffle, write_weights
 from mnmt_data.prepare.fingerprint import fingerprint_of, shuffled
 from mnmt_data.prepare.inputs import Inputs, find_inputs, synthetic_corpus
@@ -41,7 +41,7 @@ QUEUE = ".data.queue"
 """Name of the folder of the jobs that workers do."""
 
 LOCK_SECONDS = 0.5
-"""How long to wait for the lock, which workers take for a moment to see whether their leader has ended."""
+"""Seconds to wait for the lock; workers take it briefly to check whether their leader has ended."""
 
 Cluster = Literal["local", "slurm"]
 
@@ -69,9 +69,8 @@ def prepare_study(
 ) -> PreparedData:
     """Prepare the data of `study` in `out/data`, unless the same was prepared there before.
 
-    The folder appears complete or not at all. What was finished before an earlier call was stopped is used
-    again, and the data are the same bytes, whatever stopped it and however many processes there are, on
-    whatever machines.
+    The folder appears complete or not at all. A call continues where an earlier one was stopped. The bytes do
+    not depend on interruptions, or on the number of processes and machines.
 
     Args:
         study: The study; its `[data]` section says what to prepare.
@@ -148,7 +147,7 @@ def _prepare(study: StudyFile, config: DataConfig, out: Path, stages: Stages) ->
 
 
 def _corpus(config: DataConfig, out: Path, checksums: ChecksumCache, report: Report) -> Path | None:
-    """Return the corpus folder, if the text is not in single files; write that of synthetic languages."""
+    """Return the corpus folder, if the study has one; write the corpus of synthetic languages."""
     if config.synthetic is None:
         return config.corpus
     return synthetic_corpus(config.synthetic, out / "corpus", checksums, report)
@@ -177,10 +176,9 @@ def _run_stages(
 
 
 def _with_known_losses(described: PreparedDescription, inputs: Inputs, report: Report) -> PreparedDescription:
-    """Add the losses that synthetic languages have by themselves, where each word is a token."""
+    """Add the known losses of synthetic languages where each word is one token."""
     irreducible, limits = (
-        losses_that_hold(losses, described.coverage)
-        for losses in (inputs.irreducible, inputs.power_law_limit)
+        valid_losses(losses, described.coverage) for losses in (inputs.irreducible, inputs.power_law_limit)
     )
     if unknown := sorted(inputs.irreducible.keys() - irreducible.keys()):
         remedy = "give [data.vocab] kind = 'word', and a size for all words"

@@ -82,7 +82,7 @@ class EncodedSegment:
     infos: Mapping[str, SegmentInfo]
     """{task that reads the pairs: counts as it reads them}."""
     filters: FilterReport
-    """The training pairs that were dropped as too long."""
+    """Training pairs dropped as too long."""
     src: Coverage
     tgt: Coverage
 
@@ -92,12 +92,12 @@ class EncodedSegment:
         return next(iter(self.infos.values())).pairs
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the counts as JSON can hold them."""
+        """Return the counts as a value for JSON."""
         return asdict(self) | {"filters": self.filters.to_dict()}
 
     @classmethod
     def from_dict(cls, table: dict[str, Any]) -> Self:
-        """Return the counts that `to_dict` gave."""
+        """Return the counts from the value of `to_dict`."""
         return cls(
             infos={task: SegmentInfo(**info) for task, info in table["infos"].items()},
             filters=FilterReport.from_dict(table["filters"]),
@@ -132,7 +132,7 @@ def run_segment_job(job: SegmentJob) -> None:
         src=sum((piece.coverage[0] for piece in pieces), Coverage()),
         tgt=sum((piece.coverage[1] for piece in pieces), Coverage()),
     )
-    del pieces  # They hold as many token ids as the segment, which are copied once more below.
+    del pieces  # frees a copy of all token ids before they are copied again
     if job.shuffle_seed is not None:
         order = random_order(stream_key(job.shuffle_seed, "encoded", job.task, job.number), len(src))
         src = src.take(order)
@@ -204,7 +204,7 @@ def _write_text(job: SegmentJob, pieces: list[_Piece]) -> None:
 
 @lru_cache(maxsize=1)
 def _vocabulary(path: Path, modified: int) -> tuple[Vocabulary, NDArray[np.bool_]]:
-    """Load the vocabulary once; `modified` tells it from that of an earlier call in this process."""
+    """Load the vocabulary once a file version: `modified` is part of the cache key."""
     vocab = Vocabulary.load(path)
     return vocab, vocab.byte_tokens
 

@@ -1,8 +1,8 @@
 """The fifth stage: large training shards in random order, so that streams read them from end to end.
 
-Every segment was written in a random order of its own, and so were its slices, one for each segment of the
-shuffled shard. A segment of the shuffled shard takes one slice of each, in random order again. So all pairs
-are read and written once more, a segment's worth in memory at a time, whatever the size of the shard.
+Each segment was encoded in random order. Segment i of the shuffled shard consists of the i-th slice of every
+encoded segment, shuffled again. So all pairs are read and written once more, with one segment at a time in
+memory, whatever the size of the shard.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from mnmt_data.store.segments import write_segment
 from mnmt_data.store.shards import segment_path
 
 SHUFFLED_PAIRS = 2**22
-"""Training pairs of a task from which on its shard is shuffled; a smaller one fits into memory."""
+"""Shards of more training pairs are shuffled; smaller ones fit into memory."""
 
 BLOCK_ROWS = 2**12
-"""Rows of a shuffled shard that are drawn one after the other: some 400 KB."""
+"""Consecutive rows of a shuffled shard to draw together: some 400 KB."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +45,7 @@ class ShuffleJob:
 
     seed: int
     block_rows: int
-    """Rows that are drawn one after the other."""
+    """Consecutive rows to draw together."""
 
     pairs: int
     """Its pairs, approximately."""
@@ -66,7 +66,7 @@ def shuffle(
     *,
     scores: tuple[str, ...] = (),
 ) -> None:
-    """Write the segments of a shuffled shard that are missing; remove those that they are made of.
+    """Write the missing segments of a shuffled shard; then remove the unshuffled segments.
 
     Args:
         seed: Seed of the order.
@@ -85,10 +85,10 @@ def shuffle(
 
 
 def run_shuffle_job(job: ShuffleJob) -> None:
-    """Write a segment."""
+    """Write one segment of the shuffled shard."""
     src, tgt = _slices(job)
     order = random_order(stream_key(job.seed, "shuffle", job.path.parent.name, job.number), len(src))
-    src = src.take(order)  # Each side takes the place of the one before it, so that there are never four.
+    src = src.take(order)  # one side after the other: three arrays in memory, not four
     tgt = tgt.take(order)
     job.path.parent.mkdir(exist_ok=True)
     write_scores(job.path, {name: _scores(job, name)[order] for name in job.scores})
@@ -126,7 +126,7 @@ def _slice(file: SegmentFile, number: int, slices: int) -> tuple[Ragged, Ragged]
 
 
 def _scores(job: ShuffleJob, name: str) -> Scores:
-    """Read a score of the rows that the slices of all segments have."""
+    """Read a score of the rows in the slices of all segments."""
     every = [read_scores(score_path(part, name)) for part in job.parts]
     slices = [slice(*_bounds(len(scores), job.number, len(job.parts))) for scores in every]
     return np.concatenate([scores[rows] for scores, rows in zip(every, slices, strict=True)])

@@ -33,32 +33,32 @@ class DroppedPairs:
     """Counts and samples; each pair counts once."""
 
     leaks: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    """{set: {rule: pairs that it first finds to be copies of a sentence of the set}}."""
+    """{set: {rule: copies of a sentence of the set, counted by the first rule that finds them}}."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the report as JSON can hold it."""
+        """Return the report as a value for JSON."""
         return {"filters": self.filters.to_dict(), "leaks": self.leaks}
 
     @classmethod
     def from_dict(cls, table: Mapping[str, Any]) -> Self:
-        """Return the report that `to_dict` gave."""
+        """Return the report from the value of `to_dict`."""
         return cls(filters=FilterReport.from_dict(table["filters"]), leaks=table["leaks"])
 
 
 def split_pairs(
     config: DataConfig, inputs: Inputs, parts: CleanedSplits, space: Workspace, stages: Stages
 ) -> dict[str, DroppedPairs]:
-    """Write which pairs each split and task has, for `split_rows` to read, unless that is done.
+    """Write the rows of each split and task, which `split_rows` reads, unless they are written.
 
-    Training pairs are dropped that occurred before, or that have a sentence, on either side, which a dev or
-    test set of any task has, zero-shot tasks included, or a copy of one by `LeakConfig`. Synthetic languages
-    drop none: they repeat themselves on purpose.
+    Repeated training pairs are dropped, and those with a sentence, on either side, of a dev or test set of
+    any task, zero-shot tasks included, or with a copy of one by `LeakConfig`. Synthetic languages repeat
+    pairs on purpose and keep all.
 
     Returns:
         {task: the training pairs dropped}.
 
     Raises:
-        DataError: If there are too few pairs for the sets, or none are left to train on.
+        DataError: If there are too few pairs for the sets, or no training pairs are left.
     """
     if (mark := space.mark("splits/done")) is None:
         synthetic = bool(inputs.irreducible)
@@ -74,7 +74,7 @@ def split_rows(space: Workspace, split: str, task: str) -> NDArray[Any]:
 
 
 def parts_of(parts: CleanedSplits, split: str, task: str) -> Parts:
-    """Return the parts that the rows of a split count: its own, or those of train it was taken from."""
+    """Return the parts that the rows of a split refer to: its own, or those of train it was sampled from."""
     return parts.get(split, {}).get(task) or parts["train"][task]
 
 
@@ -119,10 +119,10 @@ def _drop_repeated(near: bool, task: str, pairs: Parts, space: Workspace) -> Fil
 
 
 def _first_occurrences(pairs: Parts, column: str, space: Workspace) -> Iterator[Mask]:
-    """Yield part by part where a key occurs for the first time; keys and answers lie in files meanwhile."""
+    """Yield the mask of first occurrences of keys, part by part; keys and masks are in temporary files."""
     with TemporaryDirectory(dir=space.work) as temporary:
         folder = Path(temporary)
-        # A map of a file with holes would end the process where the disk is full, so there are no holes.
+        # Fill the file before it is mapped: writing into a hole on a full disk would kill the process.
         with (folder / "keys").open("wb") as file, (folder / "first").open("wb") as answers:
             for _, (keys,) in pairs.columns(column):
                 file.write(keys.tobytes())
@@ -137,7 +137,7 @@ def _first_occurrences(pairs: Parts, column: str, space: Workspace) -> Iterator[
 def _drop_leaks(
     config: DataConfig, task: str, pairs: Parts, sets: HeldOutSets, leaks: Leaks, space: Workspace
 ) -> DroppedPairs:
-    """Drop the pairs of the dev and test sets, and those that are copies of their sentences."""
+    """Drop the pairs of the dev and test sets, and copies of their sentences."""
     _check_some_are_left(task, space, remedy="give text that passes [data.clean], or make it laxer")
     report = _drop_rows(DEV_OR_TEST, task, pairs, space, _rows_of_sets(task, pairs, sets))
     counts = leaks.counts(split_rows(space, "train", task)).tolist()
@@ -157,7 +157,7 @@ def _check_some_are_left(task: str, space: Workspace, *, remedy: str) -> None:
 
 
 def _rows_of_sets(task: str, pairs: Parts, sets: HeldOutSets) -> Rows:
-    """Return the training pairs of a task that are those of its dev and test sets, rising."""
+    """Return the training pairs that were sampled as dev and test sets of the task, sorted."""
     of_task = [tasks[task].rows for tasks in sets.values() if task in tasks and tasks[task].parts is pairs]
     return np.unique(np.concatenate([np.empty(0, dtype=np.int64), *of_task]))
 

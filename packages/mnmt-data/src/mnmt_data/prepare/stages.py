@@ -12,7 +12,7 @@ from mnmt_data.jobs.queue import JobPool
 from mnmt_data.readers.reader import BLOCK_PAIRS
 
 STARTING_PAIRS = BLOCK_PAIRS
-"""Pairs that this process works on before it starts others: a small study is done before they are up."""
+"""Pairs that this process does itself before it starts workers: a small study needs no others."""
 
 _JOBS_PER_WORKER = 2
 _LOOK_SECONDS = 1.0
@@ -28,10 +28,10 @@ Result = TypeVar("Result")
 
 
 class Stages:
-    """Does the jobs of stages in workers, or in this process where there is little to do.
+    """Runs the jobs of stages in workers, or in this process if there are few pairs.
 
     Args:
-        count: Workers; with one, this process does all unless there is `open_pool`.
+        count: Workers; without `open_pool`, this process does all jobs.
         open_pool: Starts the workers when they are needed.
         report: Called with a line about the work.
         progress: Called with the name of a stage and the pairs that it has just done.
@@ -74,8 +74,8 @@ class Stages:
             stage: Name of the stage, for reports of its progress.
             work: Does a job.
             jobs: The jobs; the length of each is its number of pairs.
-            pairs_done: Counts the pairs of the stage that are done by now, where jobs are long or of unknown
-                length; by default they are those of the jobs that are done.
+            pairs_done: Returns the pairs of the stage that are done so far, where jobs are long or of unknown
+                length; by default the pairs of finished jobs are counted.
             report: Whether to report the pairs at the end.
 
         Raises:
@@ -108,7 +108,7 @@ class Stages:
             self._pool.see_outputs()
 
     def _pool_for(self, job: Sized) -> JobPool | None:
-        """Return the workers, which are started once there is enough to do."""
+        """Return the workers; start them after `STARTING_PAIRS`, before which there are none."""
         self._pairs += len(job)
         if self._pool is None and self._open_pool is not None and self._pairs > STARTING_PAIRS:
             self._pool = self._open_pool()
@@ -121,7 +121,7 @@ class StageProgress:
     Args:
         stage: Name of the stage.
         progress: Called with it and the pairs that it has just done.
-        pairs_done: Counts them; it is asked every second. Without it, `add` counts each job.
+        pairs_done: Returns the pairs done so far, called every second; by default `add` counts jobs.
     """
 
     def __init__(self, stage: str, progress: Progress, pairs_done: Callable[[], int] | None) -> None:

@@ -26,7 +26,7 @@ _ROWS_AT_A_TIME = 2**20
 
 
 def prepare_vocabulary(config: DataConfig, parts: CleanedSplits, space: Workspace) -> Path:
-    """Write the vocabulary, or copy the one that the study names, unless it is there; return its path.
+    """Train the vocabulary, or copy the one that the study names, unless the file exists; return its path.
 
     Raises:
         DataError: If the named one lacks a tag, or the text does not suit the size.
@@ -97,7 +97,7 @@ def sample_sizes(lines: Mapping[Side, int], settings: VocabConfig) -> dict[Side,
 
 
 def _sample(config: DataConfig, train: Mapping[str, Parts], space: Workspace) -> Iterator[str]:
-    """Yield lines at even distances of each side of each task; some repeat where a share exceeds the text."""
+    """Yield evenly spaced lines of each side of each task; they repeat where a share exceeds the text."""
     masks = {task: split_rows(space, "train", task) for task in train if task in config.tasks}
     sides = {(task, side): int(np.count_nonzero(masks[task])) for task in masks for side in ("src", "tgt")}
     for (task, side), size in sample_sizes(sides, config.vocab).items():
@@ -106,7 +106,7 @@ def _sample(config: DataConfig, train: Mapping[str, Parts], space: Workspace) ->
 
 
 def evenly_spaced_rows(mask: NDArray[np.bool_], size: int) -> Rows:
-    """Return rows of a mask at even distances, rising, (size,); rows repeat where `size` exceeds them."""
+    """Return evenly spaced rows of a mask, sorted, (size,); rows repeat where `size` exceeds them."""
     total = int(np.count_nonzero(mask))
     ranks = np.arange(size) * total // max(size, 1)
     rows, before = np.empty(size, dtype=np.int64), 0

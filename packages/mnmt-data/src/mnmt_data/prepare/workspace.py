@@ -22,9 +22,9 @@ from mnmt_data.store.ragged import offsets_of
 
 @dataclass(frozen=True, kw_only=True)
 class Workspace:
-    """A partial data folder, whose subfolder `work` holds the files that only the stages need.
+    """A partial data folder; its subfolder `work` holds temporary files of the stages.
 
-    A stage that has finished something leaves a mark: a small JSON file, written after the files it is about.
+    A stage marks finished work by a small JSON file, written after the files that it describes.
     """
 
     folder: Path
@@ -56,12 +56,12 @@ class Workspace:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def mark(self, name: str) -> Any:
-        """Return the content of a mark; None if there is none."""
+        """Return the content of a mark; None if it is missing."""
         path = self.work / f"{name}.json"
         return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
 
     def set_mark(self, name: str, content: Any) -> None:
-        """Leave a mark."""
+        """Write a mark."""
         write_json(self.work / f"{name}.json", content)
 
     def part(self, source: str, number: int) -> Path:
@@ -69,7 +69,7 @@ class Workspace:
         return self.work / "parts" / f"{source}.{number:06}.arrow"
 
     def parts(self, sources: Collection[str]) -> Iterator[Path]:
-        """Yield the parts of some sources that have been written by now."""
+        """Yield the parts of some sources that are already written."""
         for path in (self.work / "parts").glob("*.arrow"):
             if path.stem.rpartition(".")[0] in sources:
                 yield path
@@ -83,17 +83,17 @@ class Workspace:
         return self.work / "splits" / f"{split}.{task}.npy"
 
     def is_complete(self) -> bool:
-        """Return whether the data are complete, and only have to take their place."""
+        """Return whether the data are complete and ready to publish."""
         return (self.folder / DESCRIPTION).is_file()
 
     def publish(self, folder: Path) -> None:
-        """Take the place of `folder`, without the files that only the stages need."""
+        """Remove the temporary files, and replace `folder` by this one."""
         shutil.rmtree(self.work, ignore_errors=True)
         replace_folder(folder, self.folder)
 
 
 SCORE = "score."
-"""Begins the names of the columns of scores."""
+"""Prefix of the names of columns of scores."""
 
 _REPORT = b"report"
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
@@ -172,7 +172,7 @@ class Parts:
 
 
 def read_header(path: Path) -> dict[str, Any]:
-    """Return what a part says of itself: pairs `read` and `pairs` left, and the report of the `filters`."""
+    """Return the header of a part: pairs `read`, `pairs` left, and the report of the `filters`."""
     with path.open("rb") as file:
         header: dict[str, Any] = json.loads(pa.ipc.open_file(file).schema.metadata[_REPORT])
     return header

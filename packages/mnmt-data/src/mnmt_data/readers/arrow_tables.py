@@ -1,4 +1,4 @@
-"""Blocks of sentence pairs out of the columns of Arrow tables, whatever file they stand in."""
+"""Blocks of sentence pairs from the columns of Arrow tables: Parquet files and Hugging Face data sets."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from mnmt_data.readers.reader import BLOCK_PAIRS, BadLine, Block, Choice
 
 ORIGIN = "origin"
 _EXCERPT = 200
-"""Bytes of a bad row that are shown."""
+"""Bytes of a bad row in its report."""
 
 Batches = Callable[[list[str]], Iterable[pa.RecordBatch]]
-"""Gives the rows of a table, in the columns with these names."""
+"""Returns the rows of a table, with only the named columns."""
 
 
 @dataclass(frozen=True)
@@ -35,10 +35,10 @@ class TableBlocks:
     choice: Choice
 
     def of(self, batches: Batches) -> Iterator[Block]:
-        """Yield blocks of the rows that `batches` gives.
+        """Yield blocks of the rows of `batches`.
 
         Raises:
-            DataError: If there are no columns for the task, or these hold no strings, or a row is not UTF-8.
+            DataError: If columns for the task are missing or hold no strings, or a row is not UTF-8.
         """
         places, first = self._places(), 0
         rows = batches([".".join(place) for place in places])
@@ -129,7 +129,7 @@ def _column_at(batch: pa.RecordBatch, place: Place) -> pa.Array:
 
 
 def _whole_blocks(batches: Iterable[list[pa.Array]]) -> Iterator[list[pa.Array]]:
-    """Yield the rows of the batches, however many each has, in blocks of `BLOCK_PAIRS`."""
+    """Yield the rows of batches of any size in blocks of `BLOCK_PAIRS`."""
     pending: list[list[pa.Array]] = []
     rows = 0
     for batch in batches:

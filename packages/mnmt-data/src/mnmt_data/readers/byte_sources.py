@@ -18,7 +18,7 @@ CHUNK_BYTES = 2**18
 """Small enough for a chunk and its text to stay in the processor's cache."""
 
 CODECS = {".gz": "gzip", ".zst": "zstd"}
-"""Arrow's codecs, by the ending of a file's name. They read several members and notice a truncated one."""
+"""Arrow's codecs, by the ending of a file's name. They read several members and detect truncation."""
 
 _ZIP_ERRORS = (BadZipFile, EOFError, NotImplementedError, RuntimeError, OSError, zlib.error, LZMAError)
 
@@ -43,7 +43,7 @@ class ByteSource(Protocol):
 
 @dataclass(frozen=True)
 class File:
-    """A file, decompressed by the ending of its name."""
+    """A file, decompressed according to the ending of its name."""
 
     path: Path
 
@@ -105,7 +105,7 @@ def path_of(source: str) -> Path:
     """Return the path that a study names; `~` is the home folder.
 
     Raises:
-        DataError: If it is that of a user who is not known.
+        DataError: If it begins with the `~` of an unknown user.
     """
     try:
         return Path(source).expanduser()
@@ -114,10 +114,10 @@ def path_of(source: str) -> Path:
 
 
 def check_is_file(path: Path) -> None:
-    """Refuse what is not there or is not a file.
+    """Check that a path is a file.
 
     Raises:
-        DataError: Naming the path.
+        DataError: If it is missing or a folder; the message names it.
     """
     if path.is_dir():
         raise DataError(f"{path}: is a folder; name a file in it.")

@@ -1,4 +1,4 @@
-"""The columns of a table that hold the two sides of a task, by their names."""
+"""Find the columns of a table that hold the two sides of a task, by name."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from mnmt_data.readers.reader import LONGEST_SENTENCE, BadLine
 NAMED_SIDES = (("src", "tgt"), ("source", "target"))
 STRUCT = "translation"
 COLUMN_WORDS = frozenset({"src", "tgt", "source", "target", "sentence", "translation", "score", "id"})
-"""Words of the names of columns, as against sentences of one word."""
+"""Words in names of columns; they tell a header from sentences of one word."""
 
 Place = tuple[str, ...]
-"""The name of a column, and that of a field of it if it is a struct."""
+"""The name of a column, and of one of its fields if it is a struct."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreColumn:
-    """A score that another tool gave each pair, and where a table has it."""
+    """A score of each pair from another tool, and its column in a table."""
 
     name: str
     """Its name in the study."""
 
     column: str | int
-    """The name of its column, or the number of it, from 1."""
+    """Name or number, from 1, of its column."""
 
     def place(self, path: Path, names: Sequence[str]) -> int:
-        """Return the number of its column among those with these names, from 0.
+        """Return the index of its column in a table with these columns, from 0.
 
         Raises:
-            DataError: If there is none; the message names the file.
+            DataError: If the table has no such column; the message names the file.
         """
         if isinstance(self.column, int) and 1 <= self.column <= len(names):
             return self.column - 1
@@ -56,7 +56,7 @@ class ScoreColumn:
         """Return the number in a cell or line.
 
         Raises:
-            ValueError: If it is none, or not finite.
+            ValueError: If it is not a finite number.
         """
         try:
             number = math.nan if isinstance(cell, bool) else float(cell)  # type: ignore[arg-type]
@@ -69,13 +69,13 @@ class ScoreColumn:
     def values(
         self, cells: Sequence[object], first: int, where: str, bad: dict[int, BadLine] | None
     ) -> NDArray[np.float32]:
-        """Return the numbers in the cells of consecutive pairs, (pairs,), nan where there is none.
+        """Return the numbers in the cells of consecutive pairs, (pairs,), nan for cells without one.
 
         Args:
             cells: The cells, or lines.
             first: Number of the first pair, from 0.
-            where: Begins a message, before the number from 1 on.
-            bad: {pair: what is wrong}, to add to; None to refuse what is no number.
+            where: Start of messages, before the number of the pair from 1.
+            bad: {pair: its bad line}, to add cells without a number to; None to raise for them.
 
         Raises:
             DataError: If a cell holds no number, and `bad` is None.
@@ -94,7 +94,7 @@ class ScoreColumn:
 
 @dataclass(frozen=True)
 class OneTable:
-    """The fields of readers of a table that is one file."""
+    """Fields of readers of a table in one file."""
 
     path: Path
     """The file."""
@@ -114,17 +114,17 @@ class OneTable:
 def find_sides(
     path: Path, task: str, names: Sequence[str], fields: Sequence[str] = ()
 ) -> tuple[Place, Place] | None:
-    """Return the places of source and target, in this order of preference, or None.
+    """Return the places of source and target, or None.
 
-    Two columns named by the language codes; two `fields` of the column `translation` so named; `src` and
-    `tgt`; `source` and `target`. The latter two are in the direction that the file's name gives, else in the
-    task's.
+    In order of preference: two columns named by the language codes; two such `fields` of the column
+    `translation`; `src` and `tgt`; `source` and `target`. The last two are in the direction of the file's
+    name, else in the task's.
 
     Args:
         path: The file.
         task: The language pair.
         names: The columns.
-        fields: The fields of `translation`, if there is such a column and it has some.
+        fields: The fields of the column `translation`, if there is one.
     """
     for options, parents in ((names, ()), (fields, (STRUCT,))):
         src, tgt = (best_tag(tuple(options), code) for code in languages(task))
@@ -139,18 +139,18 @@ def find_sides(
 
 
 def no_sides(task: str, names: Sequence[str], fields: Sequence[str] = ()) -> str:
-    """Return what is wrong with a table of which `find_sides` knows no sides."""
+    """Return the message about a table without sides for `find_sides`."""
     listed = ", ".join([*names, *(f"{STRUCT}.{field}" for field in fields)]) or "none"
     remedy = "name two after the languages, or src and tgt, or source and target"
     return f"no columns for {task} among {listed}; {remedy}."
 
 
 def names_columns(cells: Sequence[str], task: str) -> bool:
-    """Return whether cells seem to name columns: only words, two of them of what a column may hold.
+    """Return whether cells seem to be a header: only words, at least two of them typical of columns.
 
     Args:
         cells: The first line of a table.
-        task: The language pair, whose codes are such words.
+        task: The language pair; its codes are typical of columns.
     """
     if not all(re.fullmatch(r"[\w.:-]*", cell.strip()) for cell in cells):
         return False
@@ -159,7 +159,7 @@ def names_columns(cells: Sequence[str], task: str) -> bool:
 
 
 def sentence_of(value: str | None) -> str:
-    """Return a cell as a sentence: on one line, and empty where it is null or longer than any sentence."""
+    """Return a cell as a sentence on one line; empty if it is null or longer than `LONGEST_SENTENCE`."""
     if value is None or len(value) > LONGEST_SENTENCE:
         return ""
     return value.replace("\n", " ") if "\n" in value else value

@@ -22,10 +22,7 @@ class Row(NamedTuple):
 
 
 class CsvRows:
-    """Iterates over the rows of lines of text; blank lines are passed over.
-
-    A line that is no text, or too long, is given in place of the row that it is in.
-    """
+    """Iterates over the CSV rows of lines of text; skips blank lines."""
 
     def __init__(self, lines: Iterator[Line], path: Path) -> None:
         self._lines = lines
@@ -33,10 +30,10 @@ class CsvRows:
         self._others: list[BadLine | None] = []
 
     def __iter__(self) -> Iterator[Row | BadLine | None]:
-        """Yield rows; in place of one with a line that is no text that line, with one too long None.
+        """Yield rows; for a row with a bad line yield the bad line, with an overlong line None.
 
         Raises:
-            DataError: If the quotes of a row are wrong; where it ends nobody knows.
+            DataError: If the quotes of a row are wrong, so that its end is unknown.
         """
         rows = csv.reader(self._texts(), strict=True)
         first = 1

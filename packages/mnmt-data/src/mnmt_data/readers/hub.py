@@ -1,4 +1,4 @@
-"""Data sets that Hugging Face's library fetches by their names, and keeps."""
+"""Data sets that Hugging Face's library downloads by name."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from mnmt_data.readers.byte_sources import one_line
 from mnmt_data.readers.saved_dataset import DatasetPairs
 
 HUB = "hf:"
-"""Begins the name of a data set, as against that of a file."""
+"""Prefix of the name of a data set, which tells it from a file."""
 
 _NAME = re.compile(r"hf:([\w.-]+/[\w.-]+)(?:/([\w.-]+))?:(\w+)")
 
 
 def open_hub_dataset(source: str, task: str) -> DatasetPairs:
-    """Open a reader of a data set `hf:OWNER/NAME/CONFIG:SPLIT`, which is fetched unless it was before.
+    """Open a reader of a data set `hf:OWNER/NAME/CONFIG:SPLIT`; download it the first time.
 
     Args:
-        source: Its name, such as `hf:Helsinki-NLP/opus-100/de-en:train`; `/CONFIG` may be left out.
+        source: Its name, such as `hf:Helsinki-NLP/opus-100/de-en:train`; `/CONFIG` is optional.
         task: The language pair.
 
     Raises:

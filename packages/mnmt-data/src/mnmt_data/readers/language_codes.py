@@ -9,7 +9,7 @@ from langcodes import Language
 
 _CODE = r"[a-z]{2,3}(?:[-_](?:[A-Z][a-z]{3}|[A-Z]{2}|[0-9]{3}))*"
 _HYPHENATED = re.compile(rf"({_CODE})-({_CODE})")
-"""Language, script and region, as in `zh-Hans` and `es-419`; a hyphen parts the two languages as well."""
+"""Two codes of language, script and region, such as `zh-Hans` and `es-419`, joined by a hyphen."""
 
 
 def languages(task: str) -> tuple[str, str]:
@@ -25,7 +25,7 @@ def languages(task: str) -> tuple[str, str]:
 
 
 def canonical_task(task: str) -> str:
-    """Return a task with `_` within its codes, as in `en-zh_Hans` for `en-zh-Hans`; others as they are."""
+    """Return a task with `_` within its codes: `en-zh_Hans` for `en-zh-Hans`; other names are unchanged."""
     match = _HYPHENATED.fullmatch(task)
     return "-".join(code.replace("-", "_") for code in match.groups()) if match else task
 
@@ -44,10 +44,10 @@ def opposite(task: str) -> str:
 
 @lru_cache(maxsize=4096)
 def serves(tag: str, code: str) -> bool:
-    """Return whether text tagged `tag` serves where `code` is asked for.
+    """Return whether text tagged `tag` can be used as text in `code`.
 
-    The languages must agree, be they written by ISO 639-1 or 639-3; so must script and region where `code`
-    has them: `en_GB` and `eng` serve `en`, but `en` does not serve `en_GB`.
+    The languages must agree, in ISO 639-1 or 639-3; so must script and region if `code` has them: `en_GB` and
+    `eng` serve `en`, but `en` does not serve `en_GB`.
     """
     if tag.lower() == code.lower():
         return True
@@ -68,7 +68,7 @@ def best_tag(tags: tuple[str, ...], code: str) -> str | None:
 
 
 def spellings(code: str) -> tuple[str, ...]:
-    """Return the code itself, with a hyphen for `_`, and its ISO 639-1 and 639-3 forms, where it has them."""
+    """Return the code itself, with a hyphen for `_`, and its ISO 639-1 and 639-3 forms if it has them."""
     parsed, written = _parse_tag(code), (code, code.replace("_", "-"))
     if parsed is None or parsed.language is None:
         return tuple(dict.fromkeys(written))
@@ -103,7 +103,7 @@ def _parse_tag(tag: str) -> Language | None:
 
 
 def is_language(code: str) -> bool:
-    """Return whether a code is that of a language, or kept for private use."""
+    """Return whether a code is that of a language, or is reserved for private use."""
     parsed = _parse_tag(code)
     return parsed is not None and parsed.language is not None and parsed.is_valid()
 

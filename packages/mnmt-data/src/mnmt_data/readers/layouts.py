@@ -12,14 +12,14 @@ from mnmt_data.readers.language_codes import best_tag, canonical_task, languages
 from mnmt_data.readers.text_pairs import TextPairs
 
 SPLITS = ("train", "dev", "test")
-"""Test sets by role; a set that sacreBLEU or mtdata names otherwise is none of these."""
+"""Splits by role; other names are names of sacreBLEU's or mtdata's test sets."""
 
 
 def named_texts(folder: Path, testset: str, pair_name: str, task: str) -> tuple[TextPairs, ...]:
     """Find the texts `TESTSET.SRC-TGT.SRC` and `.TGT`; `pair_name` is the pair in their names.
 
     Raises:
-        DataError: If one side is there without the other, or one text is there twice.
+        DataError: If one side is missing, or one text is there twice.
     """
     stem = folder / f"{testset}.{pair_name}"
     sides = [_text(stem, code) or _text(stem, code.replace("_", "-")) for code in languages(task)]
@@ -34,7 +34,7 @@ def sacrebleu_texts(folder: Path, testset: str, pair_name: str, task: str) -> tu
     `folder` may be that one, whatever `testset` is called, or `~/.sacrebleu` with `SET` for a test set.
 
     Raises:
-        DataError: If one side is there without the other.
+        DataError: If one side is missing.
     """
     for directory in (folder / testset, folder):
         for prefix in _prefixes(directory, testset):
@@ -70,8 +70,8 @@ def _in_order(sides: list[Path | None], pair_name: str, task: str) -> list[Path 
 def mtdata_texts(folder: Path, testset: str, task: str) -> tuple[TextPairs, ...]:
     """Find the texts that `mtdata get --out FOLDER` left, their languages written `deu` or `deu_DE`.
 
-    `train` is `train.LANG`, or if mtdata did not merge, every text of `train-parts`. `test` is every
-    `test1.LANG`, `test2.LANG` and on, unless there is a `test.LANG`. Other names are sought in `tests`:
+    `train` is `train.LANG`, or if mtdata did not merge, every text of `train-parts`. `test` is `test.LANG`,
+    or else `test1.LANG`, `test2.LANG` and so on. Other names are searched for in `tests`:
     `newstest_deen` or `newstest_deen-2019` for `tests/Statmt-newstest_deen-2019-deu-eng.LANG`.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Lines of text out of chunks of bytes: decoded a chunk at a time, searched for mistakes only on failure."""
+"""Lines of text from chunks of bytes: decoded a chunk at a time, and line by line only after an error."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def without_mark(head: bytes, name: str) -> bytes:
     """Return the first chunk of a UTF-8 file without its byte-order mark.
 
     Raises:
-        DataError: If it starts as UTF-16 or compressed files do; a few NULs are text.
+        DataError: If it starts like a UTF-16 or compressed file; a few NULs are allowed.
     """
     for mark, what in _OTHER_MARKS.items():
         if head.startswith(mark):
@@ -39,7 +39,7 @@ def without_mark(head: bytes, name: str) -> bytes:
 
 _BATCH = 4096
 _EXCERPT = 200
-"""Bytes of a line that are shown."""
+"""Bytes of a bad line in its report."""
 
 _LONGEST_TAIL = 4 * LONGEST_SENTENCE  # a character has at most four bytes
 _PLACEHOLDER = b"?" * (LONGEST_SENTENCE + 1)
@@ -48,7 +48,7 @@ _CONTINUATION = bytes(range(0x80, 0xC0))
 logger = logging.getLogger(__name__)
 
 Line = str | BadLine | None
-"""A line; or what is wrong with it; None where it has more than `LONGEST_SENTENCE` characters."""
+"""A line; or its report if it is bad; or None if it has more than `LONGEST_SENTENCE` characters."""
 
 
 class Lines:
@@ -59,7 +59,7 @@ class Lines:
 
         Args:
             source: The bytes.
-            skip_bad: Whether a line that is not UTF-8 is given as empty and listed by `take_bad`.
+            skip_bad: Whether to replace a line that is not UTF-8 by an empty one, listed by `take_bad`.
         """
         self.name = source.name
         self._splitter = LineSplitter(source.name, skip_bad=skip_bad)
@@ -68,7 +68,7 @@ class Lines:
         self._count = 0
 
     def take(self, number: int) -> list[str]:
-        """Return the next `number` lines, fewer where the source ends."""
+        """Return the next `number` lines, fewer at the end of the source."""
         while len(self._ready) < number and (piece := next(self._pieces, None)) is not None:
             self._ready += self._splitter.decode(piece)
         lines, self._ready = self._ready[:number], self._ready[number:]
@@ -76,7 +76,7 @@ class Lines:
         return lines
 
     def skip(self, number: int) -> int:
-        """Pass over `number` lines, fewer where the source ends, and return how many; few are decoded."""
+        """Skip `number` lines, fewer at the end of the source; return how many. Few are decoded."""
         skipped = min(number, len(self._ready))
         del self._ready[:skipped]
         while skipped < number and (piece := next(self._pieces, None)) is not None:
@@ -93,7 +93,7 @@ class Lines:
         return skipped
 
     def each(self) -> Iterator[Line]:
-        """Yield the remaining lines, and what stands for lines that are no text or too long."""
+        """Yield the remaining lines; see `Line` for bad and overlong ones."""
         number = self._count
         while lines := self.take(_BATCH):
             others: dict[int, Line] = {line.row: line for line in self.take_bad()}
@@ -102,19 +102,19 @@ class Lines:
             number += len(lines)
 
     def take_bad(self) -> list[BadLine]:
-        """Return those of the lines taken since the last call that are not UTF-8."""
+        """Return the lines taken since the last call that are not UTF-8."""
         bad = [line for line in self._splitter.bad if line.row < self._count]
         del self._splitter.bad[: len(bad)]
         return bad
 
     def _take_overlong(self) -> list[int]:
-        """Return the rows of those of the lines taken since the last call that are too long."""
+        """Return the rows of the overlong lines taken since the last call."""
         rows = [row for row in self._splitter.overlong if row < self._count]
         del self._splitter.overlong[: len(rows)]
         return rows
 
     def count(self) -> int:
-        """Count the lines of the whole source; the remaining ones are passed over."""
+        """Count the lines of the whole source; this skips the remaining ones."""
         self.skip(sys.maxsize)
         return self._count
 
@@ -127,7 +127,7 @@ def _pieces(source: ByteSource, splitter: LineSplitter) -> Iterator[bytes]:
 
 
 class LineSplitter:
-    """Cuts chunks of bytes, however they fall, into decoded lines."""
+    """Cuts chunks of bytes into decoded lines; a line may span chunks."""
 
     def __init__(self, name: str, *, skip_bad: bool = False) -> None:
         self.bad: list[BadLine] = []
@@ -153,11 +153,11 @@ class LineSplitter:
         return data[:cut]
 
     def finish(self) -> bytes:
-        """Return the bytes of the last line, if no newline ends it, with one."""
+        """Return the bytes of an unfinished last line, with a newline."""
         return self._tail + b"\n" if self._tail else b""
 
     def skip(self, lines: int) -> None:
-        """Count lines that are not decoded."""
+        """Count lines that will not be decoded."""
         self._lines += lines
 
     def _truncate_tail(self, tail: bytes) -> bytes:
@@ -168,10 +168,10 @@ class LineSplitter:
         if self._dropped > LONGEST_LINE:
             size = f"the line is longer than {LONGEST_LINE >> 20} MiB"
             raise DataError(f"{self._name}:{self._lines + 1}: {size}; give text, a sentence a line.")
-        return _PLACEHOLDER + tail[-4:].lstrip(_CONTINUATION)  # it starts where a character does
+        return _PLACEHOLDER + tail[-4:].lstrip(_CONTINUATION)  # cut at the start of a character
 
     def decode(self, data: bytes) -> list[str]:
-        """Return the lines of which these are the bytes.
+        """Decode the bytes of whole lines.
 
         Raises:
             DataError: If a line is not UTF-8.
@@ -194,7 +194,7 @@ class LineSplitter:
         return lines
 
     def _decode_each(self, data: bytes) -> str:
-        """Return the lines, of which those that are not UTF-8 are replaced and listed as bad."""
+        """Return the lines; list those that are not UTF-8 as bad, and leave them empty."""
         lines = data.split(b"\n")
         for number, line in enumerate(lines):
             try:

@@ -1,4 +1,4 @@
-"""From a corpus folder or the name of a source to readers."""
+"""Open readers of a corpus folder, or of a source by its name."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from mnmt_data.readers.text_pairs import TextPairs
 from mnmt_data.readers.tmx import TmxPairs
 
 LANG = "{lang}"
-"""Stands for the language code in the name of a source that is two texts."""
+"""Placeholder of the language code in the name of a source that is two texts."""
 
 
 def _open_tmx(path: Path, task: str) -> Reader:
@@ -49,18 +49,17 @@ FORMATS: Mapping[str, Callable[[Path, str], Reader]] = MappingProxyType(
 
 
 def find_readers(folder: Path, testset: str, task: str) -> tuple[Reader, ...]:
-    """Find readers of everything in a corpus folder that holds a test set and task.
+    """Open all files in a corpus folder that hold a test set and task.
 
-    All files named for the task come first: texts `TESTSET.SRC-TGT.SRC` and `.TGT`, each
-    plain, `.gz` or `.zst`; what sacreBLEU left; `TESTSET.SRC-TGT` in one of `FORMATS`. Only if there is none,
-    what is so named for the opposite direction serves; and only if there is none of that either, what mtdata
-    left, whose names have no direction.
+    These are the files named for the task: texts `TESTSET.SRC-TGT.SRC` and `.TGT`, each plain, `.gz` or
+    `.zst`; sacreBLEU's files; `TESTSET.SRC-TGT` in one of `FORMATS`. If there are none, files so named for
+    the opposite direction are used; otherwise mtdata's files, whose names have no direction.
 
     Returns:
-        The readers, in a fixed order; none if the folder does not hold the test set and task.
+        The readers, in a fixed order; empty if the folder does not hold the test set and task.
 
     Raises:
-        DataError: If one side is there without the other, or one text is there twice.
+        DataError: If one side is missing, or one text is there twice.
     """
     for pair_name in (*task_spellings(task), *task_spellings(opposite(task))):
         if readers := _readers_named(folder, testset, pair_name, task):
@@ -83,9 +82,9 @@ def open_reader(source: str, task: str) -> Reader:
     """Open a reader of a source that a study names.
 
     Args:
-        source: The path of a file whose name ends as one of `FORMATS`; or of two texts, plain, `.gz` or
-            `.zst`, with `{lang}` for the language codes: `raw/europarl.{lang}.gz`; or the folder of a saved
-            data set; or the name of a data set, as `open_hub_dataset` takes. `~` is the home folder.
+        source: The path of a file with an ending of `FORMATS`; or of two texts, plain, `.gz` or `.zst`, with
+            `{lang}` for the language codes: `raw/europarl.{lang}.gz`; or the folder of a saved data set; or
+            the name of a data set for `open_hub_dataset`. `~` is the home folder.
         task: The language pair, `SRC-TGT`.
 
     Raises:
@@ -109,7 +108,7 @@ def open_reader(source: str, task: str) -> Reader:
 
 
 def _side(source: str, code: str) -> File:
-    """Return one of two texts; a code that no file has is tried in its other spellings, `deu` for `de`."""
+    """Return one of two texts; if no file has the code, try its other spellings, `deu` for `de`."""
     paths = [path_of(source.replace(LANG, spelling)) for spelling in spellings(code)]
     path = next((path for path in paths if path.is_file()), paths[0])
     check_is_file(path)

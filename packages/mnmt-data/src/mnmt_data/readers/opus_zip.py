@@ -13,9 +13,9 @@ from mnmt_data.readers.tmx import TmxPairs
 
 
 def open_zip(path: Path, task: str) -> Reader:
-    """Open a reader of the text in an archive, which is streamed, never unpacked.
+    """Open a reader of the text in an archive, which is streamed without unpacking it.
 
-    Members `CORPUS.SRC-TGT.SRC` and `CORPUS.SRC-TGT.TGT`, the pair in either order, go before a TMX file.
+    Members `CORPUS.SRC-TGT.SRC` and `CORPUS.SRC-TGT.TGT`, the pair in either order, precede a TMX file.
 
     Raises:
         DataError: If the archive is missing or damaged, a member's name leads out of it, or it holds neither

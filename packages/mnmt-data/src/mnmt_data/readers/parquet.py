@@ -17,17 +17,17 @@ from mnmt_data.readers.reader import BLOCK_PAIRS, Block, Choice, every_block
 
 @dataclass(frozen=True)
 class ParquetPairs(OneTable):
-    """Reads a Parquet file batch by batch; `find_sides` says which columns.
+    """Reads a Parquet file batch by batch, in the columns of `find_sides`.
 
-    A column `origin` says which language a pair was written in.
+    An optional column `origin` holds the original language of each pair.
     """
 
     def blocks(self, *, skip_bad: bool = False, choice: Choice = every_block) -> Iterator[Block]:
         """Yield blocks of pairs; a null is an empty sentence.
 
         Args:
-            skip_bad: Whether rows that are not UTF-8 are listed in the blocks and not refused.
-            choice: Which blocks are wanted.
+            skip_bad: Whether to list rows that are not UTF-8 in the blocks instead of raising.
+            choice: Selects the blocks to read.
 
         Raises:
             DataError: If the file is missing or damaged, or has no columns for the task.

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from mnmt_data.errors import DataError
 
 BLOCK_PAIRS = 50_000
-"""Pairs in a block: enough to make a worker process worth while, few enough to hold several in memory."""
+"""Pairs in a block: worth a worker process, and small enough to hold several in memory."""
 
 
 PAIR_BYTES = 100
@@ -30,10 +30,10 @@ class BadLine:
     """Number of its pair in its source, from 0."""
 
     what: str
-    """The message: file, line, and what is wrong."""
+    """The message: file, line and mistake."""
 
     text: str
-    """The beginning of the line; bytes that are no text are written \\xff."""
+    """The beginning of the line, with invalid bytes as \\xff."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,30 +50,29 @@ class Block:
     """Number of the first pair in its source, from 0."""
 
     origins: list[str] | None = None
-    """The language each pair was written in (`en`; `""` if unknown), where the corpus knows it."""
+    """The original language of each pair (`en`; `""` if unknown), if the corpus has it."""
 
     scores: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)
-    """{score: (pairs,)} that other tools gave, as far as the study names them; nan where there is no pair."""
+    """{score: (pairs,)} from other tools, for the scores of the study; nan where a line is bad."""
 
     bad: tuple[BadLine, ...] = ()
-    """Lines that cannot be read, by rising row, where they are not to end the reading; their pairs stand in
-    the block, one side or both of them empty."""
+    """Skipped bad lines, by row. Their pairs are in the block with one or both sides empty."""
 
     def __len__(self) -> int:
         return len(self.src)
 
 
 Choice = Callable[[int], bool]
-"""Says of a block's number, from 0, whether it is wanted."""
+"""Returns whether to read the block with a number, from 0."""
 
 
 def every_block(number: int) -> bool:
-    """Want all blocks."""
+    """Select all blocks."""
     return True
 
 
 Record = tuple[str, str] | tuple[str, str, tuple[float, ...]] | BadLine
-"""Source and target, and perhaps their scores; or what is wrong."""
+"""Source and target, perhaps with their scores; or a bad line."""
 
 
 def _same(record: Any) -> Any:
@@ -89,18 +88,18 @@ def blocks_of(
     skip_bad: bool = False,
     choice: Choice = every_block,
 ) -> Iterator[Block]:
-    """Cut rows into blocks of `size` pairs, the last one shorter; none if there are no rows.
+    """Cut rows into blocks of `size` pairs, the last one shorter.
 
     Args:
-        rows: The pairs, or lines that cannot be read in their place.
-        parse: Makes such of a row, where rows are something else; only of those in a block that is wanted.
+        rows: The pairs and bad lines, or rows for `parse`.
+        parse: Turns a row of a selected block into a pair or a bad line.
         size: Pairs of a block.
         scores: Names of the scores that each pair has.
-        skip_bad: Whether lines that cannot be read are listed in the blocks and not refused.
-        choice: Which blocks are wanted; the others are given empty.
+        skip_bad: Whether to list bad lines in the blocks instead of raising.
+        choice: Selects the blocks to read; the others are yielded empty.
 
     Raises:
-        DataError: If a line cannot be read.
+        DataError: If a line is bad, unless `skip_bad`.
     """
     remaining, first = iter(rows), 0
     while chunk := list(islice(remaining, size)):
@@ -124,7 +123,7 @@ def blocks_of(
 
 
 def _score_arrays(pairs: list[Any], scores: Sequence[str]) -> dict[str, NDArray[np.float32]]:
-    """Return {score: (pairs,)}, nan where a pair has none."""
+    """Return {score: (pairs,)}, nan for pairs without scores."""
     if not scores:
         return {}
     nothing = (math.nan,) * len(scores)
@@ -133,23 +132,22 @@ def _score_arrays(pairs: list[Any], scores: Sequence[str]) -> dict[str, NDArray[
 
 
 LONGEST_SENTENCE = 65_536
-"""Characters of the longest sentence, or line of a TSV file; a longer one is given as empty."""
+"""Most characters of a sentence, or of a line of a TSV file; a longer one is replaced by an empty one."""
 
 LONGEST_LINE = 64 * 2**20
-"""Bytes of the longest line, or unit of a TMX file: what is longer is no text, and reading stops."""
+"""Most bytes of a line, or of a unit of a TMX file; a longer one is not text, and is an error."""
 
 
 class Reader(Protocol):
-    r"""Sentence pairs of one source, as they stand there, in memory that does not grow with the source.
+    r"""Unfiltered sentence pairs of one source, in memory that does not grow with the source.
 
-    - Lines end at ``\n`` or ``\r\n``, nowhere else; a UTF-8 byte-order mark is taken off. A sentence holds no
-      ``\n``: where a format allows one inside a sentence (TMX, Parquet) it is given as a space.
-    - An empty side is given as ``""``, so that the sides stay aligned and a filter can count it. So is a
-      sentence of more than `LONGEST_SENTENCE` characters. What exceeds `LONGEST_LINE` is a mistake.
-    - Text that is not UTF-8, truncated or unequal in length is a mistake, never taken as shorter text. Pairs
-      before the mistake may have been given by then.
-    - A block that is not wanted is given empty, at less than the cost of reading it; mistakes in it may stay
-      unseen. So processes that want different blocks of a source share the work.
+    - Lines end at ``\n`` or ``\r\n`` only; a UTF-8 byte-order mark is removed. A sentence contains no ``\n``:
+      where a format allows one inside a sentence (TMX, Parquet) it becomes a space.
+    - An empty side is ``""``, so that the sides stay aligned and a filter can count it. So is a sentence of
+      more than `LONGEST_SENTENCE` characters. A line above `LONGEST_LINE` is an error.
+    - Text that is not UTF-8, truncated or unequal in length is an error, raised perhaps after some blocks.
+    - A block that is not selected is yielded empty, at less than the cost of reading it; errors in it may
+      stay undetected. So processes that select different blocks of a source share the work.
     """
 
     @property
@@ -158,12 +156,12 @@ class Reader(Protocol):
         ...
 
     def blocks(self, *, skip_bad: bool = False, choice: Choice = every_block) -> Iterator[Block]:
-        """Yield blocks of `BLOCK_PAIRS` pairs, the last one shorter; none if there are no pairs.
+        """Yield blocks of `BLOCK_PAIRS` pairs, the last one shorter.
 
         Args:
-            skip_bad: Whether a line that cannot be read is listed in `Block.bad` and not refused. Files
-                that are missing, truncated or of unequal length are mistakes in any case.
-            choice: Which blocks are wanted.
+            skip_bad: Whether to list bad lines in `Block.bad` instead of raising. Files that are missing,
+                truncated or of unequal length always raise.
+            choice: Selects the blocks to read.
 
         Raises:
             DataError: If a file is missing or broken; the message names the file, and the line where it can.

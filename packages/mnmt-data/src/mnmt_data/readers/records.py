@@ -28,24 +28,24 @@ from mnmt_data.readers.lines import Line, Lines
 from mnmt_data.readers.reader import BadLine, Block, Choice, Record, blocks_of, every_block
 
 _EXCERPT = 200
-"""Characters of a bad line that are shown."""
+"""Characters of a bad line in its report."""
 
 
 @dataclass(frozen=True)
 class TsvPairs(OneTable):
-    """Reads a TSV file: two columns, or those that a header names.
+    """Reads a TSV file: its first two columns, or the columns that a header names.
 
     The first line is a header if it names two columns after the languages of the task, or `src` and `tgt`, or
-    `source` and `target`. Without one, the columns trade places where the file's name gives the opposite
+    `source` and `target`. Without a header, the columns are swapped if the file's name gives the opposite
     direction.
     """
 
     def blocks(self, *, skip_bad: bool = False, choice: Choice = every_block) -> Iterator[Block]:
-        """Yield blocks of pairs; every line is a pair but a header, and empty ones at the end.
+        """Yield blocks of pairs: every line except a header and empty lines at the end.
 
         Args:
-            skip_bad: Whether lines without a tab or not UTF-8 are listed in the blocks and not refused.
-            choice: Which blocks are wanted.
+            skip_bad: Whether to list lines without a tab or not UTF-8 in the blocks instead of raising.
+            choice: Selects the blocks to read.
 
         Raises:
             DataError: If the file is missing, broken or not UTF-8, its header names no columns for the task,
@@ -85,7 +85,7 @@ class TsvPairs(OneTable):
         yield from blocks_of(rows, parse=parse, scores=names, skip_bad=skip_bad, choice=choice)
 
     def _numbered(self, cells: list[str]) -> list[int]:
-        """Return the places of the scores in a file without a header, whose first line has these cells."""
+        """Return the columns of the scores in a file without a header, given the cells of its first line."""
         numbers = [str(number) for number in range(1, len(cells) + 1)] if cells else []
         if not cells:
             return [0] * len(self.scores)
@@ -94,14 +94,14 @@ class TsvPairs(OneTable):
 
 @dataclass(frozen=True)
 class CsvPairs(OneTable):
-    """Reads a CSV file, whose header names the columns as those of a Parquet file are named."""
+    """Reads a CSV file, whose header names columns as `find_sides` expects them."""
 
     def blocks(self, *, skip_bad: bool = False, choice: Choice = every_block) -> Iterator[Block]:
         """Yield blocks of pairs; a cell between quotes may have commas and several lines.
 
         Args:
-            skip_bad: Whether rows of a wrong length or not UTF-8 are listed in the blocks and not refused.
-            choice: Which blocks are wanted.
+            skip_bad: Whether to list rows of a wrong length or not UTF-8 in the blocks instead of raising.
+            choice: Selects the blocks to read.
 
         Raises:
             DataError: If the file is missing, broken or not UTF-8, has no columns for the task or wrong
@@ -128,7 +128,7 @@ class CsvPairs(OneTable):
                     yield _bad(self.path, row.number, str(error), ",".join(row.cells))
 
     def _columns(self, header: Row | BadLine | None) -> tuple[int, int, int, list[int]]:
-        """Return the number of columns, those of source and target, and those of the scores."""
+        """Return the number of columns, and the columns of source, target and scores."""
         if not isinstance(header, Row):
             what = f"{self.path}:1: the header cannot be read"
             raise DataError(header.what if isinstance(header, BadLine) else f"{what}; name the columns.")
@@ -141,14 +141,14 @@ class CsvPairs(OneTable):
 
 @dataclass(frozen=True)
 class JsonPairs(OneTable):
-    """Reads JSON lines: an object a line, whose keys are those of the columns of a Parquet file."""
+    """Reads JSON lines: an object a line, with keys as `find_sides` expects them."""
 
     def blocks(self, *, skip_bad: bool = False, choice: Choice = every_block) -> Iterator[Block]:
-        """Yield blocks of pairs; a null is an empty sentence, and a blank line nothing.
+        """Yield blocks of pairs; a null is an empty sentence, and blank lines are skipped.
 
         Args:
-            skip_bad: Whether lines that cannot be read are listed in the blocks and not refused.
-            choice: Which blocks are wanted.
+            skip_bad: Whether to list bad lines in the blocks instead of raising.
+            choice: Selects the blocks to read.
 
         Raises:
             DataError: If the file is missing, broken or not UTF-8, or a line is not an object with text in
@@ -186,7 +186,7 @@ class JsonPairs(OneTable):
 
 
 def _without_empty_end(rows: Iterator[tuple[int, Line]]) -> Iterator[tuple[int, Line]]:
-    """Yield numbered lines but for the empty ones at the end."""
+    """Yield numbered lines without empty lines at the end."""
     empty: list[tuple[int, Line]] = []
     for row in rows:
         if row[1] == "":
@@ -218,7 +218,7 @@ def _record(src: str, tgt: str, scores: tuple[ScoreColumn, ...], cells: list[Any
     """Return a pair with its scores.
 
     Raises:
-        ValueError: If the cell of a score is no number.
+        ValueError: If the cell of a score is not a number.
     """
     if not scores:
         return src, tgt

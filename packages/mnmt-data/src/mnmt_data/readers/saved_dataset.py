@@ -22,10 +22,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class DatasetPairs:
-    """Reads a data set that Hugging Face's `save_to_disk` wrote, or that its library keeps: Arrow streams."""
+    """Reads a data set of Hugging Face's library, saved by `save_to_disk` or cached: Arrow streams."""
 
     path: Path
-    """The folder, or the name, for messages and for the direction of unnamed columns."""
+    """Its folder or name, for messages and for the direction of `src` and `tgt`."""
 
     task: str
     paths: tuple[Path, ...]
@@ -38,8 +38,8 @@ class DatasetPairs:
         """Yield blocks of pairs; a null is an empty sentence.
 
         Args:
-            skip_bad: Whether rows that are not UTF-8 are listed in the blocks and not refused.
-            choice: Which blocks are wanted.
+            skip_bad: Whether to list rows that are not UTF-8 in the blocks instead of raising.
+            choice: Selects the blocks to read.
 
         Raises:
             DataError: If a file is missing or damaged, or the data set has no columns for the task.
@@ -71,7 +71,7 @@ def open_dataset(folder: Path, task: str) -> DatasetPairs:
     """Open a folder that Hugging Face's `Dataset.save_to_disk` wrote.
 
     Raises:
-        DataError: If it is no such folder, or holds several splits, which are then named.
+        DataError: If it is not such a folder, or holds several splits; the message names them.
     """
     if (splits := folder / "dataset_dict.json").is_file():
         names = ", ".join(_listed(splits, lambda table: map(str, table["splits"])))
@@ -82,12 +82,12 @@ def open_dataset(folder: Path, task: str) -> DatasetPairs:
 
 
 def is_dataset(folder: Path) -> bool:
-    """Return whether a folder is one that `save_to_disk` wrote."""
+    """Return whether `save_to_disk` wrote a folder."""
     return any((folder / name).is_file() for name in ("state.json", "dataset_dict.json"))
 
 
 def _listed(path: Path, entries: Callable[[Any], Iterable[T]]) -> list[T]:
-    """Return what a file of a saved data set lists: something at least."""
+    """Return the entries of a list in a file of a saved data set; at least one."""
     try:
         if listed := list(entries(json.loads(path.read_text(encoding="utf-8")))):
             return listed

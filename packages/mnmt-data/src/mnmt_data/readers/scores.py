@@ -1,4 +1,4 @@
-"""Scores that other tools gave pairs: columns of a table, or a file beside the text, a number a line."""
+"""Scores of pairs from other tools: columns of a table, or a file beside the text, one number a line."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from mnmt_data.readers.text_pairs import TextPairs
 
 
 def with_scores(reader: Reader, scores: Sequence[ScoreColumn]) -> Reader:
-    """Return a reader whose blocks have scores: of the file beside the text, if there is one, or a column.
+    """Return a reader whose blocks have scores, each from a file beside the text or else from a column.
 
     Args:
         reader: The reader of the text.
         scores: The scores to read.
 
     Raises:
-        DataError: If there is no file for a score, and the format has no columns, or none with numbers.
+        DataError: If a score has no file, and the format has no columns, or no numbered ones.
     """
     files = {score: path for score in scores if (path := _file_beside(reader, score.name)) is not None}
     columns = tuple(score for score in scores if score not in files)
@@ -45,33 +45,33 @@ def with_scores(reader: Reader, scores: Sequence[ScoreColumn]) -> Reader:
 
 @dataclass(frozen=True, kw_only=True)
 class ScoredReader:
-    """Reads pairs, and their scores from files with a number a line."""
+    """Reads pairs, and their scores from files with one number a line."""
 
     reader: Reader
     files: dict[ScoreColumn, Path]
 
     @property
     def paths(self) -> tuple[Path, ...]:
-        """The files that are read, those of the scores last."""
+        """The files that are read, with the scores last."""
         return (*self.reader.paths, *self.files.values())
 
     def blocks(self, *, skip_bad: bool = False, choice: Choice = every_block) -> Iterator[Block]:
         """Yield the blocks of the pairs with their scores.
 
         Args:
-            skip_bad: Whether pairs whose score is no number are listed in the blocks and not refused.
-            choice: Which blocks are wanted.
+            skip_bad: Whether to list pairs whose score is not a number in the blocks instead of raising.
+            choice: Selects the blocks to read.
 
         Raises:
-            DataError: What the reader raises; or if a file is missing, broken, or of another number of lines,
-                as far as the last block is wanted, or a line is no number.
+            DataError: As the reader; or if a file of scores is missing or broken, a line is not a number, or
+                the number of lines differs (which is known if the last block is selected).
         """
         texts = {score: Lines(File(path), skip_bad=skip_bad) for score, path in self.files.items()}
         end, is_end_known = 0, True
         for block in self.reader.blocks(skip_bad=skip_bad, choice=choice):
             if is_end_known := len(block) > 0:
                 for score, lines in texts.items():
-                    lines.skip(block.first - end)  # those of blocks that are not wanted, of any size
+                    lines.skip(block.first - end)  # the lines of blocks that are not selected
                     block = self._scored(block, score, lines, skip_bad)
                 end = block.first + len(block)
             yield block
@@ -104,7 +104,7 @@ def _compressed(path: Path) -> list[Path]:
 
 
 def _expected(reader: Reader, name: str) -> Path:
-    """Return the plain file with a score of a source: `x.bicleaner` for texts `x.en` and `x.de`."""
+    """Return the path of the uncompressed file of a score: `x.bicleaner` for texts `x.en` and `x.de`."""
     path = reader.paths[0]
     if not isinstance(reader, TextPairs):
         return path.with_name(f"{path.name}.{name}")

@@ -1,4 +1,4 @@
-"""One sentence on each line of two texts (the Moses convention)."""
+"""Two texts with one sentence on each line (the Moses convention)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mnmt_data.readers.reader import BLOCK_PAIRS, Block, Choice, every_block
 
 @dataclass(frozen=True, kw_only=True)
 class TextPairs:
-    """Reads the pairs of two texts, and the language each was written in from a third, if there is one."""
+    """Reads the pairs of two texts, and their original languages from an optional third."""
 
     task: str
     src: ByteSource
@@ -35,8 +35,8 @@ class TextPairs:
         """Yield blocks of pairs.
 
         Args:
-            skip_bad: Whether lines that are not UTF-8 are listed in the blocks and not refused.
-            choice: Which blocks are wanted.
+            skip_bad: Whether to list lines that are not UTF-8 in the blocks instead of raising.
+            choice: Selects the blocks to read.
 
         Raises:
             DataError: If a file is missing, broken or not UTF-8, or the files differ in number of lines.

@@ -1,4 +1,4 @@
-"""Translation memories (TMX 1.4), parsed as their bytes come, without a tree."""
+"""Translation memories (TMX 1.4), parsed as a stream."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class UnitParser:
         return self._parse(chunk, last=False)
 
     def finish(self) -> list[tuple[str, str]]:
-        """Return the remaining pairs at the end of the document; a truncated document is a mistake."""
+        """Return the remaining pairs at the end of the document; a truncated document is an error."""
         return self._parse(b"", last=True)
 
     def _make_parser(self) -> expat.XMLParserType:
@@ -119,7 +119,7 @@ class UnitParser:
 
 @dataclass(frozen=True)
 class TmxPairs:
-    """Reads a TMX file as a stream; units without both languages are passed over."""
+    """Reads a TMX file as a stream; units without both languages are skipped."""
 
     source: ByteSource
     task: str
@@ -133,8 +133,8 @@ class TmxPairs:
         """Yield blocks of pairs.
 
         Args:
-            skip_bad: Changes nothing, as XML that is broken ends there.
-            choice: Which blocks are wanted.
+            skip_bad: Has no effect: broken XML cannot be read on.
+            choice: Selects the blocks to read.
 
         Raises:
             DataError: If the file is missing, truncated or not well-formed, or declares entities.

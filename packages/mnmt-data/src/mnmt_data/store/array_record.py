@@ -20,7 +20,7 @@ def write_record(path: Path, record: DataclassInstance) -> None:
     """Write a dataclass of arrays, numbers and texts, as a file that appears complete or not at all.
 
     Args:
-        path: The file, whose folder is made if need be.
+        path: The file; its folder is created if missing.
         record: The dataclass.
     """
     path.parent.mkdir(exist_ok=True)
@@ -47,5 +47,5 @@ def read_record(path: Path, kind: type[Record]) -> Record | None:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             values: dict[str, Any] = {each.name: arrays[each.name] for each in fields(kind)}
             return kind(**{name: value if value.ndim else value.item() for name, value in values.items()})
-    except Exception:  # whatever numpy, zipfile and zlib make of damaged bytes
+    except Exception:  # numpy, zipfile and zlib raise many types on damaged bytes
         return None

@@ -1,7 +1,7 @@
-"""Checksums of blocks of rows, by which a reader of some rows knows that they are as they were written.
+"""Checksums of blocks of rows, so that a reader verifies just the rows that it reads.
 
-A block is so short that little is read beside the rows that are asked for, even where they lie far apart. It
-has two checksums, of its lengths and of its token ids, since batches are cut by lengths only.
+Blocks are short: little is read beside the requested rows, even where these are scattered. Each block has
+two checksums, one of its lengths and one of its token ids, since batches are cut by lengths only.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Lengths = tuple[NDArray[np.integer], NDArray[np.integer]]
 """Source and target lengths, (rows,) each."""
 
 Checksums = NDArray[np.uint64]
-"""(blocks,)"""
+"""One checksum a block: (blocks,)."""
 
 
 def length_checksums(lengths: Lengths) -> Checksums:
@@ -31,7 +31,7 @@ def length_checksums(lengths: Lengths) -> Checksums:
 
 
 def token_checksums(src: Ragged, tgt: Ragged) -> Checksums:
-    """Compute the checksums of consecutive rows, token ids and where they end; the first begins a block."""
+    """Compute the checksums of token ids and lengths of consecutive rows; the first begins a block."""
     blocks = zip(_blocks(src), _blocks(tgt), strict=True)
     return _checksums((*source, *target) for source, target in blocks)
 

@@ -40,7 +40,7 @@ def bitext_paths(folder: Path, testset: str, task: str) -> tuple[Path, Path]:
 
 
 def weights_path(folder: Path, testset: str, task: str) -> Path:
-    """Return the file with the weights of the pairs of a test set, a number a line, where there are any."""
+    """Return the path of a test set's weights, one number a line; only some corpora have it."""
     return folder / f"{testset}.{task}.weights"
 
 
@@ -57,7 +57,7 @@ def read_bitext(folder: Path, testset: str, task: str) -> Bitext:
     """Read the pairs of a test set and task.
 
     Raises:
-        DataError: If a file is missing or not UTF-8, or the two differ in number of lines, or have none.
+        DataError: If a file is missing, empty or not UTF-8, or the two differ in number of lines.
     """
     paths = bitext_paths(folder, testset, task)
     src, tgt = (read_lines(path) for path in paths)
@@ -73,7 +73,7 @@ def read_lines(path: Path) -> list[str]:
     """Read the lines of a UTF-8 file, cut only at newlines, without byte-order mark and carriage returns.
 
     Raises:
-        DataError: If the file is missing, or a line is not UTF-8, which is then named.
+        DataError: If the file is missing or not UTF-8; the message names the line.
     """
     try:
         content = path.read_bytes()
@@ -100,8 +100,8 @@ def write_bitext(
         testset: The test set.
         task: The task.
         bitext: The pairs.
-        replace_opposite: Whether they take the place of text that is named for the opposite direction, if it
-            is there; processes that write both directions at a time must not ask for that.
+        replace_opposite: Whether to write to the files of the opposite direction where these exist; False
+            where processes write both directions at the same time.
     """
     folder.mkdir(parents=True, exist_ok=True)
     paths = (bitext_paths if replace_opposite else _paths_named)(folder, testset, task)

@@ -1,4 +1,4 @@
-"""`prepared.json`: what prepared data hold, and how they came to be."""
+"""`prepared.json`: contents and provenance of prepared data."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SCHEMA = 4
 DESCRIPTION = "prepared.json"
 
 CHECKSUM = "checksum"
-"""The key of the checksum of all that the others hold."""
+"""Key of the checksum of all other entries."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,7 +116,7 @@ class PreparedDescription:
     """{split: {task: the direction in which its shard is named and stored, its own or the opposite}}."""
 
     filters: Mapping[str, FilterInfo] = field(default_factory=dict)
-    """{task: what was dropped of its training pairs}; what both directions share, under the first."""
+    """{task: training pairs read and dropped}; text that both directions share stands under the first."""
 
     leaks: Mapping[str, Mapping[str, Mapping[str, int]]] = field(default_factory=dict)
     """{task: {set: {rule: training pairs left out as copies of a sentence of the set}}}, of tasks as in
@@ -148,7 +148,7 @@ class PreparedDescription:
         """Read the description of a folder.
 
         Raises:
-            DataError: If there is none, it was not written by this version, or has changed since.
+            DataError: If it is missing, was written by another version, or has changed since.
         """
         path = folder / DESCRIPTION
         if not path.is_file():
@@ -174,5 +174,5 @@ class PreparedDescription:
 
 
 def _checksum(table: Mapping[str, Any]) -> str:
-    """Compute the checksum of a description, that checksum itself left out."""
+    """Compute the checksum of a description without its entry `checksum`."""
     return xxh3_64_hexdigest(json.dumps(table, sort_keys=True, default=str).encode())

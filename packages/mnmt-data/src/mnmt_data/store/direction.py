@@ -1,6 +1,6 @@
-"""Pairs on disk read as those of a task: which side is the source, and where it gets the target tag.
+"""Directions: which side of stored pairs is a task's source, and where it gets the target tag.
 
-Shards hold text once, without tags: a task differs from that only by its direction.
+Shards hold text once, without tags. Each task reads them in its own direction.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ class Direction:
     """Whether the task's sources are the targets on disk."""
 
     target_tag: TargetTag = "none"
-    """The place of the tag that sources get."""
+    """Place of the target tag in sources."""
 
     tag: int = 0
-    """The id of that tag, if they get one."""
+    """Id of the target tag; unused where `target_tag` is `none`."""
 
     def lengths(self, src: Lengths, tgt: Lengths) -> tuple[Lengths, Lengths]:
         """Return the task's source and target lengths, (pairs,) each, given those on disk."""
@@ -48,10 +48,10 @@ class Direction:
 
 
 def insert_tag(sources: Ragged, tag: int, target_tag: TargetTag) -> Ragged:
-    """Return sources with their target tag in its place; each ends with `</s>`.
+    """Insert the target tag into every source; each ends with `</s>`.
 
-    Arrow joins what stands between the places, as strings of bytes, in half the time that numpy takes to
-    insert token by token.
+    Arrow joins the pieces between the tags as byte strings, in half the time that numpy takes to insert
+    tokens.
     """
     if target_tag == "none" or not len(sources):
         return sources

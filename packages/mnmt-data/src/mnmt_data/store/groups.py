@@ -30,7 +30,7 @@ class Groups:
     """The language each pair was written in; `""` where it is unknown."""
 
     lengths: list[int]
-    """The least length of the source in the pair's group: 10 for 10 to 19 words."""
+    """Lower bound of the length group of each source: 10 for 10 to 19 words."""
 
     @classmethod
     def of(cls, src: Sequence[str], *, origins: list[str], language: str) -> Self:
@@ -40,7 +40,7 @@ class Groups:
 
 
 def count_lengths(src: Sequence[str], *, language: str) -> tuple[list[int], tuple[int, ...]]:
-    """Return the lengths of sentences, in words or in characters, and the least length of each group."""
+    """Return the lengths of sentences, in words or in characters, and the lower bound of each group."""
     if language.partition("_")[0].lower() in _UNSPACED:
         return [len(line) for line in src], LENGTHS_IN_CHARACTERS
     return [len(line.split()) for line in src], LENGTHS_IN_WORDS
@@ -60,10 +60,10 @@ def write_groups(folder: Path, testset: str, task: str, groups: Groups) -> None:
 
 
 def read_groups(folder: Path, testset: str, task: str) -> Groups | None:
-    """Read what `write_groups` wrote; None if it wrote nothing.
+    """Read the groups of a test set and task; None if there is no file.
 
     Raises:
-        DataError: Naming a line that is not as it was written.
+        DataError: If a line is malformed; the message names it.
     """
     path = groups_path(folder, testset, task)
     if not path.is_file():

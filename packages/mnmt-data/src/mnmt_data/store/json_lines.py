@@ -16,7 +16,7 @@ STALE_TRIES = 3
 
 
 def _read_text(path: Path) -> str:
-    """Return the content of a file that another machine may replace; NFS then loses the one just opened."""
+    """Read a file that another machine may replace; NFS then reports the opened one as stale."""
     for _ in range(STALE_TRIES):
         try:
             return path.read_text(encoding="utf-8")
@@ -45,7 +45,7 @@ def read_json(path: Path, *, error: type[Exception] = DataError) -> Any:
 
 
 def read_json_lines(path: Path, *, error: type[Exception] = DataError) -> Iterator[dict[str, Any]]:
-    """Yield the value of each complete line; a missing file has none.
+    """Yield the value of each complete line; nothing if the file is missing.
 
     Args:
         path: The file.
@@ -63,7 +63,7 @@ def read_json_lines(path: Path, *, error: type[Exception] = DataError) -> Iterat
 
 
 def append_json_lines(path: Path, values: Iterable[Any]) -> None:
-    """Append a line for each value, in place of a last line that was cut off."""
+    """Remove an incomplete last line, and append a line for each value."""
     _drop_incomplete_line(path)
     with path.open("a", encoding="utf-8") as file:
         file.write(_lines(values))

@@ -1,4 +1,4 @@
-"""Locks that keep other processes from writing what this one writes."""
+"""File locks between processes that write the same files."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from mnmt_data.errors import DataError
 def file_lock(
     path: Path, *, name: object, error: type[Exception] = DataError, seconds: float = 0
 ) -> Iterator[None]:
-    """Hold a lock; it ends with the block, or with the process, however that ends.
+    """Hold a lock until the block or the process ends.
 
     Args:
-        path: The lock's own file, which is made and holds nothing.
-        name: What the lock protects, for the message.
+        path: The lock file, created empty.
+        name: The protected file or folder, for the message.
         error: The exception to raise.
         seconds: The time to wait for the lock.
 
@@ -40,12 +40,11 @@ def file_lock(
 
 
 def see_changes(folder: Path) -> None:
-    """Let this machine see the files that others have put into a folder.
+    """Make files that other machines added to a folder visible on this one.
 
-    NFS remembers for up to a minute that a file was absent, unless it knows that the folder has changed; one
-    that it changes itself has.
+    NFS caches for up to a minute that a file is absent. A change of the folder from here discards that cache.
     """
-    changed = folder / f".changed.{os.getpid()}.tmp"  # `remove_temporaries` finds that of a killed process.
+    changed = folder / f".changed.{os.getpid()}.tmp"  # of a killed process: `remove_temporaries` finds it
     changed.touch()
     changed.unlink(missing_ok=True)
 

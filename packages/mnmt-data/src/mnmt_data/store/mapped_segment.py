@@ -1,7 +1,7 @@
-"""Segments mapped into memory and let go of at will, whose rows are read in any order.
+"""Segments mapped into memory, whose rows are read in any order.
 
-Python keeps a file open as long as it is mapped. So at most `MOST_MAPPED` segments are mapped at once, those
-of all shards of the process together. Where its arrays lie is remembered, so that it is mapped again in some
+Python keeps a file open as long as it is mapped. So at most `MOST_MAPPED` segments of all shards are mapped
+at once in a process. The places of the arrays in a segment are remembered, so that it is mapped again in
 microseconds. Arrow's own mappings keep no file open, but ask the system to read all of it.
 """
 
@@ -22,15 +22,15 @@ from mnmt_data.store.segment_file import SegmentFile
 Rows = NDArray[np.int64]
 
 MOST_MAPPED = 64
-"""The most segments that are mapped at once in a process."""
+"""Most segments mapped at once in a process."""
 
 _mapped: dict[SegmentFile, Segment] = {}
-"""The mapped segments, the one used last at the end; with no lock, which a fork could leave locked."""
+"""The mapped segments, least recently used first. No lock: a fork could copy it while it is held."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Segment:
-    """Some sentence pairs of a shard, as views into a file that stays mapped as long as there is one.
+    """Some sentence pairs of a shard, as views into a mapped file.
 
     The block of a row is verified when this process first asks for the row.
     """
@@ -42,7 +42,7 @@ class Segment:
     src: Ragged
     tgt: Ragged
     lengths: Lengths
-    """Those of all rows."""
+    """Lengths of all rows."""
 
     def __len__(self) -> int:
         return len(self.src)
@@ -51,7 +51,7 @@ class Segment:
         """Return the lengths of the given rows.
 
         Raises:
-            DataError: If they are not those that were written.
+            DataError: If their checksums do not match.
         """
         self._verify(rows, self.file.is_verified[0], self.file.read_lengths)
         return self.lengths[0][rows], self.lengths[1][rows]
@@ -60,7 +60,7 @@ class Segment:
         """Return the given rows, copied.
 
         Raises:
-            DataError: If they are not those that were written.
+            DataError: If their checksums do not match.
         """
         self._verify(rows, self.file.is_verified[1], self.file.read_tokens)
         return self.src.take(rows), self.tgt.take(rows)
@@ -79,18 +79,18 @@ class Segment:
 
 
 def map_segment(file: SegmentFile, *, sparse: bool = False) -> Segment:
-    """Map a segment into memory, unless it is; another one may be let go of for it.
+    """Map a segment into memory unless it is mapped; unmap the least recently used if there are too many.
 
     Args:
         file: The segment.
-        sparse: Whether few rows are read, far apart; the system then reads no others ahead of them.
+        sparse: Whether few, scattered rows will be read; the system then reads nothing ahead.
 
     Raises:
-        DataError: If the file is not there any more, or was written again since it was opened.
+        DataError: If the file was removed or written again since it was opened.
     """
     segment = _mapped.pop(file, None)
     if segment is None:
-        let_go(list(_mapped)[: max(0, len(_mapped) + 1 - MOST_MAPPED)])
+        unmap(list(_mapped)[: max(0, len(_mapped) + 1 - MOST_MAPPED)])
         whole = file.mapping(sparse=sparse)
         src, tgt, lengths = file.views(whole)
         segment = Segment(file=file, whole=whole, src=src, tgt=tgt, lengths=lengths)
@@ -98,7 +98,7 @@ def map_segment(file: SegmentFile, *, sparse: bool = False) -> Segment:
     return segment
 
 
-def let_go(files: Iterable[SegmentFile]) -> None:
-    """Map some segments no longer, except where rows of them are still held."""
+def unmap(files: Iterable[SegmentFile]) -> None:
+    """Unmap segments; memory that arrays still refer to stays mapped."""
     for file in list(files):
         _mapped.pop(file, None)

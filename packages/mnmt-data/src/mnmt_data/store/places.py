@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mnmt_data.store.ragged import Ragged
 
 Source: TypeAlias = "int | pa.Buffer"
-"""A file: the descriptor that reads it, or the whole of it, mapped into memory."""
+"""An open file: its descriptor, or its content mapped into memory."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +31,7 @@ class Place:
         """Return the place of an array that is a view of a mapped file.
 
         Raises:
-            ValueError: If it does not lie in the file as it is.
+            ValueError: If the array is compressed.
         """
         values = array.to_numpy(zero_copy_only=True)
         start = values.ctypes.data - whole.address if values.size else 0
@@ -43,7 +43,7 @@ class Place:
         """Read some elements: a copy, or a view of a mapped file.
 
         Raises:
-            ValueError: If the array does not have them.
+            ValueError: If the array has no such elements.
         """
         if not 0 <= start <= stop <= self.count:
             raise ValueError(f"it has no elements {start} to {stop} of {self.count}")
@@ -72,7 +72,7 @@ class RaggedPlace:
         """Return the places of a column of lists in a mapped file.
 
         Raises:
-            ValueError: If they do not lie in the file as they are.
+            ValueError: If they are compressed.
         """
         return cls(values=Place.of(column.values, whole), offsets=Place.of(column.offsets, whole))
 
@@ -80,7 +80,7 @@ class RaggedPlace:
         """Read some consecutive rows, as `Place.read`.
 
         Raises:
-            ValueError: If there are none such, or their offsets fall or do not lie in the values.
+            ValueError: If there are no such rows, or their offsets fall or leave the values.
         """
         offsets = self._offsets(source, start, stop)
         values = self.values.read(source, int(offsets[0]), int(offsets[-1]))

@@ -85,11 +85,11 @@ class PreparedData:
     def shard(self, split: str, task: str) -> Shard:
         """Open the token ids of a split as the task reads them, with target tags in their place.
 
-        They are compared with their checksums when they are read.
+        Checksums are verified when rows are read.
 
         Raises:
-            DataError: If it is missing, broken or of other pairs than prepared.json says, or the training
-                pairs of a zero-shot task are asked for.
+            DataError: If the shard is missing, damaged or does not match prepared.json, or these are training
+                pairs of a zero-shot task.
         """
         if split == "train":
             self.check_trainable([task])
@@ -104,7 +104,7 @@ class PreparedData:
         )
 
     def scores(self, task: str, name: str) -> Iterator[NDArray[np.float32]]:
-        """Yield a score that another tool gave the training pairs of a task, by segment: (pairs,) each.
+        """Yield a score of the training pairs of a task, made by another tool, by segment: (pairs,) each.
 
         Raises:
             DataError: If the data have no such score, or a file of it is missing, broken or has changed.
@@ -132,7 +132,7 @@ class PreparedData:
         return bitext.src, bitext.tgt
 
     def groups(self, split: str, task: str) -> Groups | None:
-        """Read the groups of the pairs of `text`, where the corpus knows in which language each was written.
+        """Read the groups of the pairs of `text`; None where the corpus has no original languages.
 
         Raises:
             DataError: If their file is broken, or has changed since it was written.
@@ -144,7 +144,7 @@ class PreparedData:
         """Check that every given task has training pairs.
 
         Raises:
-            DataError: If one has none; the message names it, and the tasks that have some.
+            DataError: If one has none; the message lists the tasks that have.
         """
         for task in tasks:
             if task not in self.tasks:
@@ -173,10 +173,10 @@ class PreparedData:
         return None if file is None else file.sha256
 
     def check_sizes(self) -> None:
-        """Check that every file is there, and as large as it was when written.
+        """Check that every file exists and has its size in prepared.json.
 
         Raises:
-            DataError: If one is not; the message names the first.
+            DataError: If a file is missing or has another size; the message names the first.
         """
         for name, file in self.description.files.items():
             path = self.folder / name
@@ -191,7 +191,7 @@ def open_prepared(folder: Path | str) -> PreparedData:
     """Open prepared data.
 
     Raises:
-        DataError: If the folder or a file of it is missing, is cut off, or was not made by this version.
+        DataError: If the folder or a file is missing, truncated, or of another version.
     """
     folder = Path(folder)
     prepared = PreparedData(folder=folder, description=PreparedDescription.read(folder))

@@ -17,7 +17,7 @@ class Ragged:
     """Rows of different lengths in one array.
 
     Raises:
-        ValueError: If the offsets do not lie in `values`; that they rise is for `check` to see.
+        ValueError: If the offsets leave `values`; `check` tests whether they rise.
     """
 
     values: NDArray[np.integer]
@@ -32,10 +32,10 @@ class Ragged:
             raise ValueError(f"`offsets` must rise from 0 to at most the number of `values` ({total}).")
 
     def check(self) -> None:
-        """Look at every offset, which `__post_init__` does not, since there may be a billion.
+        """Check that all offsets rise; `__post_init__` does not, since there may be a billion.
 
         Raises:
-            ValueError: If one falls.
+            ValueError: If an offset is less than the one before it.
         """
         if (falls := np.flatnonzero(np.diff(self.offsets) < 0)).size:
             raise ValueError(f"`offsets` must rise, but fall after row {falls[0]}.")
@@ -49,7 +49,7 @@ class Ragged:
 
     @classmethod
     def concatenate(cls, parts: Sequence[Ragged]) -> Ragged:
-        """Return the rows of all parts, of which there is at least one, in order; a single part as it is."""
+        """Concatenate the rows of one or more parts; a single part is returned as it is."""
         if len(parts) == 1:
             return parts[0]
         lengths = np.concatenate([part.lengths for part in parts])
@@ -78,7 +78,7 @@ class Ragged:
     def take(self, rows: NDArray[np.int64]) -> Ragged:
         """Return the given rows, copied one after the other.
 
-        Arrow copies each as a string of bytes, several times faster than numpy looks up token by token.
+        Arrow copies each row as a byte string, several times faster than numpy indexes token by token.
 
         Raises:
             ValueError: If the offsets of one do not rise, or leave `values`.
@@ -117,5 +117,5 @@ class Ragged:
 
 
 def offsets_of(lengths: ArrayLike) -> NDArray[np.int64]:
-    """Return where rows of these lengths start and end when laid one after the other: (rows + 1,)."""
+    """Return the offsets of consecutive rows with these lengths: (rows + 1,)."""
     return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])

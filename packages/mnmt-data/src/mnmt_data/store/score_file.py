@@ -118,7 +118,7 @@ class ScoreFile:
 
 @contextmanager
 def _explain(path: Path) -> Iterator[None]:
-    """Turn whatever a damaged file leads to into a line that names it."""
+    """Turn the errors of a damaged file into a DataError that names it."""
     try:
         yield
     except FileNotFoundError:

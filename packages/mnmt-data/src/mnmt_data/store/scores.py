@@ -1,4 +1,4 @@
-"""Scores that other tools gave training pairs, in the order of their shard: a file beside each segment."""
+"""Scores of training pairs from other tools: one .npy file beside each segment, in its order."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Segments on disk: each is parsed once, and its arrays are then read, and verified, wherever they lie.
+"""Segments on disk: a file is parsed once; its arrays are then read and verified at their places.
 
-Consecutive rows are read without mapping the file into memory. What was read is compared with the checksums
-of its blocks, so that of a segment of any size exactly what is used is verified, when it is used.
+Consecutive rows are read without mapping the file into memory. Blocks are compared with their checksums when
+they are first read, so that exactly what is used is verified.
 """
 
 from __future__ import annotations
@@ -62,10 +62,10 @@ class SegmentFile:
     """Bytes of the file."""
 
     modified: int
-    """When it was written, in nanoseconds."""
+    """Time of the last change, in nanoseconds."""
 
     block_rows: int
-    """Rows that are drawn one after the other, where the whole shard was shuffled; else 1."""
+    """Consecutive rows to draw together, if the whole shard was shuffled; else 1."""
 
     src: RaggedPlace
     tgt: RaggedPlace
@@ -74,10 +74,10 @@ class SegmentFile:
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """Read the counts and places of a segment; of its tokens none is read.
+        """Read the counts and places of a segment, and no tokens.
 
         Raises:
-            DataError: If the file is missing, truncated or not a segment, or not the one of its name.
+            DataError: If the file is missing, truncated, not a segment, or another one renamed.
         """
         with _explain(path):
             status, mapping = _map(path, sparse=True)
@@ -98,13 +98,13 @@ class SegmentFile:
             )
 
     def mapping(self, *, sparse: bool) -> pa.Buffer:
-        """Map the whole file into memory, as long as anything refers to it.
+        """Map the whole file into memory; it stays mapped while anything refers to it.
 
         Args:
-            sparse: Whether few rows are read, far apart; the system then reads no others ahead of them.
+            sparse: Whether few, scattered rows will be read; the system then reads nothing ahead.
 
         Raises:
-            DataError: If the file is not there any more, or was written again since it was opened.
+            DataError: If the file was removed or written again since it was opened.
         """
         with _explain(self.path):
             status, mapping = _map(self.path, sparse=sparse)
@@ -113,10 +113,10 @@ class SegmentFile:
 
     @contextmanager
     def descriptor(self) -> Iterator[int]:
-        """Open the file to read some bytes of it, and no others ahead of them.
+        """Open the file for scattered reads; the system reads nothing ahead.
 
         Raises:
-            DataError: If the file is not there any more, or was written again since it was opened.
+            DataError: If the file was removed or written again since it was opened.
         """
         with _explain(self.path), self.path.open("rb", buffering=0) as file:
             self._check(os.fstat(file.fileno()))
@@ -125,7 +125,7 @@ class SegmentFile:
             yield file.fileno()
 
     def views(self, whole: pa.Buffer) -> tuple[Ragged, Ragged, Lengths]:
-        """Return sources, targets and lengths as views of the mapped file, none of them verified.
+        """Return sources, targets and lengths as views of the mapped file, not verified.
 
         Raises:
             DataError: If they do not lie in the file.
@@ -134,10 +134,10 @@ class SegmentFile:
             return self.src.view(whole), self.tgt.view(whole), self.blocks.lengths(whole, 0, self.info.pairs)
 
     def read_lengths(self, source: Source, start: int, stop: int) -> Lengths:
-        """Read the lengths of consecutive rows, whole blocks of them, and verify them the first time.
+        """Read the lengths of consecutive whole blocks of rows; verify them the first time.
 
         Raises:
-            DataError: If they are not those that were written.
+            DataError: If their checksums do not match.
         """
         with _explain(self.path):
             lengths = self.blocks.lengths(source, start, stop)
@@ -145,10 +145,10 @@ class SegmentFile:
             return lengths
 
     def read_tokens(self, source: Source, start: int, stop: int) -> tuple[Ragged, Ragged]:
-        """Read the token ids of consecutive rows, whole blocks of them, and verify them the first time.
+        """Read the token ids of consecutive whole blocks of rows; verify them the first time.
 
         Raises:
-            DataError: If they are not those that were written.
+            DataError: If their checksums do not match.
         """
         with _explain(self.path):
             src, tgt = (side.read(source, start, stop) for side in (self.src, self.tgt))
@@ -158,7 +158,7 @@ class SegmentFile:
     def _verify_once(
         self, kind: int, source: Source, start: int, stop: int, compute: Callable[[], Checksums]
     ) -> None:
-        """Compare some blocks with their checksums, unless this was done before."""
+        """Compare blocks with their checksums, each block once."""
         is_verified = self.is_verified[kind, start // CHECKED_ROWS : -(stop // -CHECKED_ROWS)]
         if not is_verified.all():
             if not np.array_equal(compute(), self.blocks.checksums(source, start, stop)[:, kind]):
@@ -171,10 +171,10 @@ class SegmentFile:
         return np.zeros((2, -(self.info.pairs // -CHECKED_ROWS)), dtype=np.bool_)
 
     def verify(self) -> None:
-        """Read the whole segment and verify it, unless this was done before.
+        """Read and verify the whole segment, once.
 
         Raises:
-            DataError: If it is not what was written.
+            DataError: If a checksum does not match.
         """
         if self.is_verified.all():
             return
@@ -203,7 +203,7 @@ class BlockPlaces:
         """Return the places of the columns in a mapped file.
 
         Raises:
-            ValueError: If they are not of these pairs.
+            ValueError: If a column has another type.
         """
         src, tgt = (Place.of(batch.column(name), whole) for name in LENGTHS)
         sums = batch.column(CHECKSUMS)
@@ -223,23 +223,23 @@ class BlockPlaces:
 
 @dataclass(frozen=True, kw_only=True)
 class Stretch:
-    """Consecutive rows of a segment, all of which are read where some of them are asked for."""
+    """Consecutive rows of a segment that are all read, though only some are requested."""
 
     file: SegmentFile
     start: int
     stop: int
-    """Rows asked for lie between these; their blocks are read as a whole."""
+    """Requested rows lie in [start, stop); their blocks are read whole."""
 
     @property
     def rows(self) -> Rows:
-        """All of its rows, as numbers in the segment."""
+        """The numbers of all its rows in the segment."""
         return np.arange(self.start, self.stop)
 
     def lengths_of(self, rows: Rows) -> Lengths:
         """Read the lengths, and return those of the given rows of the segment.
 
         Raises:
-            DataError: If the lengths are not those that were written.
+            DataError: If the checksums of the lengths do not match.
         """
         first, end = self._bounds()
         with self.file.descriptor() as descriptor:
@@ -250,7 +250,7 @@ class Stretch:
         """Read the token ids, and return those of the given rows of the segment.
 
         Raises:
-            DataError: If the token ids are not those that were written.
+            DataError: If the checksums of the token ids do not match.
         """
         first, end = self._bounds()
         with self.file.descriptor() as descriptor:
@@ -313,7 +313,7 @@ def _token_places(batch: pa.RecordBatch, side: str, whole: pa.Buffer) -> RaggedP
 
 @contextmanager
 def _explain(path: Path) -> Iterator[None]:
-    """Turn whatever a damaged file leads to into a line that names it."""
+    """Turn the errors of a damaged file into a DataError that names it."""
     try:
         yield
     except FileNotFoundError as error:

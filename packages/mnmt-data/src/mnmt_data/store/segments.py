@@ -19,13 +19,13 @@ from mnmt_data.store.block_checksums import CHECKED_ROWS, Checksums, length_chec
 from mnmt_data.store.ragged import Ragged
 
 TOKEN_TYPES = (pa.large_list(pa.uint16()), pa.large_list(pa.int32()))
-"""The columns that token ids may be in."""
+"""Types of a column of token ids."""
 
 INFO = b"mnmt"
 """The key of the counts in the metadata of a segment."""
 
 BLOCK_ROWS = b"block_rows"
-"""The key of the number of rows that are read together, in the metadata of a segment of a shuffled shard."""
+"""The key of the number of rows to draw together, in the metadata of a segment of a shuffled shard."""
 
 NAME = b"segment"
 """The key of the shard's and the segment's name, in the metadata of a segment."""
@@ -37,7 +37,7 @@ LENGTHS = ("src_length", "tgt_length")
 """The columns of lengths."""
 
 CHECKSUMS = "checksums"
-"""The column of checksums: where a block begins, that of its lengths and that of its token ids."""
+"""The column of checksums: in the first row of a block, one of its lengths and one of its token ids."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +94,7 @@ def write_segment(path: Path, src: Ragged, tgt: Ragged, *, block_rows: int = 1) 
         path: The file.
         src: (pairs,) source token ids.
         tgt: (pairs,) target token ids.
-        block_rows: Rows that are drawn one after the other, where the whole shard was shuffled; else 1.
+        block_rows: Consecutive rows to draw together, if the whole shard was shuffled; else 1.
 
     Raises:
         ValueError: If the two sides differ in number of rows, or an id is negative or above 2**31 - 1.
@@ -120,12 +120,12 @@ def write_segment(path: Path, src: Ragged, tgt: Ragged, *, block_rows: int = 1) 
 
 
 def segment_name(path: Path) -> str:
-    """Return the name by which a segment is known from others: its shard's and its own."""
+    """Return the name of a segment after that of its shard: `train.en-de/00000.arrow`."""
     return f"{path.parent.name}/{path.name}"
 
 
 def metadata_checksum(metadata: Mapping[bytes, bytes]) -> bytes:
-    """Compute the checksum of the metadata of a segment, that checksum itself left out."""
+    """Compute the checksum of the metadata of a segment without `CHECKSUM`."""
     others = sorted(item for item in metadata.items() if item[0] != CHECKSUM)
     return xxh3_64_hexdigest(b"\0".join(part for item in others for part in item)).encode()
 
@@ -134,7 +134,7 @@ def check_file(path: Path, *, sha256: str) -> None:
     """Read a whole file, and compare it with its checksum.
 
     Raises:
-        DataError: If a byte of it has changed.
+        DataError: If the checksum differs.
     """
     if checksum(path) != sha256:
         raise changed(path)
@@ -151,7 +151,7 @@ def _narrow(lengths: NDArray[np.int64]) -> NDArray[np.unsignedinteger]:
 
 
 def _as_stored(rows: Ragged) -> Ragged:
-    """Return rows whose values hold nothing else, in two bytes each or in four."""
+    """Return rows with `values` cut to them, as uint16 or int32."""
     rows.check()
     start, end = rows.offsets[0], rows.offsets[-1]
     values = rows.values[start:end]

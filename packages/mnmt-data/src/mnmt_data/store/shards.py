@@ -4,11 +4,11 @@ A shard is a folder of segments, 00000.arrow and so on, each an Arrow IPC file o
 numbered through all segments. A segment is mapped when a row of it is asked for. Both directions of two
 languages may read the same shard; sources get their target tag when they are read (`Direction`).
 
-A large shard never has more than a few rows in memory. Where many rows of one stretch are asked for, as from
-a shuffled shard, whose rows are drawn a block at a time, the stretch is read and nothing else. Where rows lie
-far apart, they are read from mapped segments. Systems map files in pages of up to 2 MB, so that some thousand
-rows would bring all of a shard into memory: rows are read in order, and after every few hundred the segments
-are let go of. So streaming takes the same memory for any corpus.
+A large shard never has more than a few rows in memory. Where many rows of one stretch are requested, as from
+a shuffled shard, whose rows are drawn a block at a time, only the stretch is read. Scattered rows are read
+from mapped segments. Systems map files in pages of up to 2 MB, so that a few thousand scattered rows would
+bring a whole shard into memory: rows are read in order, and segments are unmapped after every few hundred.
+So streaming takes the same memory for any corpus.
 """
 
 from __future__ import annotations
@@ -27,34 +27,34 @@ from mnmt_data.errors import DataError
 from mnmt_data.store.atomic_file import atomic_file
 from mnmt_data.store.block_checksums import CHECKED_ROWS
 from mnmt_data.store.direction import Direction
-from mnmt_data.store.mapped_segment import Segment, let_go, map_segment
+from mnmt_data.store.mapped_segment import Segment, map_segment, unmap
 from mnmt_data.store.ragged import Ragged, offsets_of
 from mnmt_data.store.segment_file import SegmentFile, Stretch
 from mnmt_data.store.segments import SegmentInfo, check_file, total
 
 Rows = NDArray[np.int64]
 Piece = tuple[Segment | Stretch, Rows, Rows]
-"""(where some rows are, their positions among those that were asked for, their numbers in the segment)."""
+"""(source of some rows, their positions in the request, their numbers in the segment)."""
 
 AS_STORED = Direction()
 
 WEIGHTS = "weights.npy"
-"""File beside the segments with the factor of each pair's loss, where they differ."""
+"""File beside the segments with the weight of each pair's loss, where weights differ."""
 
 ROWS_MAPPED = 256
-"""Rows read from a large shard before its segments are let go of."""
+"""Rows read from a large shard before its segments are unmapped."""
 
 STRETCH_ROWS = 2**12
 """Most rows of a stretch of a large shard."""
 
 DENSE_ROWS = 2**6
-"""Rows asked for of each stretch, on average, from which on stretches are read as a whole.
+"""Mean number of requested rows a stretch from which on stretches are read whole.
 
-With about 64 tokens a pair, no page of a stretch would be left out anyway.
+With about 64 tokens a pair, no page of a stretch would be skipped anyway.
 """
 
 SMALL = 2**28
-"""Bytes of a shard that may stay in memory as a whole."""
+"""Most bytes of a shard that may stay in memory as a whole."""
 
 READ_WHOLE = 2**32
 """Most bytes of a shard whose segments are verified as a whole before rows are read one by one."""
@@ -83,7 +83,7 @@ class Shard:
         self.path = path
         self.info = info or total(file.info for file in segments)
         self.block_rows = min(file.block_rows for file in segments)
-        """Rows that are drawn one after the other, where the shard was shuffled; else 1."""
+        """Consecutive rows to draw together, if the shard was shuffled; else 1."""
         self._files = tuple(segments)
         self._starts = offsets_of([file.info.pairs for file in segments])
         self._size = sum(file.size for file in segments)
@@ -96,7 +96,7 @@ class Shard:
             raise DataError(
                 f"{path}: must have {self.info.pairs:,} pairs, not {pairs:,}; remove it and prepare again."
             )
-        weakref.finalize(self, let_go, self._files)
+        weakref.finalize(self, unmap, self._files)
 
     @classmethod
     def open(
@@ -107,7 +107,7 @@ class Shard:
         direction: Direction = AS_STORED,
         info: SegmentInfo | None = None,
     ) -> Self:
-        """Read the counts of the segments; token ids are read only where they are used.
+        """Read the counts of the segments; token ids are read when they are used.
 
         Args:
             path: The folder.
@@ -135,7 +135,7 @@ class Shard:
         """Return source and target lengths of the given rows: (rows,) each.
 
         Raises:
-            DataError: If they are not those that were written.
+            DataError: If their checksums do not match.
         """
         src, tgt = np.empty(len(rows), dtype=np.int64), np.empty(len(rows), dtype=np.int64)
         for piece, positions, local in self._pieces(rows):
@@ -146,7 +146,7 @@ class Shard:
         """Return source and target token ids of the given rows, copied, in the same order.
 
         Raises:
-            DataError: If they are not those that were written.
+            DataError: If their checksums do not match.
         """
         pieces = [(positions, *piece.take(local)) for piece, positions, local in self._pieces(rows)]
         src = Ragged.concatenate([piece for _, piece, _ in pieces])
@@ -160,13 +160,13 @@ class Shard:
     def sample(self, blocks: int) -> tuple[Ragged, Ragged]:
         """Return source and target token ids of evenly spaced blocks of `CHECKED_ROWS` rows.
 
-        They are verified, and nothing else of the shard is read.
+        Only these blocks are read, and they are verified.
 
         Args:
-            blocks: Number of blocks, at least 1; of a shard with no more of them, all rows.
+            blocks: Number of blocks, at least 1; a shard with fewer gives all rows.
 
         Raises:
-            DataError: If they are not those that were written.
+            DataError: If their checksums do not match.
         """
         pieces = [stretch.take(stretch.rows) for stretch in self._evenly_spaced(blocks)]
         return self._direction.tokens(*(Ragged.concatenate(side) for side in zip(*pieces, strict=True)))
@@ -175,7 +175,7 @@ class Shard:
         """Return source and target lengths of the rows of `sample`: (rows,) each.
 
         Raises:
-            DataError: If they are not those that were written.
+            DataError: If their checksums do not match.
         """
         pieces = [stretch.lengths_of(stretch.rows) for stretch in self._evenly_spaced(blocks)]
         src, tgt = (np.concatenate(side).astype(np.int64) for side in zip(*pieces, strict=True))
@@ -194,10 +194,10 @@ class Shard:
             yield Stretch(file=file, start=first * CHECKED_ROWS, stop=end)
 
     def loss_weights(self) -> NDArray[np.float32]:
-        """Return the factor of each pair's loss, (pairs,): 1, but where pairs stand for a whole distribution.
+        """Return the weight of each pair's loss, (pairs,); not 1 where pairs stand for a distribution.
 
         Raises:
-            DataError: If their file is broken, or of other pairs.
+            DataError: If the file is damaged or has another number of weights.
         """
         path = self.path / WEIGHTS
         if not path.exists():
@@ -218,7 +218,7 @@ class Shard:
             yield self.gather(np.arange(start, min(start + size, len(self))))
 
     def _pieces(self, rows: Rows) -> Iterator[Piece]:
-        """Yield where the rows are, piece by piece, until all are covered."""
+        """Yield the pieces that together hold the rows."""
         if not len(rows) or (self._is_small and len(self._files) == 1):
             self._verify(self._files[: min(len(rows), 1)])
             yield map_segment(self._files[0]), np.arange(len(rows)), rows
@@ -240,10 +240,10 @@ class Shard:
             yield from self._mapped_pieces(order, local, numbers, borders, step=ROWS_MAPPED)
 
     def _verify(self, files: Iterable[SegmentFile]) -> None:
-        """Read segments as a whole, each once, and compare them with their checksums.
+        """Verify whole segments, each once, before single rows are read.
 
-        Of a very large shard each process would read all of it, where it trains on a part. There only the
-        blocks of the requested rows are verified.
+        In a very large shard each process would read everything to train on a part. There only the blocks of
+        the requested rows are verified.
 
         Raises:
             DataError: If one has changed.
@@ -254,35 +254,35 @@ class Shard:
     def _mapped_pieces(
         self, order: Rows, local: Rows, numbers: Rows, borders: NDArray[np.bool_], *, step: int
     ) -> Iterator[Piece]:
-        """Yield pieces of mapped segments, none of more than `step` rows."""
+        """Yield pieces of mapped segments, of at most `step` rows."""
         for start, stop in _cuts(borders):
             for first in range(start, stop, step):
                 rows = slice(first, min(first + step, stop))
                 file = self._files[numbers[first]]
                 yield map_segment(file, sparse=not self._is_small), order[rows], local[rows]
-                self._let_go_after(file, rows.stop - first)
+                self._unmap_after(file, rows.stop - first)
 
     def _stretches(
         self, order: Rows, local: Rows, numbers: Rows, borders: NDArray[np.bool_]
     ) -> Iterator[Piece]:
-        """Yield pieces that are read as a whole."""
+        """Yield stretches, which are read whole."""
         for start, stop in _cuts(borders):
             file = self._files[numbers[start]]
             stretch = Stretch(file=file, start=int(local[start]), stop=int(local[stop - 1]) + 1)
             yield stretch, order[start:stop], local[start:stop]
 
-    def _let_go_after(self, file: SegmentFile, rows: int) -> None:
-        """Count rows read from a large shard, and let go of its segments when there are enough."""
+    def _unmap_after(self, file: SegmentFile, rows: int) -> None:
+        """Count rows read from a large shard; unmap its segments after `ROWS_MAPPED`."""
         if not self._is_small:
             self._touched.add(file)
             self._rows_mapped += rows
             if self._rows_mapped >= ROWS_MAPPED:
                 touched, self._touched, self._rows_mapped = self._touched, set(), 0
-                let_go(touched)
+                unmap(touched)
 
 
 def write_loss_weights(shard: Path, weights: NDArray[np.float64]) -> None:
-    """Write the factor of each pair's loss, (pairs,), into a shard's folder (see `Shard.loss_weights`)."""
+    """Write the weight of each pair's loss, (pairs,), into a shard's folder (see `Shard.loss_weights`)."""
     with atomic_file(shard / WEIGHTS) as file:
         np.save(file, weights.astype(np.float32))
 
@@ -293,5 +293,5 @@ def segment_path(shard: Path, number: int) -> Path:
 
 
 def _cuts(borders: NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
-    """Yield the bounds of the pieces of one row more than there are `borders`, where each piece ends."""
+    """Yield (start, stop) of consecutive pieces; `borders[i]` says that a piece ends after row i."""
     return pairwise([0, *(np.flatnonzero(borders) + 1).tolist(), len(borders) + 1])

@@ -30,7 +30,7 @@ class Vocabulary:
 
     Args:
         processor: The SentencePiece model.
-        target_tag: Where sources have their tag.
+        target_tag: Place of the target tag in sources.
     """
 
     def __init__(self, processor: spm.SentencePieceProcessor, *, target_tag: TargetTag = "prepended") -> None:
@@ -43,7 +43,7 @@ class Vocabulary:
 
         Args:
             path: Its file.
-            target_tag: Where sources have their tag; the file does not say, prepared.json does.
+            target_tag: Place of the target tag in sources, which prepared.json has and the file has not.
 
         Raises:
             DataError: If the file is missing, is not such a model, or has other special ids.

@@ -1,4 +1,4 @@
-"""Sentence pairs as token ids, and rectangular batches cut from them."""
+"""Sentence pairs as token ids, and padded batches of them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Rows = NDArray[np.int64]
 
 
 class Corpus(Protocol):
-    """Tokenised pairs that can be read in any order: a `Shard`, or anything like it."""
+    """Tokenised pairs that can be read in any order, such as a `Shard`."""
 
     @property
     def info(self) -> SegmentInfo:
@@ -34,7 +34,7 @@ class Corpus(Protocol):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Batch:
-    """Sentence pairs side by side, the shorter ones filled up with 0."""
+    """Sentence pairs, padded with 0."""
 
     src: NDArray[np.int64]
     """(batch, src_len) source token ids."""
@@ -43,36 +43,36 @@ class Batch:
     """(batch, tgt_len) target token ids."""
 
     tasks: NDArray[np.int64]
-    """(batch,) each pair's task as its index in `BatchStream.tasks`; 0 in evaluation."""
+    """(batch,) each pair's task, an index into `BatchStream.tasks`; 0 in evaluation."""
 
     loss_weights: NDArray[np.float32]
-    """(batch,) the factor of each pair's loss: 1, unless the schedule scalarizes explicitly, or the pairs
-    of a test set stand for a whole distribution."""
+    """(batch,) the weight of each pair's loss: 1, except with explicit scalarization, and in test sets whose
+    pairs stand for a distribution."""
 
     ids: NDArray[np.int64]
-    """(batch,) a number of each pair, unique in its step, whatever rank reads it; in evaluation its row."""
+    """(batch,) a number of each pair, unique within a step over all ranks; in evaluation its row."""
 
     @property
     def num_tokens(self) -> int:
-        """Target tokens, `</s>` included and padding not."""
+        """Target tokens with `</s>`, without padding."""
         return int(np.count_nonzero(self.tgt != PAD))
 
     @property
     def weighted_tokens(self) -> float:
-        """Target tokens, each as often as the loss of its pair counts."""
+        """Target tokens, weighted by `loss_weights`."""
         tokens = np.count_nonzero(self.tgt != PAD, axis=1)
         return float(tokens @ self.loss_weights.astype(np.float64))
 
     @property
     def padding(self) -> float:
-        """Share of the two tables that is padding."""
+        """Fraction of padding in `src` and `tgt` together."""
         cells = self.src.size + self.tgt.size
         return 1 - (int(np.count_nonzero(self.src != PAD)) + self.num_tokens) / max(1, cells)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Pairs:
-    """Any number of sentence pairs of any tasks."""
+    """Sentence pairs of any tasks, not padded."""
 
     src: Ragged
     tgt: Ragged
@@ -80,10 +80,10 @@ class Pairs:
     """(pairs,) each pair's task."""
 
     loss_weights: NDArray[np.float32]
-    """(pairs,) the factor of each pair's loss."""
+    """(pairs,) the weight of each pair's loss."""
 
     ids: Rows
-    """(pairs,) a number for each."""
+    """(pairs,) numbers for `Batch.ids`."""
 
     def batch(self, rows: Rows | slice) -> Batch:
         """Return the given pairs, padded and copied."""
@@ -111,7 +111,7 @@ class RowLocations:
 
     @classmethod
     def merged(cls, names: Sequence[str], tasks: Rows, rows: Mapping[str, Rows]) -> RowLocations:
-        """Combine each task's rows, {task: (its pairs,)}, in the order in which `tasks` names it."""
+        """Merge each task's rows, {task: (its pairs,)}, in the order of `tasks`."""
         merged = np.empty(len(tasks), dtype=np.int64)
         for index, name in enumerate(names):
             if name in rows:
@@ -138,7 +138,7 @@ class RowLocations:
         return src, tgt
 
     def _by_task(self) -> list[tuple[str, Rows]]:
-        """Return `(task, positions)` of every task that occurs, by row: memory is read fastest in order."""
+        """Return `(task, positions)` of every task that occurs, sorted by row to read memory in order."""
         order, ends = order_by(self.tasks, self.rows), np.cumsum(np.bincount(self.tasks))
         positions = np.split(order, ends[:-1])
         return [(name, part) for name, part in zip(self.names, positions, strict=False) if len(part)]

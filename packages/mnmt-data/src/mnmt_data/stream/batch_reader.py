@@ -1,4 +1,4 @@
-"""Batches that a thread reads and cuts ahead of the step that asks for them."""
+"""Batches read ahead of their steps by a thread."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class StepBatch:
     """The step, from 0."""
 
     parts: tuple[Batch, ...]
-    """Its pieces, one for each time that gradients are accumulated."""
+    """Its pieces, one for each accumulation of gradients."""
 
     src_tokens: int
     """Source tokens of the whole batch, of all ranks."""
@@ -35,23 +35,22 @@ class StepBatch:
     """Target tokens of the whole batch, of all ranks."""
 
     piece_tokens: NDArray[np.int64]
-    """(accumulation, ranks, 2): source and target tokens of every piece of every rank, which all of them know
-    without asking each other."""
+    """(accumulation, ranks, 2): source and target tokens of every piece of every rank, known to all ranks
+    without communication."""
 
 
 class BatchReader:
     """Reads one rank's part of consecutive batches ahead of their steps, in a thread.
 
-    The batch that `read` returns depends only on the step, as everything that a stream yields, and so does
-    the place where a stream continues: batches that were read ahead and never asked for leave no trace. The
-    thread starts with the first batch, and starts again where steps are not consecutive, and in a process
-    that was forked. It ends with `close`, or when nobody holds the reader any more.
+    The batch of a step depends only on the step: batches that were read ahead and never used have no effect.
+    The thread starts with the first batch, and again if steps are not consecutive, or in a forked process. It
+    ends with `close`, or when the reader is garbage-collected.
 
     Args:
         stream: The batches.
         share: The rank's part of each.
-        ahead: The most batches that are ready; by default those of a window, which is the unit of reading, so
-            that the next window is read while there are batches of the last.
+        ahead: Most batches to hold ready; by default those of a window, the unit of reading, so that the next
+            window is read while batches of the last are left.
     """
 
     def __init__(self, stream: BatchStream, share: Share = WHOLE, *, ahead: int | None = None) -> None:
@@ -61,10 +60,10 @@ class BatchReader:
         self._waited = 0.0
 
     def read(self, step: int) -> StepBatch:
-        """Return this rank's part of the batch of a step, from 0; wait for it where it is not ready.
+        """Return this rank's part of the batch of a step, from 0; wait until it is ready.
 
         Raises:
-            Exception: What reading it raised.
+            Exception: Any error of the thread while reading the batch.
         """
         since = time.perf_counter()
         thread = self._thread
@@ -75,7 +74,7 @@ class BatchReader:
         return batch
 
     def take_waited(self) -> float:
-        """Return the seconds that `read` has waited since this was last asked."""
+        """Return the seconds that `read` has waited since the last call."""
         waited, self._waited = self._waited, 0.0
         return waited
 
@@ -91,7 +90,7 @@ class BatchReader:
         ahead = self._ahead or max(2, self.stream.sampler.window_batches(step))
         self._thread, self._pid = _Thread(self.stream, self.share, step, ahead), os.getpid()
         self._thread.start()
-        # The thread does not know the reader, so that a forgotten reader ends it.
+        # The thread has no reference to the reader, whose end stops it.
         weakref.finalize(self, self._thread.stop)
         return self._thread
 
@@ -108,7 +107,7 @@ class _Thread(threading.Thread):
         self._stopped = False
 
     def run(self) -> None:
-        """Read until there is an error, or nobody wants more."""
+        """Read until an error, or until `stop`."""
         window = None
         for step in count(self._first_step):
             item: StepBatch | Exception
@@ -123,13 +122,13 @@ class _Thread(threading.Thread):
                     tgt_tokens=tgt_tokens,
                     piece_tokens=window.piece_tokens[step - window.first_step],
                 )
-            except Exception as error:  # Whatever it is, it belongs to whoever asks for the batch.
+            except Exception as error:  # `take` raises it
                 item = error
             if not self._put(item) or isinstance(item, Exception):
                 return
 
     def take(self) -> StepBatch:
-        """Return the next batch, or raise the error that came in its place."""
+        """Return the next batch, or raise the error of reading it."""
         with self._changed:
             self._changed.wait_for(lambda: self._ready)
             item = self._ready[0]
@@ -142,16 +141,16 @@ class _Thread(threading.Thread):
         return item
 
     def stop(self) -> None:
-        """Let the thread end as soon as it has read what it reads now."""
+        """Let the thread end after the current batch."""
         with self._changed:
             self._stopped = True
             self._changed.notify_all()
 
     def _put(self, item: StepBatch | Exception) -> bool:
-        """Hold an item, once there is room; return whether more are wanted.
+        """Add an item once there is room; return whether to continue.
 
-        Where all are ready, this waits until half of them are taken: a thread that woke up for each would
-        cost the one that takes them more time than the batch.
+        When the queue is full, wait until half of it is taken: to wake up for every batch would cost the
+        training thread more time than the batch.
         """
         with self._changed:
             if len(self._ready) >= self._ahead:

@@ -1,9 +1,8 @@
-"""Decides which pairs each batch of a stream holds: a pure function of step and seed, which reads no pair.
+"""Choose the pairs of each batch of a stream, as a pure function of step and seed that reads no pair.
 
-Every batch of a phase draws the same number of pairs, whose tokens average `batch_tokens`. So
-the step tells the positions of the stream, and the millionth batch is as near as the first. A window of
-consecutive batches is put in order of length before it is cut (see `bucketing`), which needs only the
-lengths of its pairs.
+Every batch of a phase draws the same number of pairs, with `batch_tokens` tokens on average. So the step
+determines the positions in the stream, and any batch is computed directly. A window of consecutive batches is
+sorted by length before it is cut into batches (see `bucketing`), which needs only the lengths of its pairs.
 """
 
 from __future__ import annotations
@@ -24,10 +23,10 @@ from mnmt_data.stream.task_sampler import TaskSampler
 Rows = NDArray[np.int64]
 
 WINDOW_PAIRS = 2**15
-"""Pairs of a window, at least where that takes no more than `MOST_BATCHES`."""
+"""Least pairs of a window, unless it would need more than `MOST_BATCHES`."""
 
 MOST_BATCHES = 128
-"""The most batches in a window."""
+"""Most batches in a window."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -44,7 +43,7 @@ class Window:
     """(pairs,) the task of each pair, as an index into the schedule's tasks."""
 
     rows: Mapping[str, Rows]
-    """{task: its rows, in the order in which `tasks` names it}."""
+    """{task: its rows, in the order of `tasks`}."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +51,7 @@ class BatchSampler:
     """Samples the batches of a stream.
 
     Raises:
-        ValueError: If a task that is drawn has no pairs, or its order has not all of them.
+        ValueError: If a task of positive weight has no pairs, or its order lacks some.
     """
 
     schedule: Schedule
@@ -63,16 +62,16 @@ class BatchSampler:
     """Source and target tokens of a batch, on average, without padding."""
 
     seed: int
-    """Seed of everything that is drawn."""
+    """Seed of all draws."""
 
     block_rows: Mapping[str, int] = field(default_factory=dict)
-    """{task: rows that are drawn one after the other}, where the shard was shuffled when it was prepared."""
+    """{task: consecutive rows to draw together}, for shards that were shuffled when prepared."""
 
     orders: Mapping[str, Rows] = field(default_factory=dict)
-    """{task: its rows, best first}, where data are selected."""
+    """{task: its rows, best first}, for data selection."""
 
     selected_tokens: Mapping[str, Mapping[float, float]] = field(default_factory=dict)
-    """{task: {share in play: tokens of a pair among the best, on average}}, where data are selected."""
+    """{task: {share in use: mean tokens of a pair among the best}}, for data selection."""
 
     def __post_init__(self) -> None:
         for task, order in self.orders.items():
@@ -113,7 +112,7 @@ class BatchSampler:
         return dict(zip(self.schedule.tasks, (stretch.before + in_phase).tolist(), strict=True))
 
     def epochs(self, step: int) -> dict[str, float]:
-        """Return {task: how often, on average, each of its rows in play is drawn before a step}."""
+        """Return {task: mean number of draws of each of its rows in use before a step}."""
         epochs = dict.fromkeys(self.schedule.tasks, 0.0)
         for stretch in self._stretches:
             pairs = stretch.batch_pairs * max(0, min(step, stretch.end_step) - stretch.first_step)
@@ -123,11 +122,11 @@ class BatchSampler:
         return epochs
 
     def batch_pairs(self, step: int) -> int:
-        """Return the number of pairs of a batch, on average over its window."""
+        """Return the mean number of pairs of a batch in the window of a step."""
         return self._stretches[self.schedule.index(step)].batch_pairs
 
     def window_batches(self, step: int) -> int:
-        """Return the most batches of a window, in the phase of a step."""
+        """Return the largest number of batches of a window in the phase of a step."""
         return self._stretches[self.schedule.index(step)].window_batches
 
     def _rows(self, stretch: _Stretch, before: Rows, tasks: Rows) -> dict[str, Rows]:
@@ -170,12 +169,12 @@ class BatchSampler:
     def _row_orders(self, phase: Phase, last: _Stretch | None) -> dict[str, _RowOrder]:
         """Return each task's order of rows.
 
-        The last phase's order continues, unless another share of the rows is now in play.
+        The last phase's order continues unless the share of rows in use changes.
         """
         orders = {}
         for index, (task, weight) in enumerate(phase.mixture.weights.items()):
             if weight > 0 or (last and task in last.orders):
-                size = self._rows_in_play(task, phase)
+                size = self._rows_in_use(task, phase)
                 before = last.orders.get(task) if last else None
                 if last and before and before.size == size:
                     first = before.first_draw + int(last.draws_in_phase[index])
@@ -185,7 +184,7 @@ class BatchSampler:
                     orders[task] = _RowOrder(size=size, restarts=restarts, first_draw=0)
         return orders
 
-    def _rows_in_play(self, task: str, phase: Phase) -> int:
+    def _rows_in_use(self, task: str, phase: Phase) -> int:
         pairs = self._info(task).pairs
         return max(1, round(phase.keep * pairs)) if task in self.orders else pairs
 
@@ -202,7 +201,7 @@ class BatchSampler:
         return max(1, round(self.batch_tokens / max(tokens, 1)))
 
     def _mean_tokens(self, task: str, phase: Phase) -> float:
-        """Return the mean number of tokens of a pair in play."""
+        """Return the mean number of tokens of a pair in use."""
         info, selected = self._info(task), self.selected_tokens.get(task, {})
         return selected.get(phase.keep, (info.src_tokens + info.tgt_tokens) / info.pairs)
 
@@ -212,10 +211,10 @@ class _RowOrder:
     """A task's rows in shuffled epochs."""
 
     size: int
-    """Rows in play."""
+    """Rows in use."""
 
     restarts: int
-    """Number of times that another share of the rows came into play."""
+    """Number of changes of the share of rows in use."""
 
     first_draw: int
     """Draws from this order before the phase."""
@@ -223,7 +222,7 @@ class _RowOrder:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Stretch:
-    """A phase, with where its steps are in the stream."""
+    """A phase, and its position in the stream."""
 
     phase: Phase
     first_step: int
@@ -238,5 +237,5 @@ class _Stretch:
 
     @cached_property
     def draws_in_phase(self) -> Rows:
-        """(tasks,) pairs of each task drawn in the phase; the last one has no end."""
+        """(tasks,) pairs of each task drawn in the phase; not for the last, which is endless."""
         return self.draws.before((self.end_step - self.first_step) * self.batch_pairs)

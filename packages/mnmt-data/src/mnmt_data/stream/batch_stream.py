@@ -22,13 +22,13 @@ __all__ = ["Batch", "BatchStream", "eval_batches"]
 Rows = NDArray[np.int64]
 
 SAMPLE = 4096
-"""Selected rows that are looked at to know the lengths of the others, and to tell one order from another."""
+"""Selected rows to sample, for mean lengths and for the fingerprint of an order."""
 
 
 def eval_batches(shard: Shard, *, batch_tokens: int) -> Iterator[Batch]:
     """Yield every pair once, sorted by target and then source length, in batches of at most `batch_tokens`.
 
-    Held-out text is taken as it is: a pair that has more is a batch of its own.
+    A longer pair is a batch by itself.
 
     Raises:
         DataError: If there are no pairs.
@@ -45,16 +45,16 @@ def eval_batches(shard: Shard, *, batch_tokens: int) -> Iterator[Batch]:
 class BatchStream:
     """An endless stream of training batches, a pure function of step, shards, schedule, budget and seed.
 
-    Every pair of a batch is of a task drawn with the exact weights (`TaskSampler`) and is the next of that
-    task's rows in shuffled epochs. What step n yields does not depend on how the steps before were read, by
-    how many ranks, or whether they were: any step can be asked for, at the same price.
+    Each pair's task is drawn with the exact weights (`TaskSampler`), and its row is the next of that task in
+    shuffled epochs. The batch of a step does not depend on earlier reads or on the number of ranks: any step
+    can be read directly, at the same cost.
 
     Args:
         shards: {task: its training pairs}, at least for every task of positive weight.
         mixture: The share of each task, or a schedule of shares.
         batch_tokens: Source and target tokens of a batch on average, padding left out.
         seed: Seed of the choice of tasks, the order of pairs and the order of batches.
-        orders: {task: its rows, best first}; where given, the schedule's `keep` share of them is drawn from.
+        orders: {task: its rows, best first}, of which the schedule's `keep` share is drawn from.
 
     Raises:
         DataError: If a task of positive weight has no pairs, or one longer than `batch_tokens`.
@@ -106,19 +106,19 @@ class BatchStream:
     def share(self, step: int, share: Share) -> tuple[Batch, ...]:
         """Return a rank's part of a batch: `share.accumulation` pieces of nearly equal numbers of tokens.
 
-        The pieces of all ranks together hold the pairs of the batch, each once. Where a batch has fewer pairs
-        than there are pieces, the last pieces are empty.
+        The pieces of all ranks together hold each pair of the batch once. If a batch has fewer pairs than
+        pieces, the last pieces are empty.
         """
         parts, _ = self._read(step, share).parts(step)
         return parts
 
     def tokens(self, step: int, share: Share = WHOLE) -> tuple[int, int]:
-        """Return source and target tokens of a whole batch, of which `share` is one rank's part."""
+        """Return source and target tokens of a whole batch over all ranks of `share`."""
         window = self._read(step, share)
         return window.tokens[step - window.first_step]
 
     def window(self, step: int, share: Share = WHOLE) -> PrefetchedWindow:
-        """Read a rank's part of the batches that are cut together with that of a step."""
+        """Read a rank's part of the window that holds the batch of a step."""
         return prefetch_window(self.sampler, self._shards, step, share)
 
     def counts(self, step: int) -> dict[str, int]:
@@ -148,14 +148,14 @@ class BatchStream:
         return batch
 
     def state(self) -> dict[str, Any]:
-        """Return the state for `restore`: a dict of plain values whose size does not grow."""
+        """Return the state for `restore`: a dict of plain values of constant size."""
         return {**self._identity(), "step": self._step}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Continue from a state: the batches that follow are those that followed it.
+        """Continue from a state with the same batches as the saved stream.
 
         Raises:
-            DataError: If the state is that of a stream with other data, weights, budget or seed.
+            DataError: If the state is of a stream with other data, weights, budget or seed.
         """
         expected = self._identity()
         for name in (*expected, "block_rows"):  # absent where no shard is shuffled
@@ -198,19 +198,19 @@ def _tasks_drawn(shards: Mapping[str, Corpus], schedule: Schedule) -> list[str]:
 
 
 def _block_rows(corpora: Mapping[str, Corpus]) -> dict[str, int]:
-    """Return {task: rows that are drawn one after the other} of shuffled shards."""
+    """Return {task: consecutive rows to draw together} of shuffled shards."""
     shards = {task: corpus for task, corpus in corpora.items() if isinstance(corpus, Shard)}
     return {task: shard.block_rows for task, shard in shards.items() if shard.block_rows > 1}
 
 
 def _mean_tokens(corpus: Corpus, order: Rows, keep: float) -> float:
-    """Return the mean number of tokens of a pair among the best, estimated from some of them."""
+    """Estimate the mean number of tokens of a pair among the best from a sample."""
     src, tgt = corpus.lengths(_spread(order, max(1, round(keep * len(order)))))
     return float((src + tgt).mean())
 
 
 def _spread(order: Rows, size: int) -> Rows:
-    """Return some thousand of the first `size` rows of an order, evenly spread."""
+    """Return a few thousand evenly spaced rows of the first `size` of an order."""
     return np.asarray(order[: size : max(1, size // SAMPLE)])
 
 

@@ -1,4 +1,4 @@
-"""Batches of sentence pairs of alike lengths, with little padding."""
+"""Batches of sentence pairs of similar lengths, with little padding."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ Rows = NDArray[np.int64]
 
 
 def split_evenly(src_lengths: Rows, tgt_lengths: Rows, parts: int) -> list[Rows]:
-    """Cut pairs into exactly `parts` parts of alike lengths and nearly equal numbers of tokens.
+    """Cut pairs into exactly `parts` parts of similar lengths and nearly equal numbers of tokens.
 
-    The pairs are laid in strips by target length, in each strip by source length, and cut where the tokens
-    so far pass each share.
+    Pairs are divided into strips by target length, sorted within a strip by source length, and cut where the
+    cumulative tokens pass each part's share.
 
     Args:
         src_lengths: (n,) source lengths.
@@ -27,18 +27,18 @@ def split_evenly(src_lengths: Rows, tgt_lengths: Rows, parts: int) -> list[Rows]
         parts: At most n.
 
     Returns:
-        The pairs' numbers, part by part; none is empty, and every pair is in one.
+        The pairs' numbers, part by part; no part is empty, and every pair is in one.
 
     Raises:
         ValueError: If there are fewer pairs than parts.
     """
     if parts > len(src_lengths):
         raise ValueError(f"`parts` must be at most the number of pairs ({len(src_lengths)}), but is {parts}.")
-    # √(2·parts) strips by target length, each of about √(parts/2) parts by source length: alike in both.
+    # √(2·parts) strips by target length, each of about √(parts/2) parts by source length: similar in both.
     order = _order_by_strips(src_lengths, tgt_lengths, strips=ceil(sqrt(2 * parts)))
     tokens = (src_lengths + tgt_lengths)[order]
     ends = np.cumsum(tokens)
-    shares = ends[-1] * np.arange(1, parts) / parts  # a pair goes to the part that holds its middle token
+    shares = ends[-1] * np.arange(1, parts) / parts  # a pair belongs to the part of its middle token
     return np.split(order, _separate_cuts(np.searchsorted(ends - tokens / 2, shares), len(order)))
 
 
@@ -52,7 +52,7 @@ def _order_by_strips(src_lengths: Rows, tgt_lengths: Rows, *, strips: int) -> Ro
 
 
 def _separate_cuts(cuts: Rows, size: int) -> Rows:
-    """Move the cuts as little as needed for every part to hold something."""
+    """Move the cuts as little as needed for every part to hold a pair."""
     # Cut k must be at least k, above cut k - 1, and leave a pair for each later part.
     steps = np.arange(1, len(cuts) + 1)
     rising = np.maximum.accumulate(np.maximum(cuts - steps, 0)) + steps
@@ -63,7 +63,7 @@ def check_pairs_fit(corpus: Corpus, *, batch_tokens: int) -> None:
     """Check that there are pairs and that each fits into a batch.
 
     Raises:
-        DataError: Naming the corpus, and the length of its longest pair.
+        DataError: If a check fails; the message names the corpus and its longest pair.
     """
     check_not_empty(corpus)
     if corpus.info.longest > batch_tokens:
@@ -77,7 +77,7 @@ def check_not_empty(corpus: Corpus) -> None:
     """Check that there are pairs.
 
     Raises:
-        DataError: Naming the corpus.
+        DataError: If there are no pairs; the message names the corpus.
     """
     if corpus.info.pairs == 0:
         raise DataError(f"{_where(corpus)}the shard holds no sentence pairs; at least one is needed.")
@@ -90,8 +90,8 @@ def _where(corpus: Corpus) -> str:
 def batch_by_tokens(src_lengths: Rows, tgt_lengths: Rows, *, batch_tokens: int) -> list[NDArray[np.int64]]:
     """Cut pairs, sorted by target and then by source length, into batches within the budget.
 
-    A batch of b pairs costs b · (longest source + longest target) tokens, padding included. A pair that costs
-    more than the budget is a batch of its own.
+    A batch of b pairs costs b · (longest source + longest target) tokens, padding included. A pair above the
+    budget is a batch by itself.
 
     Args:
         src_lengths: (n,) source lengths.

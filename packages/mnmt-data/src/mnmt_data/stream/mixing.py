@@ -1,4 +1,4 @@
-"""The `[train.mixing]` table of a study, and the stream of batches that it describes."""
+"""The `[train.mixing]` table of a study, and its stream of batches."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class WeightChange:
     """Weights that hold from a step on.
 
     Raises:
-        ValueError: If the weights are no mixture.
+        ValueError: If the weights are not a `Mixture`.
     """
 
     step: int
@@ -42,14 +42,14 @@ class WeightChange:
 
 @dataclass(frozen=True, kw_only=True)
 class SelectionConfig:
-    """The share of selected data that is in play (Wang et al. 2018, "Denoising NMT training").
+    """The share of selected data in use (Wang et al. 2018, "Denoising NMT training").
 
-    The share at step t is max(`keep`, 2^(-t / `half_life`)), made smaller eight times per half-life; without
+    The share at step t is max(`keep`, 2^(-t / `half_life`)), lowered eight times per half-life; without
     a half-life it is `keep` throughout.
     """
 
     keep: float
-    """Share of the best pairs that is in play at the end, in (0, 1]."""
+    """Share of the best pairs in use at the end, in (0, 1]."""
 
     half_life: int = 0
     """Steps in which the share halves; 0 keeps `keep` of the pairs from the start."""
@@ -61,7 +61,7 @@ class SelectionConfig:
             raise ValueError(f"`half_life` must be at least 0, but is {self.half_life}.")
 
     def shares(self) -> dict[int, float]:
-        """Return {step: share in play from there on}."""
+        """Return {step: share in use from this step on}."""
         if not self.half_life or self.keep == 1:
             return {0: self.keep}
         return annealed_shares(half_life=self.half_life, floor=self.keep)
@@ -72,13 +72,13 @@ class MixingConfig:
     """The `[train.mixing]` table."""
 
     scalarization: Literal["implicit", "explicit"] = "implicit"
-    """`implicit`: tasks drawn with their weights; `explicit`: alike, and their losses weighted (eq. 4)."""
+    """`implicit`: draw tasks by their weights; `explicit`: draw them equally, weight their losses (eq. 4)."""
 
     changes: tuple[WeightChange, ...] = ()
-    """Other weights from some step on."""
+    """Changes of the weights at later steps."""
 
     selection: SelectionConfig | None = None
-    """The share in play of data ordered by `mnmt-data select`; all of it by default."""
+    """The share in use of data ordered by `mnmt-data select`; all by default."""
 
     def __post_init__(self) -> None:
         steps = [0, *(change.step for change in self.changes)]
@@ -89,7 +89,7 @@ class MixingConfig:
         """Return the schedule that begins with `mixture`.
 
         Raises:
-            ValueError: If a change is of a task that the mixture has not.
+            ValueError: If a change names a task that is not in the mixture.
         """
         weights = {0: mixture} | {
             change.step: _mixture_over(mixture.tasks, change.weights) for change in self.changes
@@ -114,7 +114,7 @@ def open_stream(
 
     Raises:
         DataError: If a shard or an order of selected data is missing or broken, the mixture names a task
-            without training pairs, or a change of weights is of a task that the mixture has not.
+            without training pairs, or a change of weights names a task that is not in the mixture.
     """
     data.check_trainable(mixture.tasks)
     try:
@@ -140,7 +140,7 @@ def read_order(data: PreparedData, task: str) -> NDArray[np.int64]:
     """Map a task's training rows, best first, into memory.
 
     Raises:
-        DataError: If they are missing or of other data.
+        DataError: If the file is missing, damaged or of other data.
     """
     path, pairs = order_path(data.folder, task), len(data.shard("train", task))
     try:
@@ -166,5 +166,5 @@ def _mixture_over(tasks: tuple[str, ...], weights: Mapping[str, float]) -> Mixtu
 
 
 def _value_at(values: Mapping[int, Value], step: int) -> Value:
-    """Return the value that holds at a step."""
+    """Return the value in effect at a step."""
     return values[max(start for start in values if start <= step)]

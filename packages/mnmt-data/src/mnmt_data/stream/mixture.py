@@ -1,4 +1,4 @@
-"""The shares in which tasks are drawn, and how they change from step to step."""
+"""The shares in which tasks are drawn, and their schedule over steps."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SUM_TOLERANCE = 1e-6
 
 @dataclass(frozen=True)
 class Mixture:
-    """The probability with which each task is drawn, as given: never rounded; 0 means never.
+    """The probability with which each task is drawn, never rounded; 0 means never.
 
     Raises:
         ValueError: If there is no task, a weight is negative or not finite, or the weights do not sum to 1.
@@ -34,10 +34,10 @@ class Mixture:
 
     @classmethod
     def tempered(cls, sizes: Mapping[str, int], temperature: float) -> Mixture:
-        """Return weights in proportion to sizes^(1/T): proportional at T = 1, the more even the higher T is.
+        """Return weights in proportion to sizes^(1/T): proportional at T = 1, more even for larger T.
 
         Args:
-            sizes: {task: its pairs}, or any other measure of how much there is.
+            sizes: {task: its pairs}, or any other measure of size.
             temperature: T, positive; `inf` for equal weights.
 
         Raises:
@@ -68,7 +68,7 @@ MOVES_A_HALVING = 8
 
 @dataclass(frozen=True, kw_only=True)
 class Phase:
-    """Some steps during which nothing about the drawing changes.
+    """Consecutive steps with the same sampling settings.
 
     Raises:
         ValueError: If a field is out of its range.
@@ -78,13 +78,13 @@ class Phase:
     """The probability with which each task is drawn."""
 
     step: int = 0
-    """The first step; the phase lasts until the next one, or for ever."""
+    """The first step; the phase lasts until the next one begins."""
 
     loss_weights: Mapping[str, float] = field(default_factory=dict)
-    """{task: the factor of its pairs' loss}; 1 where a task is absent."""
+    """{task: the weight of its pairs' loss}; 1 for absent tasks."""
 
     keep: float = 1.0
-    """Share of each selected task's pairs that are in play, the best first."""
+    """Share of each selected task's pairs in use, the best first."""
 
     def __post_init__(self) -> None:
         if self.step < 0:
@@ -99,10 +99,10 @@ class Phase:
 
 
 def explicit_scalarization(mixture: Mixture) -> Phase:
-    """Return the phase that draws all tasks alike and weights their losses (Fernandes et al. 2023, eq. 4).
+    """Return the phase that draws all tasks equally and weights their losses (Fernandes et al. 2023, eq. 4).
 
-    With K tasks of positive weight, each is drawn with probability 1/K and its pairs' loss counts K·p
-    times, so that the expected loss is Σ p_i L_i as it is when tasks are drawn with probability p_i.
+    Each of K tasks of positive weight p is drawn with probability 1/K, and its pairs' loss is weighted by
+    K·p, so that the expected loss is Σ p_i L_i, as if tasks were drawn with probability p_i.
     """
     positive = {task: weight for task, weight in mixture.weights.items() if weight > 0}
     even = {task: 1 / len(positive) if task in positive else 0.0 for task in mixture.tasks}
@@ -117,7 +117,7 @@ class Schedule:
     """Phases in the order of their first steps.
 
     Raises:
-        ValueError: If there are none, the first does not start at step 0, two start at one step, or their
+        ValueError: If there is no phase, the first does not start at step 0, two start at one step, or their
             tasks differ.
     """
 
@@ -151,7 +151,7 @@ class Schedule:
         return bisect_right([phase.step for phase in self.phases], step) - 1
 
     def describe(self) -> list[dict[str, Any]]:
-        """Return plain values that tell this schedule from others."""
+        """Return the schedule as plain values that identify it."""
         return [
             {
                 "mixture": asdict(phase.mixture),
@@ -164,7 +164,7 @@ class Schedule:
 
 
 def annealed_shares(*, half_life: int, floor: float) -> dict[int, float]:
-    """Return {step: share in play}: max(floor, 2^(-step / half_life)), in about eight steps per half-life.
+    """Return {step: share in use}: max(floor, 2^(-step / half_life)), in about eight steps per half-life.
 
     The share falls from 1 to `floor`, which is in (0, 1] (Wang et al. 2018).
     """

@@ -33,7 +33,7 @@ class Share:
     """Processes that share every batch."""
 
     accumulation: int = 1
-    """Pieces of each process' part."""
+    """Pieces of each process's part."""
 
     def __post_init__(self) -> None:
         if self.num_ranks < 1 or self.accumulation < 1:
@@ -47,7 +47,7 @@ WHOLE = Share()
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BatchedWindow:
-    """A window that is cut into batches."""
+    """A window, cut into batches."""
 
     first_step: int
     locations: RowLocations
@@ -58,10 +58,10 @@ class BatchedWindow:
     """(pairs,)"""
 
     loss_weights: NDArray[np.float32]
-    """(pairs,) the factor of each pair's loss."""
+    """(pairs,) the weight of each pair's loss."""
 
     batches: list[Rows]
-    """The positions in `locations` of the pairs of each batch."""
+    """Positions in `locations` of the pairs of each batch."""
 
     @property
     def tokens(self) -> list[tuple[int, int]]:
@@ -154,14 +154,14 @@ def _piece_tokens(window: BatchedWindow, pieces: list[list[Rows]]) -> Rows:
 
 
 def _consecutive(pieces: list[list[Rows]]) -> list[list[slice]]:
-    """Return where the pieces lie when laid one after the other."""
+    """Return the slices of the pieces after concatenation."""
     ends = offsets_of([len(piece) for batch in pieces for piece in batch]).tolist()
     parts = (slice(start, end) for start, end in pairwise(ends))
     return [[next(parts) for _ in batch] for batch in pieces]
 
 
 def _pieces(window: BatchedWindow, batch: Rows, share: Share) -> list[Rows]:
-    """Return the pieces of a batch, those that the ranks compute at the same time side by side."""
+    """Return the pieces of a batch; pieces that ranks compute at the same time are adjacent."""
     if share == WHOLE:
         return [batch]
     num_pieces = share.num_ranks * share.accumulation

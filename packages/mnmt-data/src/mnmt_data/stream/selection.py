@@ -1,4 +1,4 @@
-"""Data selection: pairs in the order of what a model gains on them from trusted text (Wang et al. 2018)."""
+"""Data selection: order pairs by a model's gain on them from trusted text (Wang et al. 2018)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class SelectedShare:
     pairs: int
 
     lowest: float
-    """Score of the worst of them."""
+    """Lowest score among them."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -34,13 +34,13 @@ class Selection:
     """The pairs of a shard in order."""
 
     order: Rows
-    """(pairs,) rows, best first; of equal scores the smaller row."""
+    """(pairs,) rows, best first; ties by row."""
 
     scores: Scores
-    """(pairs,) by row: in nats per token, or as another tool gave them."""
+    """(pairs,) by row: in nats per token, or scores from another tool."""
 
     def best(self, share: float) -> SelectedShare:
-        """Return the number of pairs in a share, the best first, and the lowest score among them."""
+        """Return the number of pairs in a share of the best, and the lowest score among them."""
         pairs = max(1, round(share * len(self.order)))
         return SelectedShare(share=share, pairs=pairs, lowest=float(self.scores[self.order[pairs - 1]]))
 
@@ -49,8 +49,8 @@ def select(data: PreparedData, task: str, *, base: Path | None, tuned: Path | No
     """Order the training pairs of a task, and write the order.
 
     A pair's score is `(log p_tuned(y|x) - log p_base(y|x)) / |y|`, or `log p(y|x) / |y|` if one file is
-    given. Beside `out`, an array of int64 rows that can be mapped, come the scores, `NAME.scores.npy`, and
-    where they are from and the checksum of the order, `NAME.json`.
+    given. `out` is an array of int64 rows that can be mapped; beside it are written `NAME.scores.npy`, the
+    scores, and `NAME.json`, their origin and the checksum of the order.
 
     Args:
         data: The data that were scored.
@@ -72,13 +72,13 @@ def select(data: PreparedData, task: str, *, base: Path | None, tuned: Path | No
 
 
 def select_by(data: PreparedData, task: str, name: str, *, out: Path) -> Selection:
-    """Order the training pairs of a task by a score that came with them, the highest first; write the order.
+    """Order the training pairs of a task by a score from another tool, and write the order.
 
     Args:
         data: The data, prepared with the score.
         task: The task.
         name: The score, of `[data.scores]`.
-        out: File of the order; beside it come the scores and where they are from, as `select` writes them.
+        out: File of the order; scores and origin are written beside it, as by `select`.
 
     Raises:
         DataError: If the data have no such score, or a file of it is missing or broken.
@@ -88,7 +88,7 @@ def select_by(data: PreparedData, task: str, name: str, *, out: Path) -> Selecti
 
 
 def _write_order(out: Path, scores: Scores, origin: dict[str, Any]) -> Selection:
-    """Write scores and the rows by them, where the scores are from, and a checksum of the order."""
+    """Write scores, rows by score, the scores' origin, and a checksum of the order."""
     out.parent.mkdir(parents=True, exist_ok=True)
     order = best_first(scores)
     for path, values in ((out.with_suffix(".scores.npy"), scores), (out, order)):
@@ -115,7 +115,7 @@ def pair_scores(*, base: Path | None, tuned: Path | None) -> Scores:
 
 
 def best_first(scores: Scores) -> Rows:
-    """Return rows by falling score, of equal scores the smaller first: (pairs,).
+    """Return rows by descending score, ties in order of rows: (pairs,).
 
     Args:
         scores: (pairs,) finite.
@@ -124,7 +124,7 @@ def best_first(scores: Scores) -> Rows:
 
 
 def _open_files(base: Path | None, tuned: Path | None) -> dict[str, ScoreFile]:
-    """Open the given files: first the one whose scores count, then the one that is subtracted."""
+    """Open the given files: `tuned` first, then `base`, which is subtracted if both are given."""
     paths = {"tuned": tuned, "base": base}
     files = {name: ScoreFile.open(path) for name, path in paths.items() if path is not None}
     if not files:

@@ -1,4 +1,4 @@
-"""The order of rows by several columns of whole numbers."""
+"""Sort rows by several columns of integers."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ Numbers = NDArray[np.int64]
 
 
 def order_by(*keys: Numbers) -> Numbers:
-    """Return the order by the first key, among equals by the second, and so on, and last by place.
+    """Return the order by the first key, ties by the second, and so on, and last by position.
 
-    `np.lexsort(keys[::-1])` does the same. Here keys and place are packed into one word where they fit, as
-    lengths of sentences do, and numpy sorts words with vector instructions.
+    The result is that of `np.lexsort(keys[::-1])`. Keys and position are packed into one word if they fit, as
+    lengths of sentences do, since numpy sorts words with vector instructions.
 
     Args:
         keys: (n,) each, not negative.
 
     Returns:
-        (n,) places.
+        (n,) positions.
     """
     # One word a row: first key | second key | … | place, the first in the highest bits.
     places = len(keys[0]).bit_length()

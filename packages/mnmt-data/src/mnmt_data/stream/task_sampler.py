@@ -1,9 +1,9 @@
-"""Draws the task of each position of a stream, and counts each task's draws before any position.
+"""Draw the task of each position of a stream, and count each task's draws before any position.
 
-Drawn one after the other, tasks would have to be counted from the beginning to know how often each came
-before. Here the counts come first. A super-block of 2^29 positions has multinomial counts; the first half
-of a block has multivariate hypergeometric ones, given the block's; a leaf's counts are laid out in random
-order. That is exactly the distribution of independent choices, and any position is reached in 17 splits.
+Sequential draws would have to be counted from the beginning. Here the counts are drawn first. Those of a
+super-block of 2^29 positions are multinomial; those of the first half of a block are multivariate
+hypergeometric given the block's; a leaf's tasks are a random order of its counts. This is exactly the
+distribution of independent draws, and reaches any position in 17 splits.
 """
 
 from __future__ import annotations
@@ -29,10 +29,7 @@ LEAF = 2**12
 
 @dataclass(frozen=True, kw_only=True)
 class TaskSampler:
-    """The tasks drawn at positions 0, 1, 2, ….
-
-    A pure function of the fields, of which any stretch is computed.
-    """
+    """The tasks drawn at positions 0, 1, 2, …: a pure function of the fields, computed for any stretch."""
 
     mixture: Mixture
     """The probability of each task."""
@@ -41,7 +38,7 @@ class TaskSampler:
     """Seed of the choices."""
 
     labels: Labels
-    """Labels that tell streams of one seed apart."""
+    """Labels that distinguish streams with the same seed."""
 
     def tasks(self, start: int, count: int) -> NDArray[np.int64]:
         """Return the tasks of positions `start` to `start + count`: (count,) indices into `mixture.tasks`."""

@@ -1,4 +1,4 @@
-"""A stream of batches as a data set of torch, for other trainers: the one module that needs torch."""
+"""A stream of batches as a torch data set for other trainers; the only module here that needs torch."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ except ImportError as missing:
     raise ImportError(f"BatchDataset {missing_extra('torch')}.") from missing
 
 IGNORED = -100
-"""Label of the padding, which losses leave out."""
+"""Label of padding, which losses ignore."""
 
 
 def model_inputs(batch: Batch) -> dict[str, torch.Tensor]:
-    """Return a batch as Hugging Face's sequence-to-sequence models take it; the inputs of decoders they make.
+    """Return a batch as inputs of Hugging Face's sequence-to-sequence models, which shift labels themselves.
 
     Returns:
-        `input_ids` and `attention_mask`, 1 where there is a token: (batch, src_len); `labels`, `IGNORED`
-        where there is padding: (batch, tgt_len). All of int64.
+        `input_ids` and `attention_mask`, 1 at tokens: (batch, src_len); `labels`, `IGNORED` at padding:
+        (batch, tgt_len). All are int64.
 
     Raises:
-        ValueError: If pairs have loss weights, of which these models know nothing.
+        ValueError: If pairs have loss weights, which these models do not support.
     """
     if (batch.loss_weights != 1).any():
         raise ValueError(
@@ -45,7 +45,7 @@ def model_inputs(batch: Batch) -> dict[str, torch.Tensor]:
 
 
 def share_of_this_process(*, accumulation: int = 1) -> Share:
-    """Return the share of this rank: by `torch.distributed` if it has begun, else by torchrun's environment.
+    """Return the share of this rank, from `torch.distributed` if initialised, else from torchrun's variables.
 
     Args:
         accumulation: Pieces of each rank's part of a batch.
@@ -58,20 +58,20 @@ def share_of_this_process(*, accumulation: int = 1) -> Share:
 
 
 class BatchDataset(IterableDataset[Any]):
-    """One rank's pieces of consecutive batches, each an item, without end: for `DataLoader(batch_size=None)`.
+    """An endless data set of one rank's pieces of consecutive batches, for `DataLoader(batch_size=None)`.
 
-    Items come in the order of the stream, `share.accumulation` for each step, however many workers the loader
-    has: worker k of n gives every n-th item, from the k-th on. Each worker reads whole windows of batches, so
-    more than one or two do the same work again.
+    Items have the order of the stream, `share.accumulation` for each step, with any number of workers of the
+    loader: worker k of n yields every n-th item from the k-th on. Each worker reads whole windows of batches,
+    so that more than one or two repeat work.
 
-    The data set holds the position: to iterate is to go on from there. `state_dict` and `load_state_dict`
-    are what torchdata's `StatefulDataLoader` asks for. A plain `DataLoader` with workers reads in other
-    processes, of which this one learns nothing: there `seek` to the step that the trainer has come to.
+    The data set keeps its position, from which iteration continues. `state_dict` and `load_state_dict` are
+    for torchdata's `StatefulDataLoader`. The workers of a plain `DataLoader` are other processes, whose
+    position is unknown here: `seek` to the trainer's step.
 
     Args:
         stream: The batches.
         share: The rank's part of each; by default `share_of_this_process()`.
-        convert: Makes an item of a `Batch`.
+        convert: Turns a `Batch` into an item.
     """
 
     def __init__(
@@ -86,18 +86,18 @@ class BatchDataset(IterableDataset[Any]):
         self.convert = convert
         self._item = 0
         self._reader = (0, 1)
-        """The worker that is at `_item`, and the number of workers; (0, 1) where it is all of them."""
+        """The worker at `_item`, and the number of workers; (0, 1) for all workers."""
 
     def seek(self, step: int) -> None:
-        """Go on with the first item of a step, from 0."""
+        """Continue with the first item of a step, from 0."""
         self._item, self._reader = step * self.share.accumulation, (0, 1)
 
     def __iter__(self) -> Iterator[Any]:
         """Yield the items from the position on.
 
         Raises:
-            DataError: If the position is that of one of another number of workers, or a batch has fewer pairs
-                than it has pieces.
+            DataError: If the position was saved with another number of workers, or a batch has fewer pairs
+                than pieces.
         """
         worker = get_worker_info()
         number, workers = (worker.id, worker.num_workers) if worker else (0, 1)
@@ -115,15 +115,15 @@ class BatchDataset(IterableDataset[Any]):
             yield self.convert(batch)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the position, and what tells this stream from others, as plain values."""
+        """Return the position and the identity of the stream as plain values."""
         share = {"num_ranks": self.share.num_ranks, "accumulation": self.share.accumulation}
         return {"stream": self.stream.state(), "item": self._item, "reader": list(self._reader), **share}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go to the position of a state, as long as its items are those of this data set.
+        """Continue at the position of a state of this data set.
 
         Raises:
-            DataError: If the state is of another stream, or of batches that were divided in another way.
+            DataError: If the state is of another stream, or of other shares.
         """
         self.stream.restore(state["stream"])
         for name in ("num_ranks", "accumulation"):

@@ -1,4 +1,4 @@
-"""Sentence pairs of languages of a lexicon, without end."""
+"""Endless sentence pairs of languages with a lexicon."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ Rows = NDArray[np.int64]
 
 
 def sentence_pairs(config: SyntheticConfig, split: str, task: str) -> Iterator[tuple[Lines, Lines]]:
-    """Yield blocks of sentence pairs, without end, as lines of text in bytes (see `lexicon.text_lines`).
+    """Yield endless blocks of sentence pairs, as lines of text in bytes (see `lexicon.text_lines`).
 
-    The pairs are a pure function of (seed, split, task): more sentences begin with the earlier ones.
+    The pairs are a pure function of (seed, split, task): a longer corpus begins with a shorter one.
     No split contains a source sentence of another (see `concepts.concept_sentences`).
     """
     src, tgt = task.split("-")
@@ -38,7 +38,7 @@ def sentence_pairs(config: SyntheticConfig, split: str, task: str) -> Iterator[t
 
 
 def source_words(config: SyntheticConfig, language: str = SOURCE_LANGUAGE) -> Lines:
-    """Return the source spelling of each concept, no two alike: (concepts, width)."""
+    """Return the distinct source spelling of each concept: (concepts, width)."""
     if language != SOURCE_LANGUAGE:
         return target_words(config, language)[::2]
     spellings = unique_spellings(
@@ -52,7 +52,7 @@ def source_words(config: SyntheticConfig, language: str = SOURCE_LANGUAGE) -> Li
 
 
 def target_words(config: SyntheticConfig, language: str) -> Lines:
-    """Return each concept's two spellings in turn, which are equal in `xx`: (2 · concepts, width)."""
+    """Return both spellings of each concept in turn, which are equal in `xx`: (2 · concepts, width)."""
     if language == SOURCE_LANGUAGE:
         return np.repeat(source_words(config), 2, axis=0)
     seed, inventory = config.seed, config.syllable_inventory

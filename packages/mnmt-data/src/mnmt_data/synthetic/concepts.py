@@ -1,4 +1,4 @@
-"""Sentences of concepts, drawn from a Zipf law, without end and without overlap between the splits."""
+"""Endless sentences of concepts from a Zipf law, without overlap between splits."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ def concept_sentences(
 ) -> Iterator[NDArray[np.int64]]:
     """Yield blocks of independent concepts, (sentences, length): a pure function of (seed, split, task).
 
-    A keyed hash of its concepts gives 1/64 of all possible sentences to `dev`, 1/64 to `test` and the others
-    to `train`, so that no split contains a sentence of another, in any task and however many are drawn.
-    Where sentences are few the splits do overlap: see `splits_are_disjoint`.
+    A keyed hash of its concepts assigns 1/64 of all possible sentences to `dev`, 1/64 to `test` and the
+    others to `train`, so that no split contains a sentence of another, in any task. With few possible
+    sentences the splits do overlap: see `splits_are_disjoint`.
 
     Args:
-        probabilities: (concepts,), which sum to 1.
+        probabilities: (concepts,), summing to 1.
         length: Words of a sentence.
         split: One of `SPLITS`.
-        task: Such as `xx-aa`.
-        seed: Seed of everything.
+        task: The task, such as `xx-aa`.
+        seed: Seed of the sentences.
     """
     cumulative = np.cumsum(probabilities)
     cumulative /= cumulative[-1]
@@ -49,9 +49,9 @@ def concept_sentences(
 
 
 def splits_are_disjoint(probabilities: NDArray[np.float64], words: int) -> bool:
-    """Return whether the splits share no sentence: if even the commonest is rarer than one in 4096.
+    """Return whether the splits are disjoint: the probability of every sentence is below 1/4096.
 
-    Where sentences are few, keeping a common one out of a split would change what its words are like.
+    To exclude a more common sentence from a split would change the distribution of its words.
     """
     return bool(probabilities.max() ** words < 1 / 4096)
 

@@ -1,4 +1,4 @@
-"""The `[data.synthetic]` table of languages with a lexicon: their properties, and the amount of text."""
+"""The `[data.synthetic]` table of languages with a lexicon."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ class SyntheticConfig:
     """
 
     kind: Literal["lexicon"] = "lexicon"
-    """Which languages: of a lexicon. `contexts` are those of `ContextsConfig`."""
+    """Kind of languages: `lexicon`, or `contexts` for `ContextsConfig`."""
 
     languages: tuple[str, ...] = ("aa", "bb")
     """Target languages; each makes a task with the source language, `xx-aa`, unless `pairs` are given."""
 
     pairs: tuple[str, ...] = ()
-    """Tasks to make instead, of any two of `xx` and the languages, in any direction: `aa-xx`, `aa-bb`. As a
-    source, `aa` has the first spelling of each concept, so as not to be ambiguous."""
+    """Tasks instead of these, between any two of `xx` and the languages: `aa-xx`, `aa-bb`. As a source, `aa`
+    has only the first spelling of each concept, to be unambiguous."""
 
     concepts: int = 1000
-    """Number of things to say: the size of the lexicon."""
+    """Number of concepts: the size of the lexicon."""
 
     zipf_exponent: float = 1.0
     """The k-th commonest concept is drawn with probability ∝ k^(-zipf_exponent)."""
@@ -55,34 +55,33 @@ class SyntheticConfig:
     """Concepts in every sentence."""
 
     source_syllables: int = 2
-    """Syllables, which are tokens, in every source word."""
+    """Syllables (tokens) of every source word."""
 
     target_syllables: int = 2
-    """Syllables in every target word."""
+    """Syllables of every target word."""
 
     syllable_inventory: int = 64
-    """Distinct syllables; all languages share them, and so a vocabulary."""
+    """Distinct syllables, which all languages share."""
 
     synonym_rate: float = 0.1
     """Probability that a concept takes its second target spelling, which differs in the last syllable."""
 
     shared_lexicon: float = 0.0
-    """Share of the concepts that all target languages spell alike, synonyms included: a dial of synergy.
+    """Share of the concepts that all target languages spell alike, synonyms included: it controls synergy.
 
-    It is the share in every band of frequency, though not of running words, a third of which the commonest
-    concept alone can be (see `lexicon.shared_concepts`). A larger share contains a smaller one. Of f(p), the
-    effective fraction N_eff / N of a model (Fernandes et al. 2023, eqs. 8-10), this much is known:
+    It is the share in every band of frequency, but not of running words, of which the commonest concept can
+    be a third (see `lexicon.shared_concepts`). A larger share contains a smaller one. The effective fraction
+    f(p) = N_eff / N of a model (Fernandes et al. 2023, eqs. 8-10) is known as follows:
 
-    * At 1 the tasks differ in their target tag and in nothing else.
-      For a model that ignores the tag, and reads no pair twice, every mixture is one and the same training
-      text: f(p) = 1 for all p > 0. What it costs a finite model to learn to ignore the tag is not known; it
-      should be little, and makes f(p) smaller.
-    * At 0 the target lexicons are independent. The tasks still share the reading of the source, the mechanism
-      of translating word by word, and the syllables. A model that were lexicon only, and gave each task its
-      share, would have f(p) = p. How far what is shared lifts f above p, and how far a rare task's fewer
-      examples press it below, is not known.
-    * In between f(p) is not known. A larger share leaves less to be learned twice, so f should not fall; no
-      proof says so.
+    * At 1 the tasks differ only in their target tag. For a model that ignores the tag, and reads no pair
+      twice, every mixture is the same training text: f(p) = 1 for all p > 0. The cost to a finite model of
+      learning to ignore the tag is unknown; it should be small, and makes f(p) smaller.
+    * At 0 the target lexicons are independent. The tasks still share the source lexicon, the mechanism of
+      word-by-word translation and the syllables. A model that is nothing but lexicon, divided among tasks by
+      their shares, would have f(p) = p. It is unknown how far the shared parts raise f above p, and how far
+      the fewer examples of a rare task lower it.
+    * In between f(p) is unknown. A larger share leaves less to learn twice, so f should not fall; there is no
+      proof.
     """
 
     train_sentences: int = 100_000
@@ -139,13 +138,13 @@ class SyntheticConfig:
 
     @property
     def irreducible(self) -> float:
-        """Loss of a perfect model of the pairs into one of `languages`.
+        """Loss of a perfect model on pairs into one of `languages`.
 
             L∞ = n·H(r) / (n·s + 1)    nats per target token
 
-        with n words per sentence, s the syllables per word, r the `synonym_rate`, and
-        H(r) = -r ln r - (1 - r) ln(1 - r) the entropy of the choice of synonym. The one more token is `</s>`,
-        which costs nothing since the source tells the length.
+        with n words per sentence, s syllables per word, r the `synonym_rate`, and
+        H(r) = -r ln r - (1 - r) ln(1 - r) the entropy of the choice of synonym. The additional token is
+        `</s>`, which costs nothing since the source determines the length.
         """
         return self._irreducible(self.synonym_rate, self.target_syllables)
 
@@ -154,7 +153,7 @@ class SyntheticConfig:
         return self._irreducible(*self._choices(task))
 
     def power_law_limit_of(self, task: str) -> float | None:
-        """Return the limit of the power law that the losses of a task follow; None without one, if s ≤ 1.
+        """Return the limit of the power law of the losses of a task; None if s ≤ 1.
 
             H - C K^-(s-1),    C = n (l ln V - H(r)) / ((s - 1) Z (n l + 1)),    Z = Σ_{k≤K} k^-s
 
@@ -165,8 +164,8 @@ class SyntheticConfig:
             Σ_{m<k≤K} k^-s / Z ≈ (m^-(s-1) - K^-(s-1)) / ((s - 1) Z)
 
         and each of them costs it `unknown_cost_of`. So its loss is H + C (m^-(s-1) - K^-(s-1)): it reaches H
-        with m = K, yet a power law through the losses of smaller models goes on to less. With K = ∞ this is
-        the law of Michaud et al. 2023, "The quantization model of neural scaling".
+        with m = K, but a power law through the losses of smaller models has a lower limit. With K = ∞ this
+        is the law of Michaud et al. 2023, "The quantization model of neural scaling".
         """
         s = self.zipf_exponent
         if s <= 1:
@@ -180,9 +179,8 @@ class SyntheticConfig:
 
             n (l ln V - H(r)) / (n l + 1)
 
-        in the symbols of `power_law_limit_of`: any syllable is as likely to it as any other, which costs
-        l ln V nats a word in place of H(r). A model to which concepts of probability q in all are unknown
-        has q times this.
+        in the symbols of `power_law_limit_of`: all syllables are equally likely under it, which costs l ln V
+        nats a word instead of H(r). If a model does not know concepts of total probability q, multiply by q.
         """
         (rate, syllables), words = self._choices(task), self.words_per_sentence
         cost = syllables * log(self.syllable_inventory) - _entropy(rate)
@@ -203,7 +201,7 @@ def check_languages(languages: tuple[str, ...]) -> None:
     """Check the target languages.
 
     Raises:
-        ValueError: If there is none, one is there twice, or not named by letters, or as the source language.
+        ValueError: If there are none, one is repeated, is not made of letters, or is the source language.
     """
     require(len(languages) > 0, "`languages` must name at least one target language, but is empty.")
     for language in languages:
@@ -215,11 +213,11 @@ def check_languages(languages: tuple[str, ...]) -> None:
 
 
 def _entropy(rate: float) -> float:
-    """Return the entropy of the choice between two things, in nats."""
+    """Return the entropy of a binary choice, in nats."""
     return sum(-p * log(p) for p in (rate, 1 - rate) if p > 0)
 
 
 def require(holds: bool, message: str) -> None:
-    """Raise ValueError with a message unless something holds."""
+    """Raise ValueError with a message unless a condition holds."""
     if not holds:
         raise ValueError(message)

@@ -1,4 +1,4 @@
-"""Sentence pairs of languages of contexts: without end, or all there are with their weights."""
+"""Sentence pairs of languages with contexts: endless samples, or a weighted list of the distribution."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _MOST_CELLS = 2**22
 
 
 def context_pairs(config: ContextsConfig, split: str, task: str) -> Iterator[tuple[Lines, Lines]]:
-    """Yield blocks of sentence pairs, without end, as lines of text in bytes (see `lexicon.text_lines`).
+    """Yield endless blocks of sentence pairs, as lines of text in bytes (see `lexicon.text_lines`).
 
-    Sources are a pure function of (seed, split), targets of (seed, split, task): tasks are parallel, and more
-    sentences begin with the earlier ones.
+    Sources are a pure function of (seed, split), targets of (seed, split, task): tasks are parallel, and a
+    longer corpus begins with a shorter one.
     """
     language = task.partition("-")[2]
     cumulative = config.teacher.probabilities(language).cumsum(axis=1)
@@ -41,7 +41,7 @@ def context_pairs(config: ContextsConfig, split: str, task: str) -> Iterator[tup
 
 
 def _choose_words(units: Shares, contexts: Rows, cumulative: Shares) -> Rows:
-    """Return the word that each number in [0, 1) chooses by the cumulative probabilities of its context.
+    """Map uniform numbers in [0, 1) to words by the cumulative probabilities of their contexts.
 
     Args:
         units: (n,).
@@ -55,14 +55,14 @@ def _choose_words(units: Shares, contexts: Rows, cumulative: Shares) -> Rows:
 
 
 def weighted_context_pairs(config: ContextsConfig, task: str) -> WeightedPairs:
-    """Return sentence pairs that stand for all there are, the same sources for all tasks.
+    """Return weighted sentence pairs that represent the distribution, with the same sources for all tasks.
 
-    Every context, or each of those drawn, stands once at each position, and each target word has exactly its
-    probability there (see `population.couple`).
+    Every context, or each drawn one, occurs once at each position, where each target word has exactly its
+    probability (see `population.couple`).
     """
     sentences = test_sources(config)
     probabilities = config.teacher.probabilities(task.partition("-")[2])
-    # Each position has the words in an order of its own, so that the probable ones do not always meet.
+    # Each position has the words in another order, so that probable words are not always paired.
     orders = _orders(config)
     shares = np.stack(
         [

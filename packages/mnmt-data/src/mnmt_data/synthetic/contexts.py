@@ -1,4 +1,4 @@
-"""Languages of contexts, `kind = "contexts"`: their `[data.synthetic]` table and source sentences."""
+"""Languages with contexts, `kind = "contexts"`: their `[data.synthetic]` table and source sentences."""
 
 from __future__ import annotations
 
@@ -39,20 +39,19 @@ _LEAST = {
 class ContextsConfig:
     """Languages in which every target word depends smoothly on `context` neighbouring source words.
 
-    A source sentence is a row of words, independent and equally frequent. Target word i depends on the source
-    words from i to i + `context` - 1, through a fixed random teacher of its language (see `teacher.Teacher`).
-    So what there is to learn is a function, and no list. No word is rare, so that a model is limited by its
-    size sooner than by what it has read. Every word is one token.
+    A source sentence is a sequence of independent, equally frequent words. Target word i depends on source
+    words i to i + `context` - 1, through a fixed random teacher of its language (see `teacher.Teacher`). So a
+    model learns a function instead of a list. No word is rare, so that a model is limited by its size rather
+    than by its data. Every word is one token.
 
-    All tasks have the same sources, sentence by sentence. Train, dev and test are drawn alike, and not kept
-    apart: the loss is that over everything that is drawn.
+    All tasks have the same source sentences. Train, dev and test have the same distribution and may overlap.
 
     Raises:
-        ValueError: If a field is out of its range, or the contexts are too many to know their probabilities.
+        ValueError: If a field is out of its range, or there are too many contexts for a table.
     """
 
     kind: Literal["contexts"] = "contexts"
-    """Which languages."""
+    """Kind of languages."""
 
     languages: tuple[str, ...] = ("aa", "bb")
     """Target languages; each makes a task with the source language, `xx-aa`."""
@@ -64,24 +63,24 @@ class ContextsConfig:
     """Source words that a target word depends on."""
 
     words_per_sentence: int = 4
-    """Words of a source sentence; its target has `context` - 1 fewer."""
+    """Words of a source sentence; its target has `context` - 1 words fewer."""
 
     dimensions: int = 4
-    """Coordinates of a source word; the fewer, the more words are like others."""
+    """Coordinates of a source word; with fewer, words are more similar."""
 
     features: int = 256
     """Features of the teachers."""
 
     shared_features: float = 0.0
-    """Share of the features that all target languages have in common: a dial of synergy. A larger share
+    """Share of the features that all target languages have in common: it controls synergy. A larger share
     contains a smaller one. At 1 the tasks differ only in their target tag, and f(p) = 1 for a model that
     ignores it."""
 
     roughness: float = 2.0
-    """How fast the probabilities change with the source words: the harder, the more parameters it takes."""
+    """How fast the probabilities change with the source words: larger values need more parameters."""
 
     sharpness: float = 2.0
-    """Standard deviation of the logits: at 0 all words are equally probable, at much they are certain."""
+    """Standard deviation of the logits: at 0 words are equally probable, at large values one is certain."""
 
     train_sentences: int = 100_000
     """Training pairs of each task."""
@@ -93,14 +92,14 @@ class ContextsConfig:
     """Test pairs of each task, unless it is exact."""
 
     exact_test: bool = False
-    """Whether the test sets are no samples, but stand for everything: every context is once at each position,
-    with every target word, whose probability is the weight of its pair. A loss is then exact if what a model
-    makes of a word depends only on its position and context, as it does where targets have one word, and
-    nearly so elsewhere. There are words^(context + 1) pairs for each target word of a sentence."""
+    """Whether test sets represent the whole distribution instead of a sample: every context occurs once at
+    each position with every target word, whose probability is the weight of the pair. The loss is exact if a
+    model's prediction depends only on position and context, as with targets of one word; otherwise it is
+    nearly exact. There are words^(context + 1) pairs for each target word of a sentence."""
 
     test_contexts: int = 0
-    """How many contexts, drawn at random, an exact test set has at each position; 0 takes all. The loss is
-    then exact over these, and so is the irreducible loss, which is taken over the same."""
+    """Number of random contexts at each position of an exact test set; 0 takes all. Loss and irreducible loss
+    are then exact over these contexts."""
 
     seed: int = 0
     """Seed of the teachers and of the sentences."""
@@ -176,15 +175,15 @@ class ContextsConfig:
 
             L∞ = m·H / (m + 1),    H = -mean over contexts of Σ_y p(y|context) ln p(y|context)
 
-        with m target words; the one more token is `</s>`, which costs nothing. It is a sum over all contexts,
-        or over those of an exact test set of `test_contexts`.
+        with m target words; the additional token is `</s>`, which costs nothing. The mean is over all
+        contexts, or over those of an exact test set of `test_contexts`.
         """
         words = self.target_words
         contexts = contexts_of(test_sources(self), self).ravel() if self.test_contexts else None
         return words * self.teacher.entropy(task.partition("-")[2], contexts) / (words + 1)
 
     def power_law_limit_of(self, task: str) -> float | None:
-        """Return None: nothing is known of a limit other than the irreducible loss."""
+        """Return None: no limit other than the irreducible loss is known."""
         return None
 
 
@@ -199,10 +198,10 @@ def contexts_of(sentences: Rows, config: ContextsConfig) -> Rows:
 def test_sources(config: ContextsConfig) -> Rows:
     """Return the source sentences of an exact test set: (contexts, words a sentence).
 
-    Each context stands once at each position, or `test_contexts` of them, others at each.
+    All contexts, or `test_contexts` random ones, occur once at each position.
 
-    Every later word is the one `context` places before it, moved on by a number of the place. So the contexts
-    of a place are a permutation of those of the place before.
+    Every word after the first `context` is the one `context` positions before it, shifted by a constant of
+    the position. So the contexts at a position are a permutation of those at the position before.
     """
     count = config.words**config.context
     contexts = np.arange(count)

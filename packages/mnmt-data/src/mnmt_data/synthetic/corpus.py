@@ -1,4 +1,4 @@
-"""Corpus folders of synthetic languages: their text, the weights of its pairs, and what is known of it."""
+"""Corpus folders of synthetic languages: text, weights of pairs, and known losses."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ _LATER: dict[str, Any] = {
     "exact_test": False,
     "test_contexts": 0,
 }
-"""Settings that came after version 0.1, and where each changes nothing."""
+"""Settings added after version 0.1, with their neutral values."""
 
 
 def write_synthetic_corpus(config: Languages, folder: Path) -> None:
     """Write train, dev and test of every task as a corpus folder, with a space between syllables.
 
-    An exact test set has the weights of its pairs beside it, a number a line. `corpus.json`, written last,
-    holds provenance, counts, checksums, the irreducible loss of every task and the limit that a power law
-    has instead of it.
+    The weights of an exact test set are written beside it, one number a line. `corpus.json`, written last,
+    holds provenance, counts, checksums, and for every task the irreducible loss and the limit of its power
+    law.
     """
     folder.mkdir(parents=True, exist_ok=True)
     counts: dict[str, int] = {}

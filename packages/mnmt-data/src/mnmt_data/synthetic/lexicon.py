@@ -1,4 +1,4 @@
-"""The spelling of concepts and the lines of text of a synthetic language."""
+"""Spell concepts, and write the lines of text of a synthetic language."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mnmt_data.counter_rng import permute, random_units, random_words, stream_key
 
-_COMMON = "*"  # no language is called so
+_COMMON = "*"  # not the name of a language
 _GOLDEN = (sqrt(5) - 1) / 2
 
 
@@ -23,7 +23,7 @@ def unique_spellings(
     language: str,
     shared: NDArray[np.bool_] | None = None,
 ) -> NDArray[np.int64]:
-    """Draw a random spelling for every concept, no two alike.
+    """Draw distinct random spellings of all concepts.
 
     Args:
         concepts: Number of concepts.
@@ -31,7 +31,7 @@ def unique_spellings(
         inventory: Syllables to choose from; inventory^length words, at least one for each concept.
         seed: Seed of the spellings.
         language: The language.
-        shared: (concepts,) which of them are spelled as in every other language; by default none.
+        shared: (concepts,) whether a concept has the same spelling in every language; by default none has.
 
     Returns:
         (concepts, length) syllable numbers in [0, inventory).
@@ -45,10 +45,9 @@ def unique_spellings(
 def shared_concepts(concepts: int, share: float, *, seed: int) -> NDArray[np.bool_]:
     """Return which concepts all target languages spell alike: (concepts,).
 
-    The k-th commonest is among them where the fractional part of u + kφ is below `share`, with φ the golden
-    ratio and u drawn from `seed`. No sequence is spread more evenly: any stretch of m ranks holds m·share of
-    them, give or take O(log m), where a coin tossed for each would stray by √m. A larger share contains a
-    smaller one.
+    The k-th commonest is shared if the fractional part of u + kφ is below `share`, with φ the golden ratio
+    and u drawn from `seed`. No sequence is spread more evenly: any m consecutive ranks hold m·share ± O(log
+    m) of them, where independent draws would deviate by √m. A larger share contains a smaller one.
     """
     start = random_units(stream_key(seed, "shared lexicon"), 0, 1)
     return (start + np.arange(concepts) * _GOLDEN) % 1.0 < share
@@ -62,7 +61,7 @@ def synonyms(
     language: str,
     shared: NDArray[np.bool_] | None = None,
 ) -> NDArray[np.int64]:
-    """Return every concept's second spelling, with another last syllable; same shape as `spellings`."""
+    """Return the second spellings, with other last syllables; same shape as `spellings`."""
     steps = _synonym_steps(len(spellings), inventory, seed, language)
     if shared is not None:
         steps = np.where(shared, _synonym_steps(len(spellings), inventory, seed, _COMMON), steps)
@@ -80,10 +79,10 @@ def _word_numbers(concepts: int, words: int, seed: int, language: str) -> NDArra
 def _join_numbers(
     private: NDArray[np.int64], common: NDArray[np.int64], shared: NDArray[np.bool_]
 ) -> NDArray[np.int64]:
-    """Return `common` where `shared`, else `private`; all differ, as within each of the two.
+    """Return `common` where `shared`, else `private`, with all numbers distinct.
 
-    Where a shared concept has taken another's own word, that one gets the word which the shared concept gave
-    up, and so on until a word is free. Two such walks never meet, since every step is one-to-one.
+    If a shared concept takes the private word of another, that one gets the private word of the shared
+    concept, and so on until a word is free. Two such chains never meet, since every step is one-to-one.
     """
     owners = np.flatnonzero(shared)[common[shared].argsort()]
     common_numbers, numbers = common[owners], np.where(shared, common, private)
@@ -97,7 +96,7 @@ def _join_numbers(
 
 
 def _synonym_steps(concepts: int, inventory: int, seed: int, language: str) -> NDArray[np.int64]:
-    """Draw the distance of each concept's second last syllable from the first, in [1, inventory)."""
+    """Draw the distances between the last syllables of both spellings, in [1, inventory)."""
     draws = random_words(stream_key(seed, "synonym", language), 0, concepts) % np.uint64(inventory - 1)
     return 1 + draws.astype(np.int64)
 

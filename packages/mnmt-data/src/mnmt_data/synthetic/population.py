@@ -1,7 +1,7 @@
-"""A whole distribution of sentences as a list with weights, so that a loss over it is a weighted mean.
+"""Represent a distribution of sentences by a weighted list, so that a loss over it is a weighted mean.
 
-All combinations of words would be too many. The list has a few times as many sentences as there are words,
-and at every position every word has exactly its probability.
+There are too many combinations of words. The list is only a few times longer than the vocabulary, and every
+word has exactly its probability at every position.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ Rows = NDArray[np.int64]
 Shares = NDArray[np.float64]
 
 _DECIMALS = 15
-"""Decimals of a cumulative share: two that should be equal are, and no sliver of rounding lies between."""
+"""Decimals of cumulative shares: rounding makes shares equal that differ only by rounding errors."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class WeightedPairs:
-    """Sentence pairs whose weighted mean stands for a whole distribution."""
+    """Sentence pairs whose weighted mean is that of a distribution."""
 
     src: NDArray[np.uint8]
     """(pairs, width) source lines (see `lexicon.text_lines`)."""
@@ -29,22 +29,22 @@ class WeightedPairs:
     """(pairs, width) target lines."""
 
     weights: Shares
-    """(pairs,) the factor of each pair's loss; 1 on average."""
+    """(pairs,) the weight of each pair's loss; 1 on average."""
 
 
 def couple(shares: Shares) -> tuple[Rows, Shares]:
-    """Join distributions, one a position, into a list of tuples that has each of them as its margin.
+    """Join distributions, one for each position, into weighted tuples that have them as marginals.
 
-    The outcomes of every position are laid side by side on [0, 1), and the interval is cut wherever an
-    outcome of any position ends. Each piece is a tuple, and its width is the tuple's weight: the north-west
-    corner rule of transportation problems.
+    The outcomes of every position partition [0, 1), and the interval is cut at every end of an outcome of any
+    position. Each piece is a tuple, and its width is the tuple's weight: the north-west corner rule of
+    transportation problems.
 
     Args:
-        shares: (lists, positions, outcomes) the probabilities, which sum to 1 over the outcomes.
+        shares: (lists, positions, outcomes) probabilities, which sum to 1 over the outcomes.
 
     Returns:
         (lists, tuples, positions) outcomes and (lists, tuples) weights, with positions · outcomes tuples in
-        every list. Some weigh 0.
+        every list. Some have weight 0.
     """
     lists, positions, outcomes = shares.shape
     ends = shares.cumsum(axis=2)

@@ -1,4 +1,4 @@
-"""Fixed random teachers: the probability of each target word, given the source words it depends on."""
+"""Fixed random teachers: the probability of each target word given its context of source words."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from mnmt_data.counter_rng import random_units, stream_key
 
 Values = NDArray[np.float64]
 
-_COMMON = "*"  # no language is called so
+_COMMON = "*"  # not the name of a language
 _MOST_ANGLES = 2**24
-"""Angles held at once, 128 MB, and their cosines."""
+"""Most angles in memory, 128 MB, and as many cosines."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Teacher:
-    """How the words of a target language follow from those of the source, as a function of random features.
+    """The probabilities of target words as a function of random features of source words.
 
-    Each source word is a point of random coordinates. A context of c words is c points side by side, x. The
-    logit of target word y is
+    Each source word is a point with random coordinates. A context x of c words is the concatenation of c
+    points. The logit of target word y is
 
         σ √(2/F) Σ_j u_yj cos(ρ v_j·x / √(c d) + b_j)
 
-    with F features, v and u of standard normal numbers, and b uniform in [0, 2π): random Fourier features
-    (Rahimi and Recht 2007), so that the logits are about a draw from a Gaussian process of smooth functions.
+    with F features, v and u standard normal, and b uniform in [0, 2π): random Fourier features (Rahimi and
+    Recht 2007), so that the logits approximate a draw from a Gaussian process of smooth functions.
     """
 
     words: int
@@ -47,12 +47,12 @@ class Teacher:
     sharpness: float
     """σ, the standard deviation of the logits."""
     seed: int
-    """Seed of everything."""
+    """Seed of all draws."""
 
     def probabilities(self, language: str) -> Values:
         """Return p(target word | context): (words^context, words), each row of which sums to 1.
 
-        Row r is of the source words that are the digits of r to the base `words`, the first word's first.
+        The source words of row r are the digits of r to the base `words`, the first word first.
         """
         return _probabilities(self, language)
 
@@ -87,8 +87,8 @@ def _logits(angles: Values, of_words: list[Values], readout: Values) -> Iterator
     """Yield the logits of all contexts, piece by piece: (contexts, words) together.
 
     Args:
-        angles: (features,) what the words before make of each angle, with the phase.
-        of_words: (words, features) what every word adds, at each further position.
+        angles: (features,) sums of phases and terms of the words before.
+        of_words: (words, features) terms of every word, for each remaining position.
         readout: (features, words).
     """
     first, *later = of_words
@@ -109,7 +109,7 @@ def _logits_of(angles: Values, of_words: list[Values], readout: Values) -> Value
 def _features(
     teacher: Teacher, language: str, name: str, shape: tuple[int, ...], *, normal: bool = True
 ) -> Values:
-    """Draw something of every feature, (features, …): first those in common, then the language's own."""
+    """Draw an array of all features, (features, …): first the common ones, then the language's."""
     draw = _normals if normal else _uniforms
     common, private = (draw(shape, teacher.seed, name, owner) for owner in (_COMMON, language))
     shared = np.arange(teacher.features) < round(teacher.shared * teacher.features)
