@@ -70,7 +70,8 @@ class Attention(nn.Module):
             `number` tensors `(batch, num_heads, len, head_dim)`.
         """
         heads = table.view(*table.shape[:2], number, self.num_heads, -1).permute(2, 0, 3, 1, 4)
-        return heads.unbind()
+        # One copy here, or one of each tensor where it is multiplied.
+        return heads.contiguous().unbind()
 
     def attend(self, queries: Tensor, keys: Tensor, values: Tensor, bias: Tensor) -> Tensor:
         """Return attended values `(batch, query_len, d_attention)`.

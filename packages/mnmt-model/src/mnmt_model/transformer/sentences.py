@@ -50,20 +50,15 @@ class Sentences:
         """The number of tokens in all sentences."""
         return self.tokens.size(0)
 
-    @property
+    @cached_property
     def positions(self) -> Tensor:
         """`(num_tokens,)` int64, the position of each token in its sentence, from 0."""
         return self.cells % max(1, self.width)
 
-    @property
+    @cached_property
     def rows(self) -> Tensor:
         """`(num_tokens,)` int64, the number of each token's sentence, from 0."""
         return self.cells // max(1, self.width)
-
-    @cached_property
-    def starts(self) -> Tensor:
-        """`(batch + 1,)` int64, the first token of each sentence, and the number of all."""
-        return F.pad((~self.padding_mask).sum(1).cumsum(0), (1, 0))
 
     def previous_tokens(self) -> Tensor:
         """Return `(num_tokens,)`, the token before each token: the start token 0 before the first."""
