@@ -99,6 +99,22 @@ compiler = pytest.mark.filterwarnings("ignore")
 
 
 @compiler
+@pytest.mark.slow
+@pytest.mark.parametrize("architecture", ["encdec", "causal-lm"])
+def test_a_compiled_model_computes_the_same_with_the_same_masks(architecture: Architecture) -> None:
+    config = replace(T5, architecture=architecture)
+    plain, compiled = make_model(config, dropout=0.3), make_model(config, dropout=0.3)
+    torch.compiler.reset()
+    compiled.compile(dynamic=True, backend=aot_eager)
+    for ids in (batch(12, 9), batch(7, 11)):
+        torch.manual_seed(5)
+        expected = loss_and_gradients(plain, ids)
+        torch.manual_seed(5)
+        assert_same(loss_and_gradients(compiled, ids), expected)
+
+
+@compiler
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("architecture", "checkpointing"), [("encdec", False), ("prefix-lm-toponly", False), ("causal-lm", True)]
 )
@@ -122,6 +138,7 @@ def test_compiled_layers_are_traced_whole_and_once_for_all(
 
 
 @compiler
+@pytest.mark.slow
 def test_compiled_layers_computed_again_draw_the_same_masks() -> None:
     compiled = make_model(replace(T5, architecture="prefix-lm"), dropout=0.3)
     compile_layers(compiled, aot_eager)
