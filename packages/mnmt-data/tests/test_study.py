@@ -52,18 +52,6 @@ def test_absent_section_is_its_defaults(tmp_path):
             'name = "s"\n[data]\ntasks = []\ntsaks = []',
             "[data] holds an unknown key `tsaks`; the valid ones are tasks; `tasks` may be meant.",
         ),
-    ],
-)
-def test_section_mistakes_name_file_and_key(tmp_path, text, message):
-    path = write(tmp_path, text)
-    with pytest.raises(StudyError) as raised:
-        read_study(path).section("data", Data)
-    assert str(raised.value) == f"{path}: {message}"
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
         ("", "`name` must be a folder name such as 'en-de-small', but is None."),
         ("name = 3", "`name` must be a folder name such as 'en-de-small', but is 3."),
         ('name = ""', "`name` must be a folder name such as 'en-de-small', but is ''."),
@@ -75,10 +63,10 @@ def test_section_mistakes_name_file_and_key(tmp_path, text, message):
         ("name = ", "not a TOML file: Invalid value (at end of document)"),
     ],
 )
-def test_file_mistakes_name_the_file(tmp_path, text, message):
+def test_mistakes_name_file_and_key(tmp_path, text, message):
     path = write(tmp_path, text)
     with pytest.raises(StudyError) as raised:
-        read_study(path)
+        read_study(path).section("data", Data)
     assert str(raised.value) == f"{path}: {message}"
 
 

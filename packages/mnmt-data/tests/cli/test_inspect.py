@@ -22,12 +22,7 @@ NOTHING = {"pairs": 0, "src_tokens": 0, "tgt_tokens": 0, "longest": 0, "longest_
     "byte_tokens": 0,
     "unknown_tokens": 0,
 }
-COVERAGE = {
-    "tokens_per_word": 1.25,
-    "tokens_per_character": 0.2501,
-    "byte_share": 0.01,
-    "unknown_share": 0.5,
-}
+COVERAGE = {"tokens_per_word": 1.25, "tokens_per_character": 0.2501, "byte_share": 0.01, "unknown_share": 0.5}
 
 
 @pytest.fixture
@@ -46,9 +41,7 @@ def data(tmp_path):
             "a_long_name_of_a_test_set": {"en-de": {"pairs": 1_234_567_890, **COUNTS}},
         },
         "coverage": {"en": COVERAGE, "de": COVERAGE},
-        "filters": {
-            "en-de": {"read": 2000, "counts": {"empty": 4, "too long": 1234}, "samples": samples},
-        },
+        "filters": {"en-de": {"read": 2000, "counts": {"empty": 4, "too long": 1234}, "samples": samples}},
         "irreducible": {},
     }
     return PreparedData(folder=tmp_path, description=structure(description, PreparedDescription, where=""))

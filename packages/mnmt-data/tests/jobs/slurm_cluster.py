@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 PROGRAMS = ("munged", "mungekey", "slurmctld", "slurmd", "sbatch", "srun", "squeue", "scontrol", "scancel")
-START_SECONDS = 30
+START_SECONDS = 120
 
 CONFIG = """\
 ClusterName=mnmt

@@ -50,10 +50,7 @@ def space_of(tmp_path_factory):
 
 def jobs_of(folder, space, shares):
     source = Source(
-        split="train",
-        task="en-de",
-        number=0,
-        reader=open_reader(str(folder / "train.en-de.{lang}"), "en-de"),
+        split="train", task="en-de", number=0, reader=open_reader(str(folder / "train.en-de.{lang}"), "en-de")
     )
     cleaner = Cleaner(CleanConfig(), "en-de")
     return [

@@ -54,10 +54,7 @@ def test_no_tag_is_accepted_where_the_source_tells_the_target():
             "`files.valid` is no test set by its name; call it `dev`, or otherwise.",
         ),
         ({"seed": -1}, "`seed` must be at least 0, but is -1."),
-        (
-            {"files": {"a b": {}}},
-            "`files` must be for test sets of letters and digits, but one is 'a b'.",
-        ),
+        ({"files": {"a b": {}}}, "`files` must be for test sets of letters and digits, but one is 'a b'."),
         (
             {"files": {"news": {"en-fr": ("x.tsv",)}}},
             "`files.news` must be of the tasks (en-de, en-zh), but one is of 'en-fr'.",
@@ -72,10 +69,7 @@ def test_no_tag_is_accepted_where_the_source_tells_the_target():
         ({"tasks": ("ende",)}, "`tasks` must be language pairs such as 'en-de', but one is 'ende'."),
         ({"tasks": ("en-en",)}, "`tasks` must be language pairs such as 'en-de', but one is 'en-en'."),
         ({"tasks": ("../en-de",)}, "`tasks` must be language pairs such as 'en-de', but one is '../en-de'."),
-        (
-            {"zero_shot": ("de",)},
-            "`zero_shot` must be language pairs such as 'en-de', but one is 'de'.",
-        ),
+        ({"zero_shot": ("de",)}, "`zero_shot` must be language pairs such as 'en-de', but one is 'de'."),
         (
             {"zero_shot": ("de-zh", "en-zh")},
             "`zero_shot` must not name what is trained on, but en-zh is of `tasks`.",
@@ -85,10 +79,7 @@ def test_no_tag_is_accepted_where_the_source_tells_the_target():
             {"zero_shot": ("de-zh",), "files": {"news": {"zh-de": ("x.tsv",)}}},
             "`files.news` must be of the tasks (en-de, en-zh, de-zh), but one is of 'zh-de'.",
         ),
-        (
-            {"target_tag": "none"},
-            "`target_tag` must not be none where en is translated into de, zh.",
-        ),
+        ({"target_tag": "none"}, "`target_tag` must not be none where en is translated into de, zh."),
         (
             {"target_tag": "none", "tasks": ("de-en",), "zero_shot": ("de-fr",)},
             "`target_tag` must not be none where de is translated into en, fr.",

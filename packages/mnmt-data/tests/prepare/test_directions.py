@@ -7,7 +7,6 @@ import pytest
 
 from mnmt_data.errors import DataError
 from mnmt_data.prepare import encode, inputs, prepare_study, shuffle
-from mnmt_data.stream import BatchStream, Mixture
 from mnmt_data.study import read_study
 
 PLACES = ["prepended", "appended", "none"]
@@ -101,22 +100,6 @@ def test_each_direction_reads_what_it_reads_alone(prepare, monkeypatch, target_t
         assert both.shard(split, "de-en").info == second.shard(split, "de-en").info
         if split != "train":
             assert both.text(split, "de-en") == second.text(split, "de-en") == both.text(split, "en-de")[::-1]
-
-
-@pytest.mark.usefixtures("sets")
-def test_batches_of_the_second_direction_are_those_of_its_own_shard(prepare):
-    both = prepare("both")
-    alone = prepare("alone", ["de-en"], vocab=both.folder / "vocab.model")
-    streams = [
-        BatchStream(
-            {"de-en": data.shard("train", "de-en")}, Mixture({"de-en": 1.0}), batch_tokens=200, seed=1
-        )
-        for data in (both, alone)
-    ]
-    for step in (0, 1, 50):
-        one, other = (stream.batch(step) for stream in streams)
-        np.testing.assert_array_equal(one.src, other.src)
-        np.testing.assert_array_equal(one.tgt, other.tgt)
 
 
 @pytest.mark.usefixtures("sets")

@@ -140,11 +140,7 @@ def test_a_code_may_have_hyphens(task, canonical):
 
 @pytest.mark.parametrize(
     ("task", "written"),
-    [
-        ("en-de", ("en-de",)),
-        ("en-zh_Hans", ("en-zh_Hans", "en-zh-Hans")),
-        ("made_up-en", ("made_up-en",)),
-    ],
+    [("en-de", ("en-de",)), ("en-zh_Hans", ("en-zh_Hans", "en-zh-Hans")), ("made_up-en", ("made_up-en",))],
 )
 def test_spellings_of_tasks(task, written):
     assert task_spellings(task) == written

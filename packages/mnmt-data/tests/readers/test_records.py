@@ -81,11 +81,7 @@ def test_headers_of_tsv_are_noticed(tmp_path, header, task, pair):
 
 @pytest.mark.parametrize(
     ("header", "task"),
-    [
-        ("sentence1\tsentence2", "en-de"),
-        ("\ten\ttranslation_de", "en-de"),
-        ("src_text\ttgt_text", "xx-aa"),
-    ],
+    [("sentence1\tsentence2", "en-de"), ("\ten\ttranslation_de", "en-de"), ("src_text\ttgt_text", "xx-aa")],
 )
 def test_headers_of_unknown_names_are_refused(tmp_path, header, task):
     path = write(tmp_path / "x.tsv", f"{header}\none\tzwei\tdrei\n")

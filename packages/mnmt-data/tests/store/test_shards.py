@@ -72,10 +72,7 @@ def test_blocks_hold_all_pairs_in_order(segments, size, tmp_path_factory):
     assert all(blocks)
 
 
-@given(
-    sizes=st.lists(st.integers(0, 400), min_size=1, max_size=4).filter(any),
-    blocks=st.integers(1, 12),
-)
+@given(sizes=st.lists(st.integers(0, 400), min_size=1, max_size=4).filter(any), blocks=st.integers(1, 12))
 def test_a_sample_is_whole_blocks_in_order_and_evenly_spaced(sizes, blocks, tmp_path_factory):
     folder = tmp_path_factory.mktemp("shards")
     segments = [numbered(size, first=sum(sizes[:i])) for i, size in enumerate(sizes)]
@@ -233,16 +230,6 @@ def test_a_missing_segment_is_named(tmp_path):
     write_shard(tmp_path, numbered(1), numbered(1), numbered(1))
     segment_path(tmp_path, 1).unlink()
     with pytest.raises(DataError, match=r"00001\.arrow: this segment of the shard is missing; prepare"):
-        Shard.open(tmp_path)
-
-
-def test_a_damaged_segment_is_named(tmp_path):
-    write_shard(tmp_path, numbered(1), numbered(1), numbered(1))
-    path = segment_path(tmp_path, 1)
-    path.write_bytes(path.read_bytes()[:-20])
-    with pytest.raises(
-        DataError, match=r"00001\.arrow: not a readable token shard \(.+\); remove it and prepare again"
-    ):
         Shard.open(tmp_path)
 
 

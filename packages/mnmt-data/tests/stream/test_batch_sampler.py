@@ -181,15 +181,6 @@ def test_a_far_step_is_a_step():
     assert np.allclose(shares, 1 / 3, atol=1e-5)
 
 
-def test_numbers_of_numpy_are_numbers():
-    one, other = (
-        sampler(([1, 1, 1], 1)).window(500),
-        sampler(([1, 1, 1], 1), seed=np.int64(0)).window(np.int64(500)),
-    )
-    np.testing.assert_array_equal(one.tasks, other.tasks)
-    assert all(np.array_equal(one.rows[task], other.rows[task]) for task in TASKS)
-
-
 def test_a_step_before_the_first_is_refused():
     with pytest.raises(ValueError, match=r"`step` must not be negative, but is -1\."):
         sampler(([1, 1, 1], 1)).window(-1)

@@ -4,7 +4,7 @@ from itertools import islice
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mnmt_data.errors import DataError
@@ -164,28 +164,6 @@ def test_addresses_name_the_pairs_of_a_batch_in_order(weights, step, seed):
 
 
 @given(
-    parts=st.lists(st.lists(st.integers(0, 5), min_size=3, max_size=3).filter(any), min_size=1, max_size=3),
-    steps=st.integers(1, 150),
-    seed=st.integers(),
-)
-def test_every_epoch_of_a_task_is_all_its_rows_also_across_phases(parts, steps, seed):
-    mixtures = [
-        Mixture({task: p / sum(three) for task, p in zip(TASKS, three, strict=True)}) for three in parts
-    ]
-    schedule = Schedule(tuple(Phase(mixture=mixture, step=i * steps) for i, mixture in enumerate(mixtures)))
-    batches, read = stream(schedule, seed=seed), {task: Counter() for task in TASKS}
-    for step in range(end := window_end(batches, len(parts) * steps)):
-        for task, row in batches.locations(step) if step % 40 == 0 else pairs_of(batches.batch(step)):
-            read[task][row] += 1
-    for task, rows in read.items():
-        epochs, rest = divmod(rows.total(), TASKS[task])
-        assert Counter(rows.values()) == Counter(
-            {epochs + 1: rest, epochs: (TASKS[task] - rest) * (epochs > 0)}
-        )
-        assert rows.total() == batches.counts(end)[task]
-
-
-@given(
     weights=st.sampled_from([WEIGHTS, TWO_PHASES]),
     steps=st.lists(st.sampled_from([0, 1, 29, 44, 45, 46, 90, 173, 174, 200]), min_size=1, max_size=3),
     seed=st.integers(),
@@ -196,28 +174,6 @@ def test_counts_are_the_addresses_before_a_step(weights, steps, seed):
         if step in steps:
             assert stream(weights, seed=seed).counts(step) == dict(found)
         found.update(task for task, _ in pairs_of(batch))
-
-
-def test_selection_reads_the_best_rows_only():
-    kept = Schedule((Phase(mixture=Mixture(WEIGHTS), keep=0.1), Phase(mixture=Mixture(WEIGHTS), step=50)))
-    batches = stream(kept, orders={"en-it": BEST["en-it"]})
-    read = [batches.locations(step) for step in range(window_end(batches, 50))]
-    rows = [
-        {row for batch in part for task, row in batch if task == "en-it"} for part in (read[:50], read[50:])
-    ]
-    assert rows[0] == set(BEST["en-it"][:40].tolist())
-    assert rows[1] == set(range(400))
-    assert {row for batch in read[:50] for task, row in batch if task == "en-de"} == set(range(90))
-
-
-@settings(max_examples=8)
-@given(share=st.floats(0.05, 0.95), seed=st.integers(0, 2**32))
-def test_tasks_appear_in_proportion(share, seed):
-    batches = stream({"en-de": share, "en-fr": 0.0, "en-it": 1 - share}, seed=seed)
-    counts = batches.counts(window_end(batches, 10_000))
-    drawn = sum(counts.values())
-    assert counts["en-fr"] == 0
-    assert abs(counts["en-de"] - share * drawn) < 6 * np.sqrt(share * (1 - share) * drawn)
 
 
 def test_loss_weights_are_those_of_the_phase():
@@ -336,11 +292,6 @@ def test_of_more_pieces_than_pairs_the_last_are_empty():
     pieces = [batches.share(0, Share(rank=rank, num_ranks=num_ranks))[0] for rank in range(num_ranks)]
     assert [len(piece.src) for piece in pieces] == [1] * len(whole.src) + [0] * 3
     assert sum(piece.num_tokens for piece in pieces) == whole.num_tokens
-
-
-def test_a_step_before_the_first_is_refused():
-    with pytest.raises(ValueError, match=r"`step` must not be negative, but is -1\."):
-        stream().batch(-1)
 
 
 def test_a_shard_outside_the_mixture_is_left_alone():

@@ -1,11 +1,9 @@
 """A stream as a data set of torch: the same batches, in order, each once, wherever reading was stopped."""
 
 import importlib
-import json
 import multiprocessing
 import os
 import pickle
-import signal
 import subprocess
 import sys
 from itertools import islice
@@ -92,18 +90,6 @@ def test_a_loader_gives_every_item_once_in_order(make, workers, share):
     check(islice(loader, 25), expected_items(make(), share, 25))
 
 
-def test_all_ranks_together_read_each_batch_once(make):
-    ranks = [iter(BatchDataset(make(), Share(rank=rank, num_ranks=3, accumulation=2))) for rank in range(3)]
-    for step in range(8):
-        rows = [tuple(row) for rank in ranks for item in islice(rank, 2) for row in _pairs(item)]
-        assert sorted(rows) == sorted(tuple(row) for row in _pairs(model_inputs(make().batch(step))))
-
-
-def _pairs(item):
-    for src, labels in zip(item["input_ids"].tolist(), item["labels"].tolist(), strict=True):
-        yield [token for token in src if token] + [-1] + [token for token in labels if token != -100]
-
-
 @given(st.integers(0, 40), st.integers(1, 3), st.integers(0, 5))
 def test_a_state_continues_exactly_there(make, items, accumulation, more):
     share = Share(rank=0, num_ranks=2, accumulation=accumulation)
@@ -143,49 +129,11 @@ def test_a_stateful_loader_continues_exactly_there(make, workers):
     check(islice(again, 20), expected[stopped : stopped + 20])
 
 
-def read_on(dataset, out, killed_at):
-    """Read until 20 items are read, or the process is killed; note each item and then the position."""
-    if (out / "state.json").exists():
-        dataset.load_state_dict(json.loads((out / "state.json").read_text()))
-    for number, item in enumerate(dataset):
-        if number == killed_at:
-            os.kill(os.getpid(), signal.SIGKILL)
-        with (out / "read.txt").open("a") as file:
-            file.write(json.dumps({name: tensor.tolist() for name, tensor in item.items()}) + "\n")
-        (out / "state.json").write_text(json.dumps(dataset.state_dict()))
-        if len((out / "read.txt").read_text().splitlines()) == 20:
-            return
-
-
-def test_a_killed_process_continues_exactly_there(make, tmp_path):
-    context = multiprocessing.get_context("fork")
-    for killed_at in (6, 3, None):
-        process = context.Process(target=read_on, args=(BatchDataset(make()), tmp_path, killed_at))
-        process.start()
-        process.join()
-        assert process.exitcode == (0 if killed_at is None else -signal.SIGKILL)
-    items = [json.loads(line) for line in (tmp_path / "read.txt").read_text().splitlines()]
-    expected = expected_items(make(), WHOLE, 20)
-    assert items == [{name: tensor.tolist() for name, tensor in item.items()} for item in expected]
-
-
 @pytest.mark.slow
 def test_processes_that_are_started_anew_read_the_same(make):
     context = multiprocessing.get_context("spawn")
     loader = DataLoader(BatchDataset(make()), batch_size=None, num_workers=1, multiprocessing_context=context)
     check(islice(loader, 3), expected_items(make(), WHOLE, 3))
-
-
-@pytest.mark.parametrize(
-    ("other", "message"),
-    [
-        ({"seed": 2}, "`seed` of the saved stream is 1, but of this one 2"),
-        ({"batch_tokens": 170}, "`batch_tokens` of the saved stream is 160, but of this one 170"),
-    ],
-)
-def test_a_state_of_another_stream_is_refused(make, other, message):
-    with pytest.raises(DataError, match=message):
-        BatchDataset(make(**other)).load_state_dict(BatchDataset(make()).state_dict())
 
 
 @pytest.mark.parametrize("name", ["num_ranks", "accumulation"])

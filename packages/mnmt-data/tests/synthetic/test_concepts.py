@@ -3,12 +3,7 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from mnmt_data.synthetic.concepts import (
-    SPLITS,
-    concept_sentences,
-    splits_are_disjoint,
-    zipf_probabilities,
-)
+from mnmt_data.synthetic.concepts import SPLITS, concept_sentences, splits_are_disjoint, zipf_probabilities
 
 
 def test_blocks_of_sentences_do_not_repeat_each_other():
