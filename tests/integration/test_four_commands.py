@@ -20,7 +20,7 @@ def lines(path):
 def test_interrupted_sweep_says_so_in_one_line(stopped):
     assert stopped.interrupted.returncode == 130
     last = stopped.interrupted.stderr.splitlines()[-1]
-    assert last == "mnmt-model: interrupted by SIGINT; the same command goes on from there"
+    assert last == "mnmt-model: interrupted by SIGINT; the same command continues from there"
     assert "Traceback" not in stopped.interrupted.stderr
 
 

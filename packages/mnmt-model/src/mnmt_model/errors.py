@@ -1,4 +1,4 @@
-"""The exceptions of the package, and exceptions in one line."""
+"""The exceptions of the package, and messages of exceptions in one line."""
 
 from signal import Signals
 
@@ -6,26 +6,27 @@ from mnmt_data.errors import UserError
 
 
 class RunError(UserError):
-    """A run, checkpoint or study that cannot be used; the message names it and the remedy in one line."""
+    """A run, checkpoint or study cannot be used; the message names it and the remedy in one line."""
 
 
 class RunInUseError(RunError):
-    """A run that another process trains."""
+    """Another process trains the run."""
 
 
 class Interrupted(KeyboardInterrupt):
-    """Training that a signal has stopped: before its first step, or after one, with a checkpoint.
+    """A signal has stopped training: before the first step, or after a step, with a checkpoint.
 
     Args:
         signum: The signal.
-        step: The step that training had reached; None for several runs.
+        step: The last step of training; None for several runs.
     """
 
     def __init__(self, signum: int, step: int | None = None) -> None:
         where = "" if step is None else f" after step {step}"
-        super().__init__(f"interrupted by {Signals(signum).name}{where}; the same command goes on from there")
+        name = Signals(signum).name
+        super().__init__(f"interrupted by {name}{where}; the same command continues from there")
         self.exit_status = 128 + signum
-        """Exit status of the process, as shells count signals."""
+        """Exit status of the process, as in shells."""
 
 
 def one_line(error: BaseException) -> str:

@@ -1,4 +1,4 @@
-"""How a run is trained: optimisation, logging and checkpoints."""
+"""Training settings of a run: optimisation, logging and checkpoints."""
 
 from __future__ import annotations
 
@@ -56,11 +56,11 @@ FREE_SETTINGS = frozenset(
         "tensorboard",
     }
 )
-"""Settings of `[train]` that change how a run is computed and stored, but not what it learns."""
+"""Settings of `[train]` that affect computation and storage, but not the learned weights."""
 
 
 class _Default(int):
-    """A default, which differs in type from the same number in a study."""
+    """A default, distinguished by type from the same number in a study."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,21 +68,21 @@ class TrainConfig:
     """Optimisation, logging and checkpoints of one run; the `[train]` section of a study.
 
     The learning rate of step t (from 1) is `learning_rate`, times t / `warmup_steps` during warm-up, times
-    (`constant_steps` / t)^1/2 once t passes `constant_steps` (the inverse square root), times a line that
-    falls to 0 over the last `cooldown_steps`.
+    (`constant_steps` / t)^1/2 after `constant_steps` (inverse square root), times a linear decrease to 0 over
+    the last `cooldown_steps`.
     """
 
     steps: int = _Default(1000)
-    """Training steps; by default the last of `horizons`, where there are some."""
+    """Training steps; by default the last of `horizons`, if given."""
     horizons: tuple[int, ...] = ()
-    """Lengths at which the loss is measured after a cool-down; the last is `steps`. Each other is a run of
-    its own, which leaves this one where its cool-down begins, as long as this one's in proportion."""
+    """Lengths at which the loss is measured after a cool-down; the last is `steps`. Each other length is a
+    separate run, which branches off this one at the start of its cool-down, of proportional length."""
     batch_tokens: int = 4096
     """Source and target tokens of a batch, on average, without padding, over all processes."""
     accumulation: int = 1
-    """Parts in which a process computes its share of a batch, one after the other, to need less memory."""
+    """Parts in which a process computes its share of a batch sequentially, to save memory."""
     mixing: MixingConfig = field(default_factory=MixingConfig)
-    """How the mixture's weights act, and what changes about them during training."""
+    """Use of the mixture's weights, and their changes during training."""
     optimizer: Literal["adafactor", "adamw"] = "adafactor"
     """`adafactor` or `adamw`. Adafactor's learning rate is relative to the scale of each parameter."""
     weight_decay: float = 0.0
@@ -90,13 +90,13 @@ class TrainConfig:
     learning_rate: float = 0.01
     """Peak learning rate."""
     warmup_steps: int = 0
-    """First steps, over which the learning rate rises from 0."""
+    """First steps, in which the learning rate rises from 0."""
     constant_steps: int = 10_000
     """Step after which the learning rate decays as the inverse square root."""
     cooldown_steps: int = 0
-    """Last steps, over which the learning rate falls to 0."""
+    """Last steps, in which the learning rate falls to 0."""
     clip_norm: float = 0.0
-    """Norm to which larger gradients are scaled down; 0 does not clip."""
+    """Largest gradient norm; larger gradients are scaled down. 0 does not clip."""
     skip_above: float = 0.0
     """Multiple of the median of the last 64 gradient norms above which a step is skipped; 0 for no limit.
 
@@ -104,7 +104,7 @@ class TrainConfig:
     max_skipped: int = 10
     """Steps that may be skipped in a row; one more ends the run."""
     label_smoothing: float = 0.0
-    """Share of each token's objective that is spread over the vocabulary."""
+    """Share of each token's objective spread over the vocabulary."""
     z_loss: float = 0.0
     """Factor of the softmax's squared log-normaliser in the objective; T5 has 0.0001."""
     dropout: float = 0.0
@@ -112,52 +112,50 @@ class TrainConfig:
     precision: Literal["float32", "bfloat16"] = "float32"
     """Precision of the states; weights and the optimiser's state are float32."""
     compile: bool = False
-    """Whether the model is compiled, which takes a C++ compiler, and about a minute at the start."""
+    """Whether to compile the model, which needs a C++ compiler and about a minute at the start."""
     activation_checkpointing: bool = False
-    """Whether layers are computed again for the backward pass, to need less memory."""
+    """Whether to recompute layers in the backward pass, to save memory."""
     parallel: Literal["ddp", "fsdp"] = "ddp"
-    """`ddp`: processes share gradients; `fsdp`: weights and optimiser state are sharded over them too
+    """`ddp`: processes average gradients; `fsdp`: weights and optimiser state are also sharded over them
     (FSDP2)."""
     auxiliary_loss: float = 0.01
-    """Factor of the auxiliary loss, which keeps experts in balance, in the objective of a token."""
+    """Factor of the auxiliary loss for balancing experts in the objective of a token."""
     auxiliary_loss_over: Literal["group", "batch"] = "group"
-    """Tokens whose experts the auxiliary loss balances: those that a process computes at a time, or the
-    `batch` of all processes, in the parts that they have computed so far (Qiu et al. 2025)."""
+    """Tokens over which the auxiliary loss balances experts: those that a process computes at once, or the
+    `batch` of all processes, in its parts computed so far (Qiu et al. 2025)."""
     router_z_loss: float = 0.0
     """Factor of the mean squared log-normaliser of the gates, summed over layers, in the objective of a
     token; ST-MoE has 0.001 (Zoph et al. 2022, eq. 5)."""
     balance_bias_rate: float = 0.0
-    """Step by which each expert's bias, which takes part only in choices, goes up or down after a training
-    step, as the expert had fewer or more tokens than the mean (Wang et al. 2024); 0 for no biases. It takes
-    the place of the auxiliary loss, which can be 0 then."""
+    """Change of each expert's bias after a training step: up if the expert had fewer tokens than the mean,
+    down if more (Wang et al. 2024); 0 for no biases. Biases affect only choices. They replace the auxiliary
+    loss, which can then be 0."""
     uniform_routing_steps: int = 0
-    """First steps, in which tokens are spread evenly over the experts, whatever the gate says."""
+    """First steps, in which tokens are distributed evenly over experts, independently of the gate."""
     expert_parallel: int = 1
-    """Processes that hold the experts together, each `num_experts / expert_parallel` of every layer."""
+    """Processes that divide the experts, each with `num_experts / expert_parallel` of every layer."""
     exchange_chunks: int = 1
-    """Parts in which processes exchange tokens, so that experts compute while the next part is on its way."""
+    """Parts in which processes exchange tokens, to overlap computation with communication."""
     initial: str | None = None
-    """Folder of a run or a checkpoint whose weights training starts from; by default they are drawn at
-    random."""
+    """Folder of a run or a checkpoint with the initial weights; random by default."""
     log_every: int = 50
     """Steps between lines of metrics.jsonl."""
     eval_every: int = 200
-    """Steps between evaluations on the dev sets; with 0 there is only the one at the end."""
+    """Steps between evaluations on the dev sets; 0 evaluates only at the end."""
     test_every: int = 0
-    """Steps between evaluations on the test sets; with 0 there is only the one at the end."""
+    """Steps between evaluations on the test sets; 0 evaluates only at the end."""
     checkpoint_every: int = 1000
     """Steps between checkpoints."""
     checkpoint_minutes: float = 0.0
-    """Minutes between checkpoints at most; one that is made in between goes when the next comes. 0 sets no
-    limit."""
+    """Most minutes between checkpoints; extra ones are removed after the next. 0 sets no limit."""
     keep_checkpoints: int = 2
-    """Number of newest checkpoints to keep; the last but one is used if the last is damaged."""
+    """Number of newest checkpoints to keep; if the last is damaged, training resumes from an earlier one."""
     keep_best: int = 0
-    """Number of checkpoints with the lowest dev loss to keep too; they are made at every evaluation."""
+    """Number of checkpoints with the lowest dev loss to keep besides, saved at every evaluation."""
     early_stopping: int = 0
-    """Evaluations without a lower dev loss that end the run; 0 never ends it early."""
+    """Number of evaluations without a lower dev loss that ends the run; 0 never ends it early."""
     tensorboard: bool = False
-    """Whether the lines of metrics.jsonl and evals.jsonl are written for TensorBoard too."""
+    """Whether to write metrics.jsonl and evals.jsonl also as TensorBoard events."""
 
     def __post_init__(self) -> None:
         if self.horizons and isinstance(self.steps, _Default):
@@ -200,12 +198,12 @@ class TrainConfig:
                 )
 
     def at_horizon(self, steps: int) -> TrainConfig:
-        """Return how a run of `steps` is trained, whose cool-down is as long in proportion."""
+        """Return the settings of a run of `steps`, with a proportional cool-down."""
         return replace(self, steps=steps, cooldown_steps=self._cooldown(steps), horizons=())
 
     @property
     def departures(self) -> tuple[int, ...]:
-        """The steps after which the runs of shorter horizons leave this one."""
+        """The steps after which the runs of shorter horizons branch off."""
         return tuple(steps - self._cooldown(steps) for steps in self.horizons[:-1])
 
     def is_annealed(self, step: int) -> bool:
@@ -231,8 +229,8 @@ class TrainConfig:
 
 
 def free_settings(train: Mapping[str, Any]) -> frozenset[str]:
-    """Return the names of the settings that do not change what a run learns, given all of them."""
-    # Only early stopping makes evaluations decide what is learned.
+    """Return the names of the settings that do not affect the learned weights, given all settings."""
+    # Evaluations affect the weights only through early stopping.
     return FREE_SETTINGS if train.get("early_stopping") else FREE_SETTINGS | {"eval_every"}
 
 

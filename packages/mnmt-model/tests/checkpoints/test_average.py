@@ -82,9 +82,7 @@ def test_an_average_is_no_checkpoint_of_training(run: Path) -> None:
     average_checkpoints(select_checkpoints(run, last=2), out)
     assert steps(find_checkpoints(run / "checkpoints")) == list(LOSSES)
     assert (newest(run), newest(out)) == (run / "checkpoints" / "step-00000040", out)
-    with pytest.raises(
-        RunError, match="last-2: is an average, which training cannot go on from; name it as `init"
-    ):
+    with pytest.raises(RunError, match="last-2: is an average, which cannot be continued; name it as `init"):
         restore(out, *make(0))
 
 

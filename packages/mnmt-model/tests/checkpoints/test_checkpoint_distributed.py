@@ -135,5 +135,5 @@ def test_all_ranks_fall_back_to_the_same_checkpoint_and_one_says_so(
 ) -> None:
     _, [(first, warning), (second, silence)] = trouble
     assert [out.splitlines()[1:] for out in (first, second)] == [["1"], ["1"]]
-    assert "has changed since it was written; training goes on from step 1" in warning
+    assert "has changed since it was written; training continues from step 1" in warning
     assert "has changed" not in silence

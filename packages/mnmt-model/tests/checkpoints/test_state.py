@@ -73,7 +73,7 @@ def test_the_newest_undamaged_checkpoint_is_taken(
     message = record.getMessage()
     assert (record.levelname, record.name.split(".")[0]) == ("WARNING", "mnmt_model")
     assert message.startswith(f"{folder}/step-00000003/{file}: ")
-    assert message.endswith("; training goes on from step 2")
+    assert message.endswith("; training continues from step 2")
 
 
 def test_every_flipped_byte_of_the_state_is_noticed(folder: Path) -> None:
@@ -97,7 +97,7 @@ def test_several_damaged_checkpoints_are_one_warning(folder: Path, caplog: pytes
     assert result is not None
     assert [record.getMessage() for record in caplog.records] == [
         f"{weights}: holds {size - 1} bytes, not the {size} that were written; "
-        f"{folder}/step-00000002/state.json: no such file; training goes on from step 1"
+        f"{folder}/step-00000002/state.json: no such file; training continues from step 1"
     ]
 
 

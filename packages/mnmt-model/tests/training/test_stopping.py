@@ -63,7 +63,7 @@ def test_a_signal_ends_a_run_after_its_step_with_a_checkpoint(
     assert error.exit_status == status
     record = read_run(tmp_path)
     assert (record.status, record.error) == ("interrupted", str(error))
-    assert str(error) == f"interrupted by {signum.name} after step 7; the same command goes on from there"
+    assert str(error) == f"interrupted by {signum.name} after step 7; the same command continues from there"
     assert read_heartbeat(tmp_path) is None
     assert find_checkpoints(tmp_path / "checkpoints")[-1].name == "step-00000007"
     train(run, tmp_path)

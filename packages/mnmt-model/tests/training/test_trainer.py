@@ -239,7 +239,7 @@ def test_a_damaged_checkpoint_is_left_for_the_one_before(
     with (find_checkpoints(tmp_path / "run" / "checkpoints")[-1] / "model.safetensors").open("r+b") as file:
         file.truncate(100)
     train(run, tmp_path / "run")
-    assert "training goes on from step 5" in caplog.text
+    assert "training continues from step 5" in caplog.text
     assert logged(tmp_path / "run") == logged(whole("dense"))
 
 

@@ -18,9 +18,9 @@ _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 @contextmanager
 def atomic_folder(final: Path, *, needed: int) -> Iterator[Path]:
-    """Make an empty folder to write into, which replaces `final` when the block ends.
+    """Make a temporary folder to write into, which replaces `final` at the end of the block.
 
-    Every rank enters the context. If the block fails, nothing of the folder is left.
+    Every rank enters the context. If the block fails, the temporary folder is removed.
 
     Args:
         final: Final path of the folder.
@@ -43,7 +43,7 @@ def atomic_folder(final: Path, *, needed: int) -> Iterator[Path]:
 
 
 def remove(folder: Path) -> None:
-    """Remove a folder, if it exists, so that an incomplete folder never has its name."""
+    """Remove a folder, if it exists; rename it first, so that no incomplete folder has its name."""
     if folder.exists():
         removed = folder.with_name(f"{folder.name}.removed{PARTIAL}")
         shutil.rmtree(removed, ignore_errors=True)
@@ -52,7 +52,7 @@ def remove(folder: Path) -> None:
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Remove the partial folders that killed processes have left in `folder`."""
+    """Remove partial folders of killed processes in `folder`."""
     for leftover in folder.glob(f"*{PARTIAL}"):
         shutil.rmtree(leftover)
 

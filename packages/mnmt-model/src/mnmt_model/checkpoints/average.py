@@ -33,10 +33,10 @@ def select_checkpoints(run: Path, *, last: int | None = None, best: int | None =
     Args:
         run: The run's folder.
         last: Number of checkpoints to select: the newest that are not temporary, returned oldest first.
-        best: Instead of `last`, the number of those with the lowest dev loss, returned best first.
+        best: Instead of `last`, the number of checkpoints with the lowest dev loss, returned best first.
 
     Raises:
-        RunError: If the run has fewer.
+        RunError: If the run has fewer checkpoints.
     """
     if (last is None) == (best is None):
         raise ValueError("One of `last` and `best` must be given.")
@@ -51,18 +51,18 @@ def select_checkpoints(run: Path, *, last: int | None = None, best: int | None =
 
 
 def average_checkpoints(checkpoints: Sequence[Path], out: Path) -> None:
-    """Write the mean of the weights of checkpoints of one run, as a checkpoint that models load.
+    """Write the mean of the weights of checkpoints of one run, as a checkpoint to load models from.
 
     mean(θ_1, …, θ_n) = (θ_1 + … + θ_n) / n, in float64, rounded to the type of the weights. The progress is
-    that of the newest checkpoint. Biases of gates that an older version did not write are 0. Memory: one
-    model and one tensor.
+    that of the newest checkpoint. Missing biases of gates, which older versions did not write, are 0. Memory:
+    one model and one tensor.
 
     Args:
         checkpoints: At least one; not averages.
         out: Folder to write, such as RUN/averages/last-10; replaced if it exists.
 
     Raises:
-        RunError: If one has changed since it was written, their shapes differ, or `out` cannot be written.
+        RunError: If a checkpoint has changed, their shapes differ, or `out` cannot be written.
     """
     if not checkpoints:
         raise ValueError("`checkpoints` must name at least one checkpoint, but is empty.")
@@ -89,7 +89,7 @@ def _mean(checkpoints: Sequence[Path]) -> dict[str, Tensor]:
 
 
 def _old_shapes(files: TensorFiles) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of what all versions write."""
+    """Return the shapes of the tensors that all versions write."""
     return {name: shape for name, shape in files.shapes.items() if not is_bias_of_gate(name)}
 
 

@@ -1,4 +1,4 @@
-"""Writing checkpoints, and reading them at any number of processes and sharding, whatever wrote them."""
+"""Write checkpoints, and read them with any number of processes and any sharding."""
 
 from __future__ import annotations
 
@@ -60,18 +60,18 @@ def save(
 ) -> Path:
     """Write a checkpoint into `folder`; every rank calls this, and writes its parts of sharded tensors.
 
-    The checkpoint takes its name when all of it is on the disk, so an interrupted save leaves no incomplete
-    one. Then all are removed but this one, the newest `keep` that are not temporary, the `keep_best` of them
-    with the lowest dev loss, and those of `keep_steps`. Those of a later step are removed too: a run that
-    reaches this step again could not read them.
+    The checkpoint takes its name when it is complete on the disk, so an interrupted save leaves no incomplete
+    one. Then older ones are removed, except the newest `keep` that are not temporary, the `keep_best` of them
+    with the lowest dev loss, and those at `keep_steps`. Checkpoints of later steps are removed too: they
+    belong to an abandoned continuation.
 
     Args:
         folder: The run's folder of checkpoints, on a file system that all ranks see.
         model: The module itself, not a wrapper such as DDP.
         optimizer: The optimiser of its parameters, whole or sharded, each over a mesh of all ranks.
-        progress: Where training stands.
+        progress: The progress of training.
         keep: Number of newest checkpoints to keep, at least 1.
-        keep_best: Number of checkpoints with the lowest dev loss to keep; those without one do not count.
+        keep_best: Number of checkpoints with the lowest dev loss to keep, among those with a dev loss.
         keep_steps: Steps whose checkpoints to keep.
 
     Returns:
@@ -106,7 +106,7 @@ def _shares(tensors: Mapping[str, Mapping[str, Tensor]]) -> dict[str, _Share]:
 
 
 def _share(tensors: Mapping[str, Tensor]) -> _Share:
-    """Return {name: part}, so that all processes together write everything once."""
+    """Return {name: part} for this process, so that all processes together write every part once."""
     local = {name: local_part(tensor) for name, tensor in tensors.items() if is_first_holder(tensor)}
     return {name: part for name, part in local.items() if not any(part[1][:1]) or len(part[0])}
 
@@ -124,11 +124,11 @@ def _write_files(folder: Path, shares: Mapping[str, _Share]) -> dict[str, FileRe
 def remove_old(
     folder: Path, step: int, keep: int, keep_best: int = 0, keep_steps: Collection[int] = ()
 ) -> None:
-    """Remove the checkpoints that `save` at `step` removes; a killed process may have left them.
+    """Remove the checkpoints that `save` at `step` removes, which a killed process may have left.
 
     Args:
         folder: The run's folder of checkpoints.
-        step: Where training stands.
+        step: The current step of training.
         keep: See `save`.
         keep_best: See `save`.
         keep_steps: See `save`.
@@ -150,10 +150,10 @@ def restore_newest(folder: Path, model: nn.Module, optimizer: Optimizer) -> Prog
     Newer checkpoints that have changed since they were written are skipped, with a warning.
 
     Returns:
-        Where training stood; None if there is no checkpoint.
+        The progress at the checkpoint; None if there is no checkpoint.
 
     Raises:
-        RunError: On every rank, if all have changed, or the checkpoint is of another model or optimiser.
+        RunError: On every rank, if all have changed, or the newest is of another model or optimiser.
     """
     checkpoint = on_first_rank(lambda: _newest_unchanged(folder))
     return None if checkpoint is None else restore(checkpoint, model, optimizer)
@@ -163,12 +163,12 @@ def restore(checkpoint: Path, model: nn.Module, optimizer: Optimizer) -> Progres
     """Load a checkpoint into `model` and `optimizer`, in place, without comparing checksums.
 
     Raises:
-        RunError: If it cannot be read, or is of another model or optimiser.
+        RunError: If the checkpoint cannot be read, or is of another model or optimiser.
     """
     state = read_state(checkpoint)
     if state.averaged_steps:
-        raise RunError(f"{checkpoint}: is an average, which training cannot go on from; name it as `initial`")
-    # The weights come last: making the optimiser's state takes a step, though of rate 0.
+        raise RunError(f"{checkpoint}: is an average, which cannot be continued; name it as `initial`")
+    # Load the weights last: the optimiser's state is made by a step, with a learning rate of 0.
     optimizer_files = TensorFiles(files_of(checkpoint, OPTIMIZER))
     load_optimizer(optimizer_files, model, optimizer, source=checkpoint)
     model_files = TensorFiles(files_of(checkpoint, MODEL))
@@ -180,7 +180,7 @@ def load_model(checkpoint: Path, model: nn.Module) -> None:
     """Load the weights of a checkpoint, or of an average, into `model`, in place.
 
     Raises:
-        RunError: If they have changed since they were written, or are of another model.
+        RunError: If a file has changed since it was written, or the weights are of another model.
     """
     files = files_of(checkpoint, MODEL)
     check_files(files)
@@ -197,7 +197,7 @@ def _newest_unchanged(folder: Path) -> Path | None:
             reasons.append(str(error))
             continue
         if reasons:
-            _log.warning("%s; training goes on from step %d", "; ".join(reasons), step_of(checkpoint))
+            _log.warning("%s; training continues from step %d", "; ".join(reasons), step_of(checkpoint))
         return checkpoint
     if reasons:
         reasons.append(f"no checkpoint is left; remove {folder} to train from the start")
@@ -206,9 +206,9 @@ def _newest_unchanged(folder: Path) -> Path | None:
 
 
 def link_checkpoint(checkpoint: Path, folder: Path) -> Path:
-    """Put a checkpoint into another folder of checkpoints too; every rank calls this.
+    """Link a checkpoint into another folder of checkpoints; every rank calls this.
 
-    The files are hard links, which take no room and outlive the first ones, or copies where links cannot be.
+    The files are hard links, which take no space, or copies if the file system has no links.
 
     Returns:
         The checkpoint in `folder`.

@@ -1,4 +1,4 @@
-"""The checkpoints that a run has, by step and by dev loss."""
+"""Find the checkpoints of a run, by step and by dev loss."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def newest(path: Path) -> Path:
     """Return the newest checkpoint of the run in `path`, or `path` itself if it is a checkpoint or average.
 
     Raises:
-        RunError: If it is neither.
+        RunError: If it is none of these.
     """
     if not path.exists():
         raise RunError(f"{path}: no such run or checkpoint; {folder_holds(path)}.")
@@ -53,13 +53,13 @@ def newest(path: Path) -> Path:
 
 
 def by_dev_loss(checkpoints: Iterable[Path]) -> list[Path]:
-    """Return the checkpoints with a dev loss, the lowest first, and the newest first among equals."""
+    """Return the checkpoints with a dev loss, lowest loss first, ties newest first."""
     losses = {path: loss for path in checkpoints if (loss := _dev_loss(path)) is not None}
     return sorted(losses, key=lambda path: (losses[path], -step_of(path)))
 
 
 def is_temporary(checkpoint: Path) -> bool:
-    """Return whether a checkpoint was made between two that are due; a broken one was not."""
+    """Return whether a checkpoint is temporary, made between two regular ones; False if it is broken."""
     try:
         return read_progress(checkpoint).temporary
     except RunError:

@@ -36,8 +36,8 @@ def load_tensors(files: TensorFiles, targets: Mapping[str, Tensor], *, source: P
 
     Args:
         files: Files with the tensors.
-        targets: {name: tensor}, the same names and shapes.
-        source: Path that errors name.
+        targets: {name: tensor}, with the same names and shapes.
+        source: Path for errors.
         what: Owner of the targets, such as "model", for errors.
 
     Raises:
@@ -53,10 +53,10 @@ def load_tensors(files: TensorFiles, targets: Mapping[str, Tensor], *, source: P
 def load_weights(files: TensorFiles, model: nn.Module, *, source: Path) -> None:
     """Copy the tensors of `files` into the weights and buffers of `model`, in place.
 
-    Biases of gates that an older version did not write stay 0.
+    Missing biases of gates, which older versions did not write, stay 0.
 
     Raises:
-        RunError: If they are of another model.
+        RunError: If the tensors are of another model.
     """
     tensors = model_tensors(model)
     targets = {
@@ -66,7 +66,7 @@ def load_weights(files: TensorFiles, model: nn.Module, *, source: Path) -> None:
 
 
 def is_bias_of_gate(name: str) -> bool:
-    """Return whether a tensor is 0 where a checkpoint of an older version lacks it."""
+    """Return whether a tensor is a gate's bias, which checkpoints of older versions lack, as if 0."""
     return name.endswith(".gate.balance_bias")
 
 
@@ -74,7 +74,7 @@ def load_optimizer(files: TensorFiles, model: nn.Module, optimizer: Optimizer, *
     """Copy the tensors of `files` into the state of `optimizer`, in place.
 
     Raises:
-        RunError: If they belong to another optimiser or another model.
+        RunError: If the tensors are of another optimiser or another model.
     """
     _fill_state(optimizer)
     saved = {name.rpartition(".")[0] for name in files.shapes}
@@ -92,7 +92,7 @@ def _names(model: nn.Module) -> dict[int, str]:
 
 
 def _fill_state(optimizer: Optimizer) -> None:
-    """Make the optimiser's state, with its own sharding, by a step of rate 0 along gradients of 0."""
+    """Create the optimiser's state with its sharding by a step of rate 0 with gradients of 0."""
     rates = [group["lr"] for group in optimizer.param_groups]
     for group in optimizer.param_groups:
         group["lr"] = 0.0
@@ -105,7 +105,7 @@ def _fill_state(optimizer: Optimizer) -> None:
 
 
 def _difference(saved: Mapping[str, object], expected: Mapping[str, object], what: str) -> str | None:
-    """Say what differs between two {name: shape}; None if nothing does."""
+    """Describe the first difference between two {name: shape}; None if they are equal."""
     missing, unknown = list(expected.keys() - saved.keys()), list(saved.keys() - expected.keys())
     if missing:
         return f"it has no {_some(missing)}"

@@ -1,4 +1,4 @@
-"""state.json of a checkpoint: where training stood, and the sizes and checksums of the checkpoint's files."""
+"""state.json of a checkpoint: the progress of training, and the sizes and checksums of the files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _BLOCK = 2**22
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """Where training stands: everything, beside the tensors, that is needed to continue."""
+    """The progress of training: everything needed to continue, besides the tensors."""
 
     step: int
     tokens: int
@@ -31,11 +31,11 @@ class Progress:
     stream: dict[str, Any]
     """State of the batch stream."""
     dev_loss: float | None = None
-    """Mean loss over the dev sets at this step, nats per token; None if it was not measured then."""
+    """Mean loss over the dev sets at this step, nats per token; None if not measured."""
     temporary: bool = False
-    """Whether the checkpoint was made between two that are due, and goes when a newer one comes."""
+    """Whether the checkpoint was made between two regular ones, and is removed after the next."""
     extras: dict[str, Any] = field(default_factory=dict)
-    """State of early stopping and guards, as JSON."""
+    """State of early stopping, guards and log, as JSON."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +77,7 @@ def read_state(checkpoint: Path) -> State:
     """Read state.json.
 
     Raises:
-        RunError: If it is missing, broken, or has changed since it was written.
+        RunError: If the file is missing, broken, or has changed since it was written.
     """
     path = checkpoint / STATE
     try:
@@ -96,7 +96,7 @@ def read_state(checkpoint: Path) -> State:
 
 
 def read_progress(checkpoint: Path) -> Progress:
-    """Return where training stood at `checkpoint`.
+    """Return the progress at `checkpoint`.
 
     Raises:
         RunError: If its state.json is missing, broken, or has changed since it was written.
@@ -128,7 +128,7 @@ def check_files(files: Mapping[Path, FileRecord]) -> None:
     """Check that files have not changed since they were written.
 
     Raises:
-        RunError: If one is missing, cannot be read, or has changed.
+        RunError: If a file is missing, cannot be read, or has changed.
     """
     for path, record in files.items():
         try:

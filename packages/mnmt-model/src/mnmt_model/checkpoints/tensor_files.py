@@ -1,7 +1,7 @@
-"""Tensors in safetensors files, each whole in one file or in parts in several.
+"""Tensors in safetensors files, each whole in one file or as parts in several.
 
-The metadata of a file with parts say where in the whole tensor each of them begins, in the format of
-`torch.distributed.checkpoint.HuggingFaceStorageReader`, which reads these files too.
+The metadata of a file hold the offset of each part in its tensor, in the format of
+`torch.distributed.checkpoint.HuggingFaceStorageReader`, which can read these files.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _OFFSETS = "saved_offsets"
 
 
 Part = tuple[Tensor, tuple[int, ...]]
-"""A part of a tensor, and where it begins in each dimension; () for a whole tensor."""
+"""A part of a tensor, and its offset in each dimension; () for a whole tensor."""
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Part]) -> None:
@@ -49,7 +49,7 @@ class TensorFiles:
         """Open the files.
 
         Raises:
-            RunError: If one cannot be read.
+            RunError: If a file cannot be read.
         """
         self._pieces: dict[str, list[_Piece]] = {}
         for path in paths:
@@ -83,7 +83,7 @@ class TensorFiles:
         return whole
 
     def copy_part(self, name: str, part: Tensor, starts: tuple[int, ...]) -> None:
-        """Fill `part` with what a tensor holds from `starts` on, and read nothing else."""
+        """Fill `part`, which begins at `starts` in the tensor; read only what it needs."""
         for piece in self._pieces[name]:
             piece.copy_to(part, starts)
 
@@ -95,7 +95,7 @@ class _Piece:
     file: Any
     name: str
     starts: tuple[int, ...]
-    """Where it begins in each dimension of the whole tensor."""
+    """Its offset in each dimension of the whole tensor."""
     shape: tuple[int, ...]
 
     def read(self) -> Tensor:
@@ -103,7 +103,7 @@ class _Piece:
         return tensor
 
     def copy_to(self, part: Tensor, starts: tuple[int, ...]) -> None:
-        """Copy what also lies in `part`, which begins at `starts`."""
+        """Copy the overlap with `part`, which begins at `starts`."""
         if (tuple(part.shape), starts) == (self.shape, self.starts):
             part.copy_(self.read())
             return
@@ -116,7 +116,7 @@ class _Piece:
 
 
 def _metadata(tensors: Mapping[str, Part]) -> dict[str, str]:
-    """Return metadata of one entry: safetensors would write several in any order, and files would differ."""
+    """Return metadata with one entry, since safetensors writes several in random order."""
     if not any(any(starts) for _, starts in tensors.values()):
         return {"format": "pt"}
     offsets = {name: {_OFFSETS: list(starts) or [0] * part.dim()} for name, (part, starts) in tensors.items()}

@@ -1,4 +1,4 @@
-"""`mnmt-model plan`: what training takes."""
+"""`mnmt-model plan`: the cost of training."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def plan(
     out: Annotated[Path | None, Parameter(("--out", "-o"))] = None,
     as_json: Annotated[bool, Parameter("--json", negative="")] = False,
 ) -> None:
-    """Print what training takes, before anything is trained: parameters, FLOPs, memory and time.
+    """Print the cost of training in advance: parameters, FLOPs, memory and time.
 
     Plan every run of a study whose data are prepared, with times and memory from steps on this machine, in
     about two seconds. Or plan a published model, part by part, without time and activations.
 
     Args:
         study: The study's TOML file.
-        preset_name: A published model in place of a study, such as fernandes-l12-d1024.
+        preset_name: A published model instead of a study, such as fernandes-l12-d1024.
         vocab_size: Tokens of the published model's target vocabulary.
         jobs: Runs of the study to train at a time; one for each GPU or core by default.
         have: A run table (CSV) whose runs are not trained again; may be given several times.

@@ -16,9 +16,9 @@ MINUTE = 60.0
 
 
 class StepProgress(Watcher):
-    """Counts the steps of one run: a bar, or in a log a line every tenth of the way and every minute.
+    """Shows the progress of one run: a bar, or a line in a log every tenth of the steps and every minute.
 
-    The remaining time follows from the steps of this process, so that of a resumed run is right.
+    The remaining time is estimated from the steps of this process, so that a resumed run is right.
 
     Args:
         total: Steps of the run.
@@ -33,11 +33,11 @@ class StepProgress(Watcher):
         self.started = self.printed = clock()
 
     def announce(self, phase: str) -> None:
-        """Write what is done before the first step."""
+        """Print the activity before the first step."""
         print(phase, file=sys.stderr, flush=True)
 
     def log(self, line: Mapping[str, Any]) -> None:
-        """Take a line of metrics.jsonl, to show from the next step on."""
+        """Store a line of metrics.jsonl to show from the next step on."""
         self.line = line
 
     def step(self, step: int) -> None:
@@ -51,12 +51,12 @@ class StepProgress(Watcher):
         bar.update(step - bar.n)
 
     def close(self) -> None:
-        """Take the bar off the terminal."""
+        """Close the bar."""
         if self.bar is not None:
             self.bar.close()
 
     def _start(self, step: int) -> tqdm[Any]:
-        """Start the clock with the first step, which may compile and is not timed."""
+        """Start the clock after the first step, which may include compilation."""
         self.first = step
         self.started = self.printed = self.clock()
         terminal = sys.stderr.isatty()
@@ -86,12 +86,12 @@ _FORMATS: dict[str, tuple[str, Callable[[float], str]]] = {
 
 
 def _postfix(line: Mapping[str, Any]) -> dict[str, str]:
-    """Return {label: value} of the numbers in a line of metrics.jsonl that are shown."""
+    """Return {label: value} of the shown numbers of a line of metrics.jsonl."""
     return {name: form(line[key]) for key, (name, form) in _FORMATS.items() if line.get(key) is not None}
 
 
 def join(*parts: str) -> str:
-    """Return the parts that are not empty, in one line."""
+    """Join the parts that are not empty into one line."""
     return "  ".join(part for part in parts if part)
 
 

@@ -1,4 +1,4 @@
-"""Commands on a trained run: `mnmt-model average`, `log-probs`, `export`; and `import`, which makes one."""
+"""Commands on a trained run: `mnmt-model average`, `log-probs`, `export`; and `import`, which creates one."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def average(
     best: int | None = None,
     out: Annotated[Path | None, Parameter(("--out", "-o"))] = None,
 ) -> None:
-    """Average the weights of some of a run's checkpoints, to translate with or to start other runs from.
+    """Average the weights of checkpoints of a run, for translation or to start other runs from.
 
     Args:
         run: Folder of the run.
         last: Number of newest checkpoints to average.
-        best: Instead of the newest, the number of those with the lowest dev loss; see `keep_best` in [train].
+        best: Number of checkpoints with the lowest dev loss to average instead; see `keep_best` in [train].
         out: Folder to write; RUN/averages/last-N or best-N by default.
     """
     from mnmt_model.checkpoints.average import AVERAGES, average_checkpoints, select_checkpoints
@@ -94,7 +94,7 @@ def export(
 
 
 def import_run(folder: Path, *, out: Annotated[Path, Parameter(("--out", "-o"))]) -> None:
-    """Make a run of a Hugging Face T5 1.1, to start other runs from.
+    """Import a Hugging Face T5 1.1 as a run to start other runs from.
 
     Args:
         folder: Folder with config.json and safetensors.

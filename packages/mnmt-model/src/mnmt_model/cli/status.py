@@ -1,4 +1,4 @@
-"""`mnmt-model status`: where the runs of a study stand."""
+"""`mnmt-model status`: the states of a study's runs."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ def status(
     out: Annotated[Path | None, Parameter(("--out", "-o"))] = None,
     as_json: Annotated[bool, Parameter("--json", negative="")] = False,
 ) -> None:
-    """Print where the runs of a study stand, whichever machines train them; on a terminal, every two seconds.
+    """Print the states of a study's runs on all machines; on a terminal, every two seconds.
 
-    A `dead` run has ended without a word; like an interrupted one it goes on with the next sweep.
+    The process of a `dead` run ended without recording it; the next sweep continues it like an interrupted
+    one.
 
     Args:
         study: The study's TOML file.
@@ -48,7 +49,7 @@ def status(
 
 
 def status_text(states: Sequence[RunState]) -> str:
-    """Return where runs stand: a line for all, a row for each that has begun and not ended, and failures."""
+    """Return the states of runs: a summary, a row for each that has begun and not ended, and failures."""
     open_runs = [state for state in states if state.state in ("running", "interrupted", "dead")]
     heads = ["run", "state", "step", "loss", "steps/s", "left", "on"]
     rows = table([heads, *map(_row, open_runs)], left=2) if open_runs else []
@@ -57,7 +58,7 @@ def status_text(states: Sequence[RunState]) -> str:
 
 
 def summary(states: Sequence[RunState]) -> str:
-    """Return how many runs are in each state, such as "3 runs: 2 finished, 1 running", and the time left."""
+    """Return the number of runs in each state and the time left: "3 runs: 2 finished, 1 running"."""
     counts = ", ".join(f"{count} {name}" for name, count in count_states(states).items()) or "none is left"
     seconds = seconds_left(states)
     left = f"; about {clock_time(seconds)} left" if seconds else ""
@@ -65,14 +66,14 @@ def summary(states: Sequence[RunState]) -> str:
 
 
 def failure_lines(states: Sequence[RunState]) -> Iterator[str]:
-    """Yield a line for each run that has failed, with the reason."""
+    """Yield a line for each failed run, with the reason."""
     for state in states:
         if state.state == "failed":
             yield f"failed: {state.run}: {state.error}"
 
 
 def _watch(runs: Sequence[RunConfig], folder: Path) -> None:
-    """Print where runs stand again and again, each time over the last."""
+    """Print the states of runs repeatedly, in the same place."""
     lines = 0
     while True:
         states = study_states(runs, folder)

@@ -1,4 +1,4 @@
-"""Progress of a sweep: a line at its start, one as a run begins or ends, one a minute for each that runs."""
+"""Progress of a sweep: lines at its start, at the start and end of runs, and every minute."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from mnmt_model.sweep.run_queue import Outcome, SweepWatcher
 from mnmt_model.sweep.run_states import RunState, count_states, phase_lines, seconds_left, study_states
 
 LOOK_SECONDS = 2.0
-"""Seconds between two looks at what the runs do before their first steps."""
+"""Seconds between checks of runs before their first steps."""
 MAX_LINES = 20
-"""Running runs that have a line of their own each minute."""
+"""Most running runs to print each minute."""
 
 
 class SweepProgress(SweepWatcher):
-    """Writes to stderr how a sweep comes on; on a terminal with a bar below.
+    """Writes the progress of a sweep to stderr, on a terminal with a bar.
 
     Args:
         runs: The runs of the study.
         folder: Folder of the runs' folders.
         jobs: Runs at a time.
-        estimate: Returns the seconds until the last run ends, or None; is called where no run tells a speed.
+        estimate: Returns the seconds until the last run ends, or None; called if no run has a known speed.
         clock: Returns the time in seconds.
     """
 
@@ -54,11 +54,11 @@ class SweepProgress(SweepWatcher):
         self._waits = False
 
     def states(self) -> list[RunState]:
-        """Return where the runs stand."""
+        """Return the states of the runs."""
         return study_states(self.runs, self.folder)
 
     def end(self, outcome: Outcome) -> None:
-        """Report how a run ended."""
+        """Report the outcome of a run."""
         self.ended += 1
         time_left = self._time_left(self.states())
         running = min(self.jobs, len(self.runs) - self.ended)
@@ -74,7 +74,7 @@ class SweepProgress(SweepWatcher):
         self._say(f"{run.name} failed, and is tried once more: {error}")
 
     def look(self, *, waiting: bool) -> None:
-        """Report what runs, once a minute, and once that others train all that is left."""
+        """Report running runs once a minute, and once that other sweeps train all remaining runs."""
         if waiting and not self._waits:
             left = len(self.runs) - self.ended
             self._say(f"waiting for {_runs(left)} that other sweeps train")
@@ -86,20 +86,20 @@ class SweepProgress(SweepWatcher):
         before, self.phases = self.phases, phase_lines(states)
         if self.clock() - self.printed >= MINUTE:
             self.printed = self.clock()
-            self._say_what_runs(states)
+            self._say_running(states)
             return
         for line in [*self.phases, *self._first_lines(states)]:
             if line not in before:
                 self._say(line)
 
     def _first_lines(self, states: Sequence[RunState]) -> Iterator[str]:
-        """Yield a line of each run that has begun to train since the last look."""
+        """Yield a line for each run that has started to train since the last check."""
         for state in states:
             if state.state == "running" and not state.phase and state.run not in self.begun:
                 self.begun.add(state.run)
                 yield running_line(state)
 
-    def _say_what_runs(self, states: Sequence[RunState]) -> None:
+    def _say_running(self, states: Sequence[RunState]) -> None:
         running = [state for state in states if state.state == "running"]
         self.begun.update(state.run for state in running)
         lines = [*self.phases, *(running_line(state) for state in running if not state.phase)]
@@ -112,7 +112,7 @@ class SweepProgress(SweepWatcher):
             self._say(f"no run is training: {counts}")
 
     def close(self) -> None:
-        """Take the bar off the terminal."""
+        """Close the bar."""
         self.bar.close()
 
     def _start_line(self, states: Sequence[RunState]) -> str:
@@ -136,7 +136,7 @@ class SweepProgress(SweepWatcher):
 
 
 def running_line(state: RunState) -> str:
-    """Return how far a run has come, such as "d16_seed1  step 120/1200  loss 3.214  ETA 0:07:42"."""
+    """Return the progress of a run, such as "d16_seed1  step 120/1200  loss 3.214  ETA 0:07:42"."""
     loss = "" if state.loss is None else f"loss {state.loss:.3f}"
     eta = "" if state.seconds_left is None else f"ETA {clock_time(state.seconds_left)}"
     return join(state.run, f"step {state.step}/{state.steps}", loss, eta)

@@ -1,4 +1,4 @@
-"""`mnmt-model train` and `sweep`: training one run of a study, and all of them."""
+"""`mnmt-model train` and `sweep`: train one run of a study, or all of them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mnmt_model.sweep.run_queue import Outcome
 
 CLUSTER_JOBS = 8
-"""Jobs that a sweep has on a cluster by default."""
+"""Default number of jobs of a sweep on a cluster."""
 
 Have = Annotated[tuple[Path, ...], Parameter("--have", negative="")]
 
@@ -36,7 +36,7 @@ def train(study: Path, run: str, *, out: Annotated[Path | None, Parameter(("--ou
 
     Args:
         study: The study's TOML file.
-        run: Name of the run, as `sweep` calls it.
+        run: Name of the run, as in `sweep`.
         out: Folder of the study's results; `results/NAME` by default.
     """
     from mnmt_model.cli.progress import StepProgress
@@ -65,26 +65,26 @@ def sweep(
 ) -> int:
     """Train every run of a study, several at a time.
 
-    Any number of sweeps, on any number of machines that see the folder, train one study together. One that
-    was interrupted continues when it is started again. A run that fails is tried once more, and the others
-    go on. The exit status is 1 if a run has failed, and 128 + the signal if the sweep was interrupted.
+    Any number of sweeps, on any machines that share the folder, train one study together. An interrupted
+    sweep continues when it is started again. A failed run is tried once more, without stopping the others.
+    The exit status is 1 if a run has failed, and 128 + the signal if the sweep was interrupted.
 
     Args:
         study: The study's TOML file.
         out: Folder of the study's results; `results/NAME` by default.
         jobs: Runs to train at a time; by default one a GPU, or one a core without GPUs, and 8 on a cluster.
         cluster: `local` trains on this machine, `slurm` in jobs that Slurm schedules.
-        config: What a job asks of the cluster.
+        config: Resources that a job requests.
         have: A run table (CSV) whose runs are not trained again; may be given several times.
-        detach: Submit the jobs to the cluster and end; the same command without it watches them.
-        retry_failed: Try runs again that have failed for good.
+        detach: Submit the jobs to the cluster and exit; the same command without it watches them.
+        retry_failed: Try failed runs again.
     """
     from mnmt_model.cli.sweep_progress import SweepProgress
     from mnmt_model.sweep.next_run import allow_retries, check_batches, check_records, in_order
     from mnmt_model.sweep.run_queue import RunQueue
 
     if cluster == "local" and (detach or config != ClusterConfig()):
-        raise RunError("--detach and what a job asks of a cluster need --cluster slurm")
+        raise RunError("--detach and options for jobs need --cluster slurm")
     runs, folder = study_runs(study, out, have=have)
     if not runs:
         _report([], folder)
@@ -117,7 +117,7 @@ def sweep(
 def study_runs(
     path: Path, out: Path | None, *, have: Sequence[Path] = ()
 ) -> tuple[Sequence[RunConfig], Path]:
-    """Return the runs of a study, but those that the tables `have` hold, and the folder of their records."""
+    """Return the runs of a study without those in the tables `have`, and the folder of their records."""
     from mnmt_model.sweep.run_table import runs_left
     from mnmt_model.sweep.sweep_config import run_configs
 
@@ -153,19 +153,17 @@ def _workers(
 
 
 def _farewell(logs: Path, study: str) -> str:
-    """Return what to know about jobs that outlive the command."""
+    """Return the message about jobs that outlive the command."""
     return (
-        f"the jobs go on, with logs in {logs.resolve()}; the same command watches them, "
+        f"the jobs continue, with logs in {logs.resolve()}; the same command watches them, "
         f"`scancel --me --name=mnmt-{study}` ends them"
     )
 
 
-def _measured_seconds(
-    study: Path, data: Path, jobs: int, runs: Sequence[RunConfig] | None = None
-) -> float | None:
-    """Return the seconds of a study's runs, by default all, from some steps; None if they are unknown.
+def _measured_seconds(study: Path, data: Path, jobs: int, runs: Sequence[RunConfig]) -> float | None:
+    """Estimate the seconds of a study's runs from measured steps; None if unknown.
 
-    On GPUs this process would keep memory that the runs need, and measures nothing.
+    On GPUs nothing is measured, since this process would keep memory that the runs need.
     """
     try:
         import torch
@@ -176,17 +174,17 @@ def _measured_seconds(
             return None
         plan = plan_study(read_study(study), data, jobs=jobs, runs=runs, measure=True)
         return plan.wall_seconds
-    except Exception as error:  # Whatever an estimate lacks, the runs can be trained.
+    except Exception as error:  # training does not depend on the estimate
         _log.info("the study's time is not known: %s", one_line(error))
         return None
 
 
 def _report(outcomes: Sequence[Outcome], folder: Path) -> None:
-    """Print how the runs stand, and which have failed."""
+    """Print the number of finished runs, and the failed ones."""
     for outcome in outcomes:
         if outcome.status == "failed":
             print(f"failed: {outcome.run.name}: {outcome.error}")
     if any(outcome.status == "failed" for outcome in outcomes):
-        print("once the cause is mended, the same command with --retry-failed tries them again")
+        print("after removing the cause, the same command with --retry-failed tries them again")
     finished = sum(outcome.status == "finished" for outcome in outcomes)
     print(f"{finished} of {len(outcomes)} runs finished: {folder}")

@@ -27,9 +27,9 @@ def tune(
 ) -> None:
     """Find the peak learning rate of each size, and write it into the study.
 
-    Rates round the present one are tried in runs of a quarter of the steps, with a cool-down, and the better
-    half of them in runs of half the steps. Trials are recorded like runs, in `tune` beside `runs`, and are
-    not trained again. Optuna's journal is there too, as optuna.jsonl.
+    Rates around the current one are tried in runs of a quarter of the steps, with a cool-down, and the better
+    half of them in runs of half the steps. Trials are recorded like runs, in `tune` beside `runs`, together
+    with Optuna's journal optuna.jsonl, and are not trained again.
 
     Args:
         study: The study's TOML file.

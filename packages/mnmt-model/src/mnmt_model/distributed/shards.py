@@ -1,4 +1,4 @@
-"""The parts of tensors that lie on this rank: FSDP2's parameters, and the experts of expert parallelism."""
+"""This rank's parts of tensors: FSDP2's parameters, and the experts of expert parallelism."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def local(tensor: Tensor) -> Tensor:
 
 
 def local_part(tensor: Tensor) -> tuple[Tensor, tuple[int, ...]]:
-    """Return the part of `tensor` on this rank, without gradient, and where it begins in each dimension."""
+    """Return the part of `tensor` on this rank, without gradient, and its offset in each dimension."""
     tensor = tensor.detach()
     starts = [0] * tensor.dim()
     for dimension, split in _splits(tensor).items():
@@ -26,21 +26,21 @@ def local_part(tensor: Tensor) -> tuple[Tensor, tuple[int, ...]]:
 
 
 def shard_rows(num_rows: int, *, rank: int, size: int) -> range:
-    """Return the rows of one of `size` ranks, split as `torch.chunk` splits them.
+    """Return the rows of one of `size` ranks, split as by `torch.chunk`.
 
-    They are ⌈num_rows / size⌉ consecutive rows, fewer or none on the last ranks.
+    They are ⌈num_rows / size⌉ consecutive rows, fewer on the last ranks.
     """
     most = -(-num_rows // size)
     return range(min(rank * most, num_rows), min((rank + 1) * most, num_rows))
 
 
 def is_sharded(tensor: Tensor) -> bool:
-    """Return whether several ranks hold `tensor` together."""
+    """Return whether `tensor` is divided among ranks."""
     return bool(_splits(tensor))
 
 
 def row_shards(tensor: Tensor, dimension: int = 0) -> dist.ProcessGroup | None:
-    """Return the ranks that share out a dimension of `tensor`; None where this rank holds all of it."""
+    """Return the ranks that a dimension of `tensor` is divided among; None if this rank holds all of it."""
     split = _splits(tensor).get(dimension)
     if split is None:
         return None
@@ -49,9 +49,9 @@ def row_shards(tensor: Tensor, dimension: int = 0) -> dist.ProcessGroup | None:
 
 
 def is_first_holder(tensor: Tensor) -> bool:
-    """Return whether this is the first of the ranks that hold the same part of `tensor`.
+    """Return whether this rank is the first that holds its part of `tensor`.
 
-    Every part has one such rank. Plain tensors are taken to be the same on all ranks.
+    Every part has one such rank. Plain tensors are assumed to be the same on all ranks.
     """
     if not isinstance(tensor, DTensor):
         return not dist.is_initialized() or dist.get_rank() == 0
@@ -77,7 +77,7 @@ def check_placements(parameter: Tensor) -> None:
     A stack of matrices may be sharded by its matrices, and by their rows over another dimension.
 
     Raises:
-        ValueError: If it is not.
+        ValueError: If it has other placements.
     """
     if not isinstance(parameter, DTensor):
         return
@@ -91,7 +91,7 @@ def check_placements(parameter: Tensor) -> None:
 
 
 def _splits(tensor: Tensor) -> dict[int, int]:
-    """Return {dimension: the dimension of its mesh over which several ranks share it out}."""
+    """Return {divided dimension: dimension of the mesh that it is divided over}."""
     if not isinstance(tensor, DTensor):
         return {}
     mesh = tensor.device_mesh

@@ -1,4 +1,4 @@
-"""The processes that train together, as torchrun starts them; one process is rank 0 of 1."""
+"""The processes of torchrun that train together; a single process is rank 0 of 1."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from mnmt_model.distributed.gloo_threads import wait_for_gloo_threads
 from mnmt_model.errors import Interrupted, RunError
 
 _EXCHANGE_ERRORS = ("gloo", "nccl", "exchangeerror")
-"""Words in errors of torch and of the exchange of experts' tokens; gloo has no exception of its own."""
+"""Words in errors of torch and of the exchange of experts' tokens; gloo has no exception class."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class World:
-    """This process among those that train together, and its device."""
+    """The rank of this process, the number of processes that train together, and its device."""
 
     rank: int = 0
     size: int = 1
@@ -28,11 +28,11 @@ class World:
 
     @property
     def is_first(self) -> bool:
-        """Whether this process writes files that all share."""
+        """Whether this process writes the common files."""
         return self.rank == 0
 
     def lost_another(self, error: BaseException) -> bool:
-        """Return whether `error` says that another process is gone, or has not answered in time."""
+        """Return whether `error` means that another process has ended or timed out."""
         message = f"{type(error).__name__} {error}".lower()
         named = isinstance(error, distributed.DistError) or any(word in message for word in _EXCHANGE_ERRORS)
         return self.size > 1 and isinstance(error, RuntimeError) and named
@@ -44,7 +44,7 @@ class World:
         return tensor
 
     def max(self, numbers: Sequence[int]) -> list[int]:
-        """Return the largest of each number over the processes."""
+        """Return the maximum of each number over the processes."""
         if self.size == 1:
             return list(numbers)
         tensor = torch.tensor(numbers)
@@ -54,7 +54,7 @@ class World:
 
 @contextmanager
 def join_world() -> Iterator[World]:
-    """Join the world that torchrun set up, or a world of this process alone; within a world, it is that one.
+    """Join torchrun's processes, or be a single process; a nested call returns the same world.
 
     Tensors on GPUs go through NCCL, others through gloo.
     """
@@ -70,7 +70,7 @@ def join_world() -> Iterator[World]:
             yield World(rank=rank, size=size, device=device)
         except Interrupted as error:
             interrupted = error
-        # A process that left while others still communicate with it would end them with an error.
+        # Wait for the others: leaving while they communicate with this process would make them fail.
         distributed.barrier()
         if interrupted is not None:
             raise interrupted
@@ -101,10 +101,10 @@ def on_every_rank(action: Callable[[], T]) -> list[T]:
     """Run `action` on every rank.
 
     Returns:
-        Its results, by rank.
+        The results, by rank.
 
     Raises:
-        RunError: On every rank if one raises it, so that no rank waits for one that has given up.
+        RunError: On every rank if one rank raises it, so that no rank waits for a failed one.
         OSError: On every rank, likewise.
     """
     _, size = rank_and_size()
@@ -121,7 +121,7 @@ def on_every_rank(action: Callable[[], T]) -> list[T]:
 
 
 def on_first_rank(action: Callable[[], T]) -> T:
-    """Run `action` on rank 0 only; return its result, or raise its error, on every rank."""
+    """Run `action` on rank 0; return its result, or raise its error, on every rank."""
     rank, _ = rank_and_size()
     result = on_every_rank(action if rank == 0 else lambda: None)[0]
     return result  # type: ignore[return-value]

@@ -1,4 +1,4 @@
-"""Models as transformers and CTranslate2 load them, with a proof that they agree; and T5 1.1 read back."""
+"""Export models for transformers and CTranslate2, with a certificate of equality; import T5 1.1."""
 
 from mnmt_model.export.certificate import Certificate
 from mnmt_model.export.comparison import certify

@@ -1,4 +1,4 @@
-"""The proof that an exported model is the trained one: what both compute of the same pairs, side by side."""
+"""The certificate that an exported model equals the trained one: a comparison on the same pairs."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from mnmt_model.export.greedy_check import GAP_TOLERANCE, GreedyTranslation, wor
 from mnmt_model.export.tokenizer_check import TokenizerCheck
 
 TOLERANCE = 1e-4
-"""Largest relative difference of a sentence's log-probability between two engines in float32.
+"""Largest accepted relative difference of a sentence's log-probability between engines in float32.
 
-Another order of summation changes it by about 1e-6, a scaled softmax or another activation by over 1e-2."""
+Another order of summation causes about 1e-6, a scaled softmax or another activation above 1e-2."""
 
 OURS, TRANSFORMERS, CTRANSLATE2 = "mnmt-model", "transformers", "ctranslate2"
 
@@ -39,7 +39,7 @@ class PairScores:
         return abs(self.log_probs[engine] - self.log_probs[OURS])
 
     def relative_difference(self, engine: str) -> float:
-        """Return ``|theirs - ours| / max(|ours|, 1)``: a nearly certain target is compared with one nat."""
+        """Return ``|theirs - ours| / max(|ours|, 1)``, relative to at least one nat."""
         return self.difference(engine) / max(abs(self.log_probs[OURS]), 1.0)
 
     @property
@@ -60,14 +60,14 @@ class Certificate:
     weights_sha256: str
     """SHA-256 of model.safetensors."""
     changed_weights: tuple[str, ...]
-    """Names of the weights that do not read back bit for bit."""
+    """Names of the weights that differ in any bit from the checkpoint's."""
     vocabulary_sha256: str
     """SHA-256 of the SentencePiece model."""
     versions: Mapping[str, str]
     engines: tuple[str, ...]
     """Engines other than ours."""
     tolerance: float
-    """Largest `PairScores.relative_difference` that agrees."""
+    """Largest accepted `PairScores.relative_difference`."""
     pairs: tuple[PairScores, ...]
     translations: tuple[GreedyTranslation, ...]
     """Sources of the first pairs, translated by transformers."""
@@ -75,7 +75,7 @@ class Certificate:
 
     @property
     def failures(self) -> tuple[str, ...]:
-        """Disagreements, one sentence each; empty if the export is the trained model."""
+        """Disagreements, one sentence each; empty if the export equals the trained model."""
         failures = [f"{name} differs from the checkpoint's" for name in self.changed_weights]
         failures += [failure for engine in self.engines if (failure := self._failure(engine))]
         failures += self._wrong_translation()
@@ -87,7 +87,7 @@ class Certificate:
         return tuple(failures)
 
     def worst(self, engine: str) -> PairScores:
-        """Return the pair on which `engine` differs most from ours; NaN counts as most."""
+        """Return the pair with the largest difference between `engine` and ours, or NaN."""
         return max(self.pairs, key=lambda pair: np.nan_to_num(pair.relative_difference(engine), nan=np.inf))
 
     def _wrong_translation(self) -> list[str]:

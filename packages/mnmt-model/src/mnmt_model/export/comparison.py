@@ -1,4 +1,4 @@
-"""Comparing an exported model with the trained one: weights, token ids and log-probabilities."""
+"""Compare an exported model with the trained one: weights, token ids and log-probabilities."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ from mnmt_model.export.tokenizer_check import TokenizerCheck, check_sentences
 from mnmt_model.transformer.translation_model import TranslationModel
 
 PAIRS = 200
-"""Default number of pairs that are compared."""
+"""Default number of pairs to compare."""
 
 _TRANSLATIONS = 16
-"""Approximate number of sources that are translated."""
+"""Approximate number of sources to translate."""
 
 _BATCH_TOKENS = 1024
 _BLOCK = 256
@@ -61,17 +61,17 @@ def certify(
 ) -> Certificate:
     """Compare an exported model with the one it was exported from.
 
-    Weights must read back bit for bit, sentences must get the ids of the prepared data, and targets the same
-    log-probabilities. What transformers writes greedily must be what the trained model finds likeliest.
-    Memory holds the models and the logits of one batch at a time.
+    Weights must be equal bit for bit, sentences must get the ids of the prepared data, and targets the same
+    log-probabilities. Greedy translations of transformers must be those that the trained model prefers.
+    Memory holds the models and the logits of one batch.
 
     Args:
         model: The trained model, on the CPU.
         folder: Folder that `export_hugging_face` wrote.
-        data: Prepared data, whose test sets give their first pairs, equally many each.
-        ctranslate2: Folder of the CTranslate2 model; without one, CTranslate2 is not compared.
+        data: Prepared data; the first pairs of each test set are compared, equally many of each.
+        ctranslate2: Folder of the CTranslate2 model, to compare that too.
         pairs: Approximate number of pairs in all.
-        tolerance: Largest relative difference of a log-probability.
+        tolerance: Largest accepted relative difference of a log-probability.
 
     Raises:
         RunError: If transformers or CTranslate2 is not installed, or there are no pairs.
@@ -131,7 +131,7 @@ def _our_scorer(model: TranslationModel) -> Scorer:
 
 
 def _rows(data: PreparedData, pairs: int) -> Iterator[tuple[str, str, Ids]]:
-    """Yield `(test set, task, rows)` in blocks: equally many rows of each test set, or all that it has."""
+    """Yield `(test set, task, rows)` in blocks, with equally many rows of each test set, or all."""
     sets = [(testset, task) for task in data.tasks for testset in data.testsets(task)]
     for testset, task in sets:
         size = min(-(-pairs // len(sets)), len(data.shard(testset, task)))
@@ -169,7 +169,7 @@ def _token_differences(log_probs: Mapping[str, NDArray[np.float64]], number: int
 
 
 def _changed_weights(model: TranslationModel, folder: Path) -> tuple[str, ...]:
-    """Return the names in transformers of the weights that differ in any bit."""
+    """Return transformers' names of the weights that differ in any bit."""
     expected = exported_weights(model.config, model.state_dict())
     exported = {name: weight for _, name, weight in read_tensors(folder)}
     same = {name for name in expected.keys() & exported.keys() if torch.equal(expected[name], exported[name])}

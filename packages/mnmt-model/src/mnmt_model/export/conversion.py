@@ -1,4 +1,4 @@
-"""A trained run as a folder for transformers and CTranslate2, and a Hugging Face T5 1.1 as a run."""
+"""Export a trained run for transformers and CTranslate2, and import a Hugging Face T5 1.1 as a run."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ CTRANSLATE2_FOLDER = "ctranslate2"
 FAILED = ".failed"
 STUDY = "imported"
 DATA = "data"
-"""Folder in an imported run that holds its vocabulary."""
+"""Folder of the vocabulary in an imported run."""
 
 
 def export_run(run: Path, out: Path, *, checkpoint: Path | None = None, pairs: int = PAIRS) -> Certificate:
     """Write a run's model for transformers and CTranslate2, with a certificate that they agree with it.
 
-    A mixture of experts is written for transformers only, since CTranslate2 has none. `out` appears when all
-    agree. Otherwise what was written stays in OUT.failed, with its certificate.
+    A mixture of experts is written only for transformers, since CTranslate2 does not support it. `out`
+    appears if all agree. Otherwise the export stays in OUT.failed, with its certificate.
 
     Args:
         run: Folder of the run.
@@ -47,9 +47,9 @@ def export_run(run: Path, out: Path, *, checkpoint: Path | None = None, pairs: i
         pairs: Approximate number of test pairs to compare.
 
     Raises:
-        RunError: If transformers has no such model, an engine disagrees or is not installed, or `out`
+        RunError: If transformers has no such architecture, an engine disagrees or is not installed, or `out`
             exists.
-        DataError: If the run's prepared data are gone.
+        DataError: If the run's prepared data are missing.
     """
     if pairs < 1:
         raise RunError(f"`pairs` must be at least 1, but is {pairs}")
@@ -74,10 +74,10 @@ def export_run(run: Path, out: Path, *, checkpoint: Path | None = None, pairs: i
 
 
 def import_run(folder: Path, out: Path) -> Path:
-    """Write a Hugging Face T5 1.1 as a finished run of no steps, for `initial` and for continued training.
+    """Write a Hugging Face T5 1.1 as a finished run of 0 steps, for `initial` and for continued training.
 
-    Its checkpoint is step 0. A `spiece.model` in `folder` becomes the vocabulary `out/data/vocab.model`, with
-    which data for the model must be prepared (`path` in `[data.vocab]`).
+    Its checkpoint is step 0. A `spiece.model` in `folder` becomes the vocabulary `out/data/vocab.model`,
+    which data for the model must use (`path` in `[data.vocab]`).
 
     Args:
         folder: Folder with config.json and safetensors.

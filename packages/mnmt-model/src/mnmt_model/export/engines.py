@@ -1,4 +1,4 @@
-"""The exported model in transformers and CTranslate2; no other module imports them."""
+"""Run the exported model in transformers and CTranslate2; no other module imports them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.nn import functional as F  # noqa: N812 - the name everybody uses
+from torch.nn import functional as F  # noqa: N812 - the customary name
 
 from mnmt_model.errors import RunError
 from mnmt_model.transformer.sentences import PAD
@@ -28,7 +28,7 @@ Translator = Callable[[Ids], Ids]
 """Maps source ids `(batch, src_len)` to the ids of their greedy translations, both padded with 0."""
 
 GREEDY_TOKENS = 64
-"""Length at which greedy translations are cut off."""
+"""Length at which greedy translations are truncated."""
 
 
 def token_log_probs(logits: Tensor, tgt: Tensor) -> NDArray[np.float64]:
@@ -64,7 +64,7 @@ def transformers_scorer(model: Any) -> Scorer:
 
 
 def transformers_translator(model: Any) -> Translator:
-    """Return the greedy search of a model of transformers, which never chooses padding."""
+    """Return the greedy search of a model of transformers, with padding suppressed."""
 
     def translate(src: Ids) -> Ids:
         sources = torch.from_numpy(src)
@@ -106,7 +106,7 @@ def convert_to_ctranslate2(folder: Path, out: Path) -> None:
     class Converter(TransformersConverter):  # type: ignore[misc,unused-ignore]
         def load_model(self, *arguments: Any, **options: Any) -> Any:
             model = super().load_model(*arguments, **options)
-            # transformers 5 reports tied embeddings whatever config.json says, and logits would be scaled.
+            # transformers 5 reports tied embeddings in spite of config.json, and logits would be scaled.
             model.config.tie_word_embeddings = False
             return model
 
@@ -154,10 +154,10 @@ def _pieces(vocabulary: Sequence[str], ids: Ids) -> list[str]:
 
 @contextmanager
 def export_extra() -> Iterator[None]:
-    """Import modules of the extra `export` in this context.
+    """Turn a failed import of a module of the extra `export` into an error with the remedy.
 
     Raises:
-        RunError: If one is not installed.
+        RunError: If a module is not installed.
     """
     try:
         yield

@@ -1,4 +1,4 @@
-"""Comparing the greedy translations of an exported model with what the trained one finds likeliest."""
+"""Compare the greedy translations of an exported model with the preferences of the trained one."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from mnmt_model.transformer.sentences import PAD
 from mnmt_model.transformer.translation_model import TranslationModel
 
 GAP_TOLERANCE = 1e-3
-"""Largest `GreedyTranslation.gap` that agrees, in nats: rounding decides between tokens that are as close."""
+"""Largest accepted `GreedyTranslation.gap`, in nats: rounding decides between closer tokens."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class GreedyTranslation:
-    """A greedy translation by transformers, under our model."""
+    """A greedy translation by transformers, scored by our model."""
 
     location: str
     """File and line of the source."""
     tokens: int
     """Tokens of the translation, `</s>` included."""
     gap: float
-    """The most that one of them is less likely, in nats, than the likeliest token after the same ones: 0 if
-    our model's greedy translation is the same."""
+    """Largest difference in nats between the most likely next token and the chosen one; 0 if our model's
+    greedy translation is the same."""
 
 
 def worst_translation(translations: Sequence[GreedyTranslation]) -> GreedyTranslation:
-    """Return the translation with the largest gap; NaN counts as most."""
+    """Return the translation with the largest gap, or NaN."""
     return max(translations, key=lambda each: np.nan_to_num(each.gap, nan=np.inf))
 
 
@@ -38,9 +38,9 @@ def worst_translation(translations: Sequence[GreedyTranslation]) -> GreedyTransl
 def compare_greedy(
     model: TranslationModel, translate: Translator, src: Ids, locations: Sequence[str]
 ) -> list[GreedyTranslation]:
-    """Return the greedy translations of sources, with how far our model is from choosing their tokens.
+    """Return the greedy translations of sources, with the gaps of their tokens under our model.
 
-    transformers writes a token at a time, with stored keys and values and positions that count on. Our model
+    transformers decodes token by token, with cached keys and values and increasing positions. Our model
     computes all tokens at once. Neither may choose padding.
 
     Args:

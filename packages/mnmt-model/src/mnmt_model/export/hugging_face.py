@@ -1,4 +1,4 @@
-"""Folders that transformers loads, written and read without it."""
+"""Write and read folders of transformers without importing it."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ INDEX = "model.safetensors.index.json"
 SENTENCEPIECE = "spiece.model"
 
 MAX_NEW_TOKENS = 256
-"""Length at which translations are cut off; the default of transformers is 20."""
+"""Length at which translations are truncated; the default of transformers is 20."""
 
 _UNUSED = "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"
-"""A weight that some old checkpoints hold, but no model reads."""
+"""An unused weight in some old checkpoints."""
 
 _COPIES = ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight")
 """Other names of the shared embedding in checkpoints."""
@@ -41,13 +41,13 @@ def export_hugging_face(
     """Write a model as a folder for `AutoModelForSeq2SeqLM` and `AutoTokenizer`.
 
     Args:
-        config: The config of an encoder-decoder with the parts of a layout.
+        config: The config of an exportable model.
         weights: The state dict, {our name: weight}.
         vocabulary: The SentencePiece model.
-        out: Folder to write into; made if it is missing.
+        out: Folder to write into; created if missing.
 
     Raises:
-        RunError: If a part of the model is another, or the vocabulary is missing or has another size.
+        RunError: If the model cannot be exported, or the vocabulary is missing or has another size.
     """
     vocab_size = len(weights["embedding.weight"])
     dtype = str(weights["embedding.weight"].dtype).removeprefix("torch.")
@@ -93,7 +93,7 @@ def read_hugging_face(folder: Path) -> tuple[ModelConfig, int, dict[str, Tensor]
         elif name != _UNUSED:
             raise RunError(f"{path}: holds {name}, which config.json does not describe")
     if content.get("tie_word_embeddings", True) and "embedding.weight" in weights:
-        # Logits are not scaled, as `model_config` has checked: transformers 5 saves such a matrix once.
+        # transformers 5 saves a tied matrix once; `model_config` has checked that logits are not scaled.
         weights.setdefault("softmax.weight", weights["embedding.weight"].clone())
     _check_shapes(folder, weights, expected)
     for name, weight in copies.items():
@@ -110,7 +110,7 @@ def _generation(content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_tensors(folder: Path) -> Iterator[tuple[Path, str, Tensor]]:
-    """Yield `(file, name in transformers, weight)` for all files, one weight after the other.
+    """Yield `(file, name in transformers, weight)` of all files, one weight at a time.
 
     Raises:
         RunError: If a file is missing or broken.

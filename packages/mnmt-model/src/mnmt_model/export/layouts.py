@@ -1,4 +1,4 @@
-"""The layouts of transformers in which models are exported, by the experts that a token chooses."""
+"""The classes of transformers that models are exported to, by the experts that a token chooses."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from mnmt_model.transformer.model_config import ModelConfig
 
 
 class Layout(Protocol):
-    """What a module says of a class of transformers."""
+    """The interface of a module about a class of transformers."""
 
     NAME: str
     NEEDED: Mapping[str, object]
-    """{field of `ModelConfig`: the value that the class has, and cannot change}."""
+    """{field of `ModelConfig`: its fixed value in the class}."""
 
     def also_needed(self, config: ModelConfig) -> Iterator[str]:
-        """Yield what else must be otherwise for a model to be the class's: `field = value`."""
+        """Yield further changes that a config needs to fit the class: `field = value`."""
 
     def json_config(self, config: ModelConfig, vocab_size: int, dtype: str = ...) -> dict[str, Any]:
         """Return the content of config.json."""
@@ -31,22 +31,22 @@ class Layout(Protocol):
 
 
 def layout_of(config: ModelConfig) -> Layout:
-    """Return the layout in which models of such a config are exported, if at all."""
+    """Return the layout for exporting models of a config, if they are exportable."""
     if not config.num_experts:
         return t5_layout
     return switch_layout if config.experts_per_token == 1 else nllb_moe_layout
 
 
 def check_exportable(config: ModelConfig, weights: Mapping[str, Tensor] | None = None) -> None:
-    """Check that a model computes what the class of its layout does.
+    """Check that a model computes the same as the class of its layout.
 
     Args:
         config: The model's config.
-        weights: The state dict, {our name: weight}. No class chooses experts by biases, so where it has some
-            that training has moved, it is refused; by default the config alone is checked.
+        weights: The state dict, {our name: weight}, to check that biases of gates, which no class has, are 0;
+            by default only the config is checked.
 
     Raises:
-        RunError: If it does not; the message names all keys that would have to be others.
+        RunError: If it does not; the message names all keys to change.
     """
     layout = layout_of(config)
     fields = [
@@ -80,10 +80,10 @@ _BALANCE_BIAS = ".gate.balance_bias"
 
 
 def check_convertible(config: ModelConfig) -> None:
-    """Check that CTranslate2 can load what is exported of a model.
+    """Check that CTranslate2 can load the exported model.
 
     Raises:
-        RunError: If the model is a mixture of experts, or no T5 1.1.
+        RunError: If the model is a mixture of experts, or not a T5 1.1.
     """
     if config.num_experts:
         raise RunError(f"CTranslate2 has no mixtures of experts, but `num_experts` is {config.num_experts}")

@@ -1,4 +1,4 @@
-"""A mixture of experts in the words of transformers' NLLB-MoE: its config.json and its weights.
+"""A mixture of experts as transformers' NLLB-MoE: its config.json and its weights.
 
 NLLB-MoE (NLLB Team 2022) is the encoder-decoder of transformers with LayerNorms, sinusoids and two experts a
 token.
@@ -18,7 +18,7 @@ from mnmt_model.transformer.sentences import PAD
 NAME = "NLLB-MoE"
 
 _PARTS = ("norm", "norm_order", "norm_epsilon", "positions", "feed_forward", "scaled_attention")
-"""Fields of `NLLB` whose value transformers cannot change. Biases may be 0, and no matrix need be tied."""
+"""Fields of `NLLB` that are fixed in transformers. Biases may be 0, and matrices untied."""
 
 NEEDED: Mapping[str, object] = {
     "architecture": "encdec",
@@ -32,13 +32,13 @@ NEEDED: Mapping[str, object] = {
 """Fields of `ModelConfig` that are fixed in NLLB-MoE."""
 
 _SCALED = ("tied", "tied-target")
-"""Values of `embeddings` with which embeddings are multiplied by sqrt(d_model)."""
+"""Values of `embeddings` that multiply embeddings by sqrt(d_model)."""
 
 _PAD_AND_START = [PAD, EOS]
 
 
 def also_needed(config: ModelConfig) -> Iterator[str]:
-    """Yield what else transformers needs: weights that sum to 1, and heads that fill the width."""
+    """Yield further changes: expert weights must sum to 1, and heads must fill the width."""
     if config.renormalise == "never":
         yield 'renormalise = "before"'
     if config.d_attention != config.d_model:
@@ -66,7 +66,7 @@ def json_config(config: ModelConfig, vocab_size: int, dtype: str = "float32") ->
         "pad_token_id": PAD,
         "eos_token_id": EOS,
         "bos_token_id": EOS,
-        # transformers gives padding no position, and a start token that is padding the wrong one.
+        # transformers gives padding no position, so the start token must not be padding.
         "decoder_start_token_id": EOS,
         "use_cache": True,
         "dtype": dtype,
@@ -92,11 +92,11 @@ _ROUTER: Mapping[str, object] = {
     "moe_eval_capacity_token_fraction": 1.0,
     "moe_token_dropout": 0.0,
 }
-"""Each token has its two best experts in evaluation. A capacity of all tokens drops none."""
+"""In evaluation each token has its two best experts; a capacity of all tokens drops nothing."""
 
 
 def exported(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return {name in transformers: weight}, with zeros for biases that the model does not have."""
+    """Return {name in transformers: weight}, with zeros for missing biases."""
     tensors = dict(_embeddings(weights))
     for name, weight in weights.items():
         if name.startswith(("encoder.", "decoder.")):
@@ -113,8 +113,8 @@ _WITH_BIAS = ("_proj.weight", ".fc1.weight", ".fc2.weight")
 def _embeddings(weights: Mapping[str, Tensor]) -> Iterator[tuple[str, Tensor]]:
     """Yield the matrices of tokens, `(vocab_size, d_model)` each.
 
-    The start of our targets is id 0, whose embedding no other target token reads; that of `</s>`, the start
-    in transformers, is read by none. So the decoder's matrix has the two exchanged.
+    Our targets start with id 0, which no other target position uses; transformers starts with `</s>`, whose
+    embedding our decoder never reads. So the decoder's matrix has these two rows exchanged.
     """
     tgt = weights["embedding.weight"]
     src = weights.get("src_embedding.weight", tgt)
@@ -141,11 +141,11 @@ _NAMES = {
     "wo": "fc2",
     "gate": "router.classifier",
 }
-"""{part of our name: transformers'}, of a layer's weights."""
+"""{part of our name of a layer's weight: transformers' part}."""
 
 
 def _stack_tensors(name: str, weight: Tensor) -> Iterator[tuple[str, Tensor]]:
-    """Yield `(name in transformers, weight)` of what a stack's weight `name` becomes there."""
+    """Yield `(name in transformers, weight)` for a stack's weight `name`."""
     stack, *parts = name.split(".")
     if parts[0] == "norm":
         yield f"model.{stack}.layer_norm.{parts[1]}", weight

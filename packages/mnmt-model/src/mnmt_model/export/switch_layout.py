@@ -1,4 +1,4 @@
-"""A mixture of one expert a token in the words of transformers' Switch Transformers.
+"""A mixture with one expert a token as transformers' Switch Transformers.
 
 Switch Transformers (Fedus et al. 2022) are T5s with ReLUs and, in some layers, mixtures of experts.
 """
@@ -30,11 +30,11 @@ NEEDED: Mapping[str, object] = {
 """Fields of `ModelConfig` that are fixed in Switch Transformers."""
 
 _UNLIMITED = 2**31 - 1
-"""Tokens of a sentence that an expert takes."""
+"""Capacity of an expert, in tokens."""
 
 
 def also_needed(config: ModelConfig) -> Iterator[str]:
-    """Yield what else transformers needs: it is told how many mixtures there are, and places them itself."""
+    """Yield further changes: transformers derives the places of mixtures from their number."""
     stacks = (config.num_encoder_layers, config.decoder_layers)
     if any(_their_mixtures(config, layers) != _our_mixtures(config, layers) for layers in stacks):
         yield f"experts_every = {2 if min(stacks) > 1 else 1}"
@@ -75,7 +75,7 @@ def exported(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _tensors(name: str, weight: Tensor) -> Iterator[tuple[str, Tensor]]:
-    """Yield `(name in transformers, weight)` of what a weight becomes there."""
+    """Yield `(name in transformers, weight)` for one of our weights."""
     theirs = t5_layout.hugging_face_name(name).replace("DenseReluDense", "mlp")
     experts, _, matrix = theirs.rpartition(".")
     if experts.endswith(".experts"):

@@ -1,4 +1,4 @@
-"""A T5 1.1 in Hugging Face's words: its config.json, also read back, and the names of its weights."""
+"""T5 1.1 in Hugging Face's format: write and read config.json, and translate the names of weights."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NEEDED: Mapping[str, object] = {
     "scaled_attention": False,
     "num_experts": 0,
 }
-"""Fields of `ModelConfig` that are fixed in T5 1.1; its feed-forward may be of either kind."""
+"""Fields of `ModelConfig` that are fixed in T5 1.1; either kind of feed-forward is allowed."""
 
 _THEIRS: Mapping[str, tuple[object, object]] = {
     "model_type": ("t5", None),
@@ -38,11 +38,11 @@ _THEIRS: Mapping[str, tuple[object, object]] = {
     "eos_token_id": (1, 1),
     "decoder_start_token_id": (0, 0),
 }
-"""{field of config.json: (value that our model has, value where the field is absent)}."""
+"""{field of config.json: (our model's value, default of an absent field)}."""
 
 
 def also_needed(config: ModelConfig) -> Iterator[str]:
-    """Yield nothing: any widths, depths and vocabulary will do."""
+    """Yield nothing: all widths, depths and vocabularies are allowed."""
     yield from ()
 
 
@@ -65,7 +65,7 @@ def json_config(config: ModelConfig, vocab_size: int, dtype: str = "float32") ->
         "is_gated_act": gated,
         "dropout_rate": 0.0,
         "tie_word_embeddings": False,
-        # T5's cache has as many layers as the encoder, and fails where the decoder has more.
+        # T5's cache has the encoder's number of layers, and fails if the decoder has more.
         "use_cache": config.decoder_layers <= config.num_encoder_layers,
         "dtype": dtype,
     }
@@ -84,7 +84,7 @@ def model_config(path: Path, content: Mapping[str, Any]) -> tuple[ModelConfig, i
         content: The content of config.json.
 
     Raises:
-        RunError: If a field is missing, or has a value that our model does not support; the message names it.
+        RunError: If a field is missing or has an unsupported value; the message names it.
     """
     for field, (needed, default) in _THEIRS.items():
         if (value := content.get(field, default)) != needed:
@@ -108,7 +108,7 @@ def model_config(path: Path, content: Mapping[str, Any]) -> tuple[ModelConfig, i
 
 
 def _check_unscaled(path: Path, content: Mapping[str, Any]) -> None:
-    """Check that logits are not scaled by d_model^-1/2, as those of tied embeddings are.
+    """Check that logits are not scaled by d_model^-1/2, as with tied embeddings.
 
     transformers 5 always writes `tie_word_embeddings = true`, and `scale_decoder_outputs = false` beside it.
     """

@@ -1,4 +1,4 @@
-"""A SentencePiece vocabulary as a tokenizer.json that gives the same ids in Hugging Face's tokenizers."""
+"""Convert a SentencePiece vocabulary to a tokenizer.json with the same ids."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mnmt_model.errors import RunError
 from mnmt_model.export.engines import export_extra
 
 SPACE = "▁"
-"""The character that SentencePiece writes for a space."""
+"""SentencePiece's character for a space."""
 
 UNIGRAM, BPE, WORD = 1, 2, 3
 """`TrainerSpec.ModelType` of SentencePiece."""
@@ -28,8 +28,8 @@ def read_sentencepiece(path: Path) -> Any:
     """Return the `ModelProto` of a SentencePiece model.
 
     Raises:
-        DataError: If it is missing, is not a SentencePiece model, or has other special ids than ours.
-        RunError: If tokenizer.json cannot express its kind.
+        DataError: If the file is missing, not a SentencePiece model, or has other special ids than ours.
+        RunError: If tokenizer.json cannot express the model.
     """
     Vocabulary.load(path)
     with export_extra():
@@ -53,7 +53,7 @@ def read_sentencepiece(path: Path) -> Any:
 
 
 def special_tokens(proto: Any) -> list[str]:
-    """Return the tokens that stand for no text, by id: padding, end and unknown, then the tags."""
+    """Return the special tokens, by id: padding, end and unknown, then the tags."""
     return [piece.piece for piece in proto.pieces if piece.type in (_CONTROL, _UNKNOWN)]
 
 
@@ -157,7 +157,7 @@ def _end(eos: int) -> Json:
 
 
 def _unigram(proto: Any) -> Json:
-    """Return a Unigram model; in a `word` vocabulary only one segmentation exists, so any score will do."""
+    """Return a Unigram model; a `word` vocabulary has only one segmentation, so all scores are 0."""
     scores = [0.0 if proto.trainer_spec.model_type == WORD else piece.score for piece in proto.pieces]
     return {
         "type": "Unigram",
@@ -183,7 +183,7 @@ def _bpe(proto: Any) -> Json:
 
 
 def _merges(proto: Any) -> list[list[str]]:
-    """Return the pairs of pieces that form a piece, in the order in which SentencePiece merges them."""
+    """Return the pairs of pieces that merge into a piece, in SentencePiece's order."""
     scores = {piece.piece: piece.score for piece in proto.pieces if piece.type == _NORMAL}
     pairs = [
         (piece[:cut], piece[cut:])

@@ -1,4 +1,4 @@
-"""Comparing the token ids of an exported tokenizer with those that the model was trained on."""
+"""Compare the token ids of an exported tokenizer with those in the prepared data."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from mnmt_model.export.tokenizer import UNIGRAM, special_tokens
 Kind = Literal["equal", "tie", "literal", "different"]
 
 _TIE = 1e-5
-"""Two segmentations whose log-probabilities differ by less than this share of them differ by rounding."""
+"""Largest relative difference of log-probabilities between segmentations that is due to rounding."""
 
 
 @dataclass(kw_only=True)
 class TokenizerCheck:
-    """Numbers of sentences by outcome of the comparison."""
+    """Counts of sentences by outcome of the comparison."""
 
     equal: int = 0
     """The same ids."""
     tie: int = 0
-    """Another segmentation that is as probable, such as "9" + "99" for "99" + "9": rounding decides between
-    them, of float32 in SentencePiece, of float64 in tokenizers."""
+    """Another, equally probable segmentation, such as "9" + "99" for "99" + "9": SentencePiece rounds to
+    float32, tokenizers to float64."""
     literal: int = 0
-    """Other ids, since the text holds something like `</s>`, which transformers takes for the token."""
+    """Other ids because the text contains a special token such as `</s>`."""
     different: list[dict[str, Any]] = field(default_factory=list)
-    """The first ten sentences with other ids for none of these reasons."""
+    """The first ten sentences with other ids for another reason."""
     num_different: int = 0
     """Number of all such sentences."""
 
@@ -43,7 +43,7 @@ class TokenizerCheck:
 
 
 def add_tags(proto: Any, text: str, ids: Sequence[int]) -> str:
-    """Return `text` with the tags around it that stand around it in `ids`."""
+    """Add the tags at the start and end of `ids` to `text`."""
     special = set(special_tokens(proto))
     tags = {
         id_: piece.piece for id_, piece in enumerate(proto.pieces) if id_ > UNK and piece.piece in special

@@ -1,4 +1,4 @@
-"""Adafactor as the papers' training library has it (Shazeer & Stern 2018, with T5X's choices)."""
+"""Adafactor (Shazeer & Stern 2018) with the choices of T5X, the library of the papers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MIN_FACTORED = 128
 
 
 def is_factored(parameter: Tensor) -> bool:
-    """Return whether second moments are a row and a column: those of matrices with both dimensions ≥ 128."""
+    """Return whether second moments are factored: for matrices with both dimensions ≥ 128."""
     return parameter.dim() in (2, 3) and min(parameter.shape[-2:]) >= MIN_FACTORED
 
 
@@ -35,8 +35,8 @@ class Adafactor(Optimizer):
         u = g / √v,  u ← u / max(1, RMS(u))
         θ ← θ - lr · max(1e-3, RMS(θ)) · u
 
-    `lr` is relative to the scale of each parameter. A parameter of three dimensions is a stack of matrices,
-    such as the weights of experts. Each matrix is updated as a parameter of its own would be.
+    `lr` is relative to the scale of each parameter. A parameter with three dimensions is a stack of matrices,
+    such as the weights of experts. Each matrix is updated like a separate parameter.
 
     Parameters may be DTensors sharded by their first dimension, as by FSDP2 and expert parallelism. `row` and
     `v` are then sharded in the same way, `column` and `step` are the same on every rank, and a step takes two
@@ -48,7 +48,7 @@ class Adafactor(Optimizer):
         lr: The learning rate.
 
     Raises:
-        ValueError: If a parameter is not float32, or is sharded in another way.
+        ValueError: If a parameter is not float32, or has other placements.
     """
 
     def __init__(self, params: Iterable[Any], lr: float) -> None:
@@ -85,7 +85,7 @@ class Adafactor(Optimizer):
                 state.update(_initial_state(parameter))
 
     def _stack(self, parameter: Tensor) -> FactoredStack:
-        """Return what of a factored parameter, its gradient and its state lies on this rank."""
+        """Return this rank's part of a factored parameter, its gradient and its state."""
         state, stacked = self.state[parameter], is_stacked(parameter)
         tensors = {
             "parameter": parameter,
@@ -112,7 +112,7 @@ def _initial_state(parameter: Tensor) -> dict[str, Tensor]:
 
 
 def _zeros(shape: tuple[int, ...], parameter: Tensor, *, by_rows: bool = True) -> Tensor:
-    """Return zeros on the device of `parameter`, sharded as it is; a stack's not `by_rows` if so asked."""
+    """Return zeros on the device of `parameter`, sharded like it; over rows of matrices only if `by_rows`."""
     if isinstance(parameter, DTensor):
         placements = [
             Replicate() if each == Shard(1) and not by_rows else each for each in parameter.placements
@@ -122,11 +122,11 @@ def _zeros(shape: tuple[int, ...], parameter: Tensor, *, by_rows: bool = True) -
 
 
 def _by_shards(params: Iterable[Tensor]) -> dict[dist.ProcessGroup | None, list[Tensor]]:
-    """Group parameters by the ranks that hold the rows of a matrix together, None where this rank has all."""
+    """Group parameters by the ranks that share the rows of a matrix; None if this rank has all rows."""
     groups: dict[dist.ProcessGroup | None, list[Tensor]] = {}
     for parameter in params:
         shards = row_shards(parameter, 1 if is_stacked(parameter) else 0)
-        # With more ranks than matrices, some ranks have none of a stack.
+        # With more ranks than matrices, some ranks have no matrix of a stack.
         if not is_stacked(parameter) or len(local(parameter)):
             groups.setdefault(shards, []).append(parameter)
     return groups
@@ -138,7 +138,7 @@ Batch = tuple["UnfactoredMatrices", list["FactoredStack"]]
 def _batches(
     unfactored: UnfactoredMatrices, factored: list[FactoredStack], shards: dist.ProcessGroup | None
 ) -> Iterable[Batch]:
-    """Return what to update together: all, or on one CPU each factored matrix by itself.
+    """Return the batches to update together: everything, or on one CPU each factored matrix separately.
 
     A matrix then stays in the CPU's cache from the first use of its gradient to its update.
     """
@@ -155,7 +155,7 @@ def _update(
     lr: float,
     shards: dist.ProcessGroup | None,
 ) -> None:
-    """Take one step of unfactored parameters and of factored ones, whose u is never stored."""
+    """Update unfactored parameters, and factored ones without storing their u."""
     updates = unfactored_updates(unfactored)
     scalings = factored_scalings(factored, shards)
     lengths = factored_update_norms(factored, scalings)
@@ -192,20 +192,20 @@ def is_stacked(parameter: Tensor) -> bool:
 
 
 def as_stack(tensor: Tensor, *, stacked: bool) -> Tensor:
-    """Return this rank's part of a tensor, sharing its memory, as a stack: one of size 1 if not `stacked`."""
+    """Return this rank's part of a tensor as a stack that shares its memory: of size 1 if not `stacked`."""
     return local(tensor) if stacked else local(tensor).unsqueeze(0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class UnfactoredMatrices:
-    """This rank's parts of parameters with a second moment for each element, stacks matrix by matrix."""
+    """This rank's matrices of parameters with a second moment for each element."""
 
     params: list[Tensor]
     grads: list[Tensor]
     moments: list[Tensor]
     """v."""
     sizes: list[int]
-    """Number of elements of each, on all ranks."""
+    """Number of elements of each matrix over all ranks."""
     weights: list[float]
     """1 - β2 in this step."""
 
@@ -225,7 +225,7 @@ class UnfactoredMatrices:
 
 
 def _matrices(tensors: Sequence[Tensor]) -> list[Tensor]:
-    """Return this rank's parts, those of stacks matrix by matrix."""
+    """Return this rank's parts, with stacks split into matrices."""
     parts = map(local, tensors)
     return [matrix for part in parts for matrix in (part.unbind() if is_stacked(part) else (part,))]
 
@@ -260,13 +260,13 @@ def norms(stacks: Sequence[Tensor], *, order: int = 2) -> Tensor:
 
 
 def split_by_stack(values: Tensor, stacks: Sequence[Tensor]) -> list[Tensor]:
-    """Split values `(sum of n,)` of the tensors of all stacks into values `(n,)` of each stack's."""
+    """Split values `(sum of n,)` of the tensors of all stacks into values `(n,)` for each stack."""
     return list(values.split_with_sizes([len(stack) for stack in stacks]))
 
 
 @dataclass(frozen=True, kw_only=True)
 class FactoredStack:
-    """This rank's rows of matrices whose second moments are factored (Shazeer & Stern 2018, section 3)."""
+    """This rank's rows of matrices with factored second moments (Shazeer & Stern 2018, section 3)."""
 
     parameter: Tensor
     """`(n, rows, columns)`."""
@@ -284,7 +284,7 @@ class FactoredStack:
     """1 - β2 in this step."""
 
     def split(self) -> list[FactoredStack]:
-        """Return each matrix as a stack of one."""
+        """Return each matrix as a stack of size 1."""
         if len(self.parameter) == 1:
             return [self]
         parts = zip(
@@ -299,14 +299,14 @@ class FactoredStack:
 def factored_scalings(
     stacks: Sequence[FactoredStack], shards: dist.ProcessGroup | None
 ) -> list[tuple[Tensor, Tensor]]:
-    """Update rows and columns, and return the two vectors whose outer product is 1 / √v."""
+    """Update row and column means, and return the two vectors with the outer product 1 / √v."""
     if not stacks:
         return []
     rows, columns = [stack.row for stack in stacks], [stack.column for stack in stacks]
     weights, sizes = [stack.weight for stack in stacks], [stack.num_rows for stack in stacks]
     row_means, column_sums = _square_sums(stacks)
     update_moments(rows, row_means, weights)
-    # Norms of order 1 are sums, since rows are positive.
+    # Norms of order 1 are sums, since the means are positive.
     row_sums = split_by_stack(norms(rows, order=1).unsqueeze(1), rows)
     sums = sum_over_ranks(column_sums + row_sums, shards)
     torch._foreach_div_(sums, sizes + sizes)
@@ -318,7 +318,7 @@ def factored_scalings(
 def factored_update_norms(
     stacks: Iterable[FactoredStack], scalings: Iterable[tuple[Tensor, Tensor]]
 ) -> list[Tensor]:
-    """Return ‖u‖ of each matrix, u = g · row · column, without making u: √ Σ row² (g² column²)."""
+    """Return ‖u‖ of each matrix, u = g · row · column, without storing u: √ Σ row² (g² column²)."""
     lengths = []
     for stack, (row, column) in zip(stacks, scalings, strict=True):
         squares = torch.bmm(stack.grad.square(), column.square().unsqueeze(2)).squeeze(2)
@@ -329,7 +329,7 @@ def factored_update_norms(
 def add_factored_updates(
     stacks: Iterable[FactoredStack], scalings: Iterable[tuple[Tensor, Tensor]], scales: Iterable[Tensor]
 ) -> None:
-    """Update θ ← θ + scale · u without making u."""
+    """Update θ ← θ + scale · u without storing u."""
     for stack, (row, column), scale in zip(stacks, scalings, scales, strict=True):
         scaled_rows = (row * scale.unsqueeze(1)).unsqueeze(2)
         stack.parameter.addcmul_(stack.grad * scaled_rows, column.unsqueeze(1))

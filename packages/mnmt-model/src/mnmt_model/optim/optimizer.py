@@ -1,4 +1,4 @@
-"""The optimiser that a run asks for, its learning rate and the clipping of gradients."""
+"""The optimiser of a run, its learning rate and gradient clipping."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from mnmt_model.train_config import TrainConfig
 
 
 def make_optimizer(model: nn.Module, config: TrainConfig) -> Optimizer:
-    """Return the optimiser that `config` names, over all parameters, which may be DTensors."""
+    """Return the optimiser of `config` over all parameters, which may be DTensors."""
     if config.optimizer == "adafactor":
         return Adafactor(model.parameters(), lr=config.learning_rate)
     groups = decay_groups(model, config.weight_decay)
@@ -30,7 +30,7 @@ def make_optimizer(model: nn.Module, config: TrainConfig) -> Optimizer:
 def decay_groups(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
     """Return parameter groups: matrices, experts and embeddings decay; norms and biases do not.
 
-    The parameters of a group are all plain, or all DTensors on one mesh, since a fused step takes no mixture.
+    The parameters of a group are all plain, or all DTensors on one mesh, as a fused step requires.
     """
     groups: dict[tuple[float, DeviceMesh | None], list[Tensor]] = {}
     for name, parameter in model.named_parameters():
@@ -42,40 +42,40 @@ def decay_groups(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
 
 @torch.no_grad()
 def clip_gradients(params: Iterable[Tensor], clip_norm: float) -> Tensor:
-    """Scale gradients to a norm of at most `clip_norm`, or leave them alone if it is 0.
+    """Scale gradients to a norm of at most `clip_norm`; 0 does not clip.
 
     Args:
         params: The parameters, some of which may have no gradient.
         clip_norm: The largest norm.
 
     Returns:
-        The norm before, over all parameters and their shards on all ranks: a scalar, the same on each.
+        The norm before clipping, over all parameters and ranks: a scalar, the same on each rank.
     """
     grads = [p.grad for p in params if p.grad is not None]
     norm = _total_norm(grads)
     if clip_norm and grads:
-        # Like torch's `clip_grads_with_norm_`, which takes no mixture of plain tensors and DTensors.
+        # torch's `clip_grads_with_norm_` does not accept both plain tensors and DTensors.
         torch._foreach_mul_([local(grad) for grad in grads], (clip_norm / (norm + 1e-6)).clamp_(max=1.0))
     return norm
 
 
 def _total_norm(grads: Sequence[Tensor]) -> Tensor:
-    """Return the norm over the parts of all ranks, each counted once."""
+    """Return the norm over all ranks, with each part counted once."""
     if not any(map(is_sharded, grads)):
         return get_total_norm([local(grad) for grad in grads], foreach=True)
     counted = [local(grad) for grad in grads if is_first_holder(grad)]
     square = (
         get_total_norm(counted, foreach=True).square() if counted else torch.zeros((), device=grads[0].device)
     )
-    # Over all ranks at once, so that no rank's rounding differs.
+    # one all-reduce over all ranks, so that all round alike
     dist.all_reduce(square)
     return square.sqrt_()
 
 
 def learning_rate(config: TrainConfig, step: int) -> float:
-    """Return the rate of `step`, counted from 1.
+    """Return the learning rate of `step`, counted from 1.
 
-    With no warm-up, `constant_steps` = 10⁴ and a peak of 0.01 this is T5's 1 / sqrt(max(step, 10⁴)).
+    Without warm-up, with `constant_steps` = 10⁴ and a peak of 0.01, this is T5's 1 / sqrt(max(step, 10⁴)).
     """
     warm = min(1.0, step / config.warmup_steps) if config.warmup_steps else 1.0
     decay = math.sqrt(config.constant_steps / max(step, config.constant_steps))

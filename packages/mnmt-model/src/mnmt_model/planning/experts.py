@@ -1,4 +1,4 @@
-"""The experts that a token passes, and the devices that can hold them together."""
+"""The number of experts that a token uses, and checks of expert parallelism."""
 
 from __future__ import annotations
 
@@ -7,22 +7,21 @@ from mnmt_model.transformer.model_config import ModelConfig
 
 
 def num_mixtures(config: ModelConfig, layers: int) -> int:
-    """Return how many of the first `layers` layers of a stack have a mixture of experts."""
+    """Return the number of mixtures of experts in the first `layers` layers of a stack."""
     return sum(config.has_experts(layer) for layer in range(layers))
 
 
 def expert_matrices(config: ModelConfig) -> int:
-    """Return the number of an expert's matrices, each of d_model · d_ff elements."""
+    """Return the number of matrices of an expert, each with d_model · d_ff elements."""
     return 2 if config.expert_feed_forward == "relu" else 3
 
 
 def mean_choices(config: ModelConfig, *, expert_choice: bool = False) -> float:
-    """Return the experts of a mixture that a token passes, besides shared ones, before any choice is dropped.
+    """Return the mean number of experts of a token besides shared ones, before choices are dropped.
 
     Args:
         config: The model.
-        expert_choice: Whether the experts choose their tokens, `capacity_factor` experts a token on average,
-            or all.
+        expert_choice: Whether experts choose tokens: at most `capacity_factor` experts a token on average.
     """
     if not expert_choice:
         return config.experts_per_token
@@ -30,10 +29,10 @@ def mean_choices(config: ModelConfig, *, expert_choice: bool = False) -> float:
 
 
 def check_expert_parallel(config: ModelConfig, train: TrainConfig, devices: int) -> None:
-    """Check that `devices` can hold the experts of `config` together as `train` says.
+    """Check that the experts of `config` can be divided among `devices` by `train`.
 
     Raises:
-        ValueError: If there are no experts, or `expert_parallel` does not divide them or the devices.
+        ValueError: If there are no experts, or `expert_parallel` does not divide experts or devices.
     """
     ranks = train.expert_parallel
     if ranks == 1:
@@ -53,12 +52,13 @@ def check_expert_parallel(config: ModelConfig, train: TrainConfig, devices: int)
 
 
 def slot_warning(config: ModelConfig) -> str | None:
-    """Return a sentence on choices of tokens that have no slot in training, however even they are.
+    """Return a warning about choices without a slot in training, even in perfect balance.
 
-    Of k choices a token, slots for `capacity_factor` times the tokens leave 1 - capacity_factor / k without.
+    With k choices a token and slots for `capacity_factor` times the tokens, 1 - capacity_factor / k of the
+    choices are dropped.
 
     Returns:
-        None where there are slots for all, or only experts choose.
+        The warning; None if there are slots for all choices, or only experts choose.
     """
     choices, factor = config.experts_per_token, config.capacity_factor
     layers = config.decoder_layers if config.expert_choice else config.most_layers
@@ -73,9 +73,9 @@ def slot_warning(config: ModelConfig) -> str | None:
 
 
 def cuts_replicas(config: ModelConfig, train: TrainConfig, devices: int) -> bool:
-    """Return whether devices that hold the same experts cut the rows of each expert's matrices among them.
+    """Return whether devices with the same experts divide the rows of each expert's matrices.
 
-    They do under FSDP, where they can be cut evenly.
+    They do so under FSDP if the rows can be divided evenly.
     """
     replicas = devices // train.expert_parallel
     divides = config.d_model % replicas == config.d_ff % replicas == 0

@@ -19,17 +19,17 @@ class StackCount:
     feed_forward: int
     """Matrices of the feed-forwards, in layers without experts."""
     experts: int
-    """Matrices of all experts of the mixtures, but those that are shared."""
+    """Matrices of all experts of the mixtures, without shared ones."""
     shared_experts: int
-    """Matrices of the experts that all tokens pass."""
+    """Matrices of the shared experts, which all tokens use."""
     gates: int
-    """Matrices of the gates, which give each token its logits of the experts."""
+    """Matrices of the gates, which compute the logits of experts."""
     biases: int
     """Biases of the attentions and feed-forwards."""
     norms: int
     """Scales and shifts of the norms of all layers and of the final norm."""
     position_biases: int
-    """Table of relative position biases; a stack has one."""
+    """Table of relative position biases, one for each stack."""
 
     @property
     def size(self) -> int:
@@ -41,8 +41,8 @@ class StackCount:
 class ParameterCount:
     """Parameters of a model, by part.
 
-    N, the `size` of the scaling laws, leaves out embeddings and softmax. A matrix with two uses is counted
-    once, where it comes first: for tied embeddings `softmax` is 0.
+    N, the `size` of the scaling laws, excludes embeddings and softmax. A matrix with two uses is counted
+    once, in the first: for tied embeddings `softmax` is 0.
     """
 
     encoder: StackCount | None
@@ -50,21 +50,21 @@ class ParameterCount:
     decoder: StackCount
     """The decoder, or a language model's one stack."""
     src_embedding: int
-    """Input embedding of the source; also of the target, where they share one."""
+    """Input embedding of the source, and of the target if shared."""
     tgt_embedding: int
-    """Input embedding of the target, where it is a matrix apart from the source's."""
+    """Input embedding of the target, if separate from the source's."""
     softmax: int
-    """Output matrix, where it is not also an embedding."""
+    """Output matrix, if it is not also an embedding."""
     num_experts: int
-    """Experts of each mixture, but those that are shared; 0 for a dense model."""
+    """Experts of each mixture, without shared ones; 0 for a dense model."""
     encoder_choices: float
-    """Those of them that a token of the encoder passes."""
+    """Mean number of experts of a token in the encoder."""
     decoder_choices: float
-    """Those of them that a token of the decoder passes, or of a language model's one stack."""
+    """Mean number of experts of a token in the decoder, or in a language model's one stack."""
 
     @property
     def encoder_size(self) -> int:
-        """N of the encoder; 0 for a language model, all of whose stack is `decoder_size`."""
+        """N of the encoder; 0 for a language model, whose stack counts as `decoder_size`."""
         return 0 if self.encoder is None else self.encoder.size
 
     @property
@@ -74,20 +74,20 @@ class ParameterCount:
 
     @property
     def size(self) -> int:
-        """N: all but embeddings and softmax."""
+        """N: all parameters except embeddings and softmax."""
         return self.encoder_size + self.decoder_size
 
     @property
     def active_size(self) -> int:
-        """N that a token passes, with the experts that it chooses; all of N for a dense model.
+        """Parameters of N used by a token, with its chosen experts; all of N for a dense model.
 
-        Source tokens pass the encoder's part, target tokens the decoder's.
+        Source tokens use the encoder's part, target tokens the decoder's.
         """
         return sum(self.active_sizes)
 
     @property
     def active_sizes(self) -> list[int]:
-        """`active_size` of each stack: the encoder, if there is one, and the decoder."""
+        """`active_size` of the encoder, if there is one, and of the decoder."""
         stacks = ((self.encoder, self.encoder_choices), (self.decoder, self.decoder_choices))
         return [self._active(stack, choices) for stack, choices in stacks if stack]
 
@@ -112,13 +112,13 @@ def count_parameters(
 ) -> ParameterCount:
     """Count the parameters of a model without building it.
 
-    For T5 1.1's parts (Fernandes et al. 2023, App. A) this comes to
+    For T5 1.1 (Fernandes et al. 2023, App. A):
 
         N = L_enc (A + F) + L_dec (2A + F) + (2 L_enc + 3 L_dec + 2) d_model + 2 · 32 · heads
 
-    with A = 4 · d_model · heads · head_dim and F = 3 · d_model · d_ff. In place of F, a layer with E experts
-    and S shared ones has M (E + S) · d_model · d_ff for them and E · d_model for the gate, where an expert
-    has M matrices: 2 with ReLU, 3 with a gated function.
+    with A = 4 · d_model · heads · head_dim and F = 3 · d_model · d_ff. Instead of F, a layer with E experts
+    and S shared ones has M (E + S) · d_model · d_ff for experts and E · d_model for the gate, where M is the
+    number of an expert's matrices: 2 with ReLU, 3 with a gated function.
 
     Args:
         config: The model.
@@ -147,7 +147,7 @@ def _encoder_count(config: ModelConfig) -> StackCount:
 
 
 def _stack_count(config: ModelConfig, layers: int, *, attentions: int) -> StackCount:
-    """Return the parameters of a stack whose layers have 1 or 2 attentions each."""
+    """Count a stack with 1 or 2 attentions in each layer."""
     d_model, d_ff, d_attention = config.d_model, config.d_ff, config.d_attention
     mixtures = num_mixtures(config, layers)
     dense = layers - mixtures

@@ -1,4 +1,4 @@
-"""What a published model takes, as text and as JSON: parameters, FLOPs, and the memory of its state."""
+"""The plan of a published model as text and as JSON: parameters, FLOPs, and memory of its state."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ def _count(model: Preset) -> ParameterCount:
 
 
 def _token_flops(model: Preset) -> dict[str, int]:
-    """Return the FLOPs of training on a token of the source, and of the target.
+    """Return the FLOPs of training on a source token and on a target token.
 
-    Counted is the second token of the source, since nothing predicts the first.
+    The source token is the second one, since the first is not predicted.
     """
     counts = {"first": (1, 0), "source": (2, 0), "target": (0, 1)}
     flops = {
@@ -125,7 +125,7 @@ def _parameters(model: Preset) -> str:
 
 
 def _with_sum(values: Sequence[int]) -> list[str]:
-    """Return the values, and their sum where there are two."""
+    """Return the values, and their sum if there are two."""
     cells = [f"{value:,}" if value else "-" for value in values]
     return [*cells, f"{sum(values):,}"] if len(values) > 1 else cells
 

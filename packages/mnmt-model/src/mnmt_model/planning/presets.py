@@ -1,8 +1,8 @@
 """Published models by name.
 
 - `fernandes-…`: the eight T5 1.1 encoder-decoders of Fernandes et al. 2023, Table A.
-- `m4-…`: the dense models that the mixtures of experts of GShard (Lepikhin et al. 2020) are compared with.
-  The source gives widths, depths and sizes; all other parts are those of T5, but for the ReLU.
+- `m4-…`: the dense baselines of the mixtures of experts of GShard (Lepikhin et al. 2020).
+  The source gives widths, depths and sizes; all other parts are those of T5, except ReLU.
 - `gshard-…`: the mixtures of experts of GShard, 12.5B to 600B weights. The source gives widths, depths,
   experts and rounded sizes; the weights counted here are 3 to 7% more. Other parts are those of `m4-…`.
 - `zhang-…`: the models of Zhang et al. 2022, encoder-decoders of 1 to 26 layers and language models of the
@@ -32,7 +32,7 @@ class Preset:
     vocab_size: int
     """Rows of the embedding of the target and of the softmax."""
     src_vocab_size: int | None = None
-    """Rows of the embedding of the source, where its vocabulary differs from the target's."""
+    """Rows of the embedding of the source, if its vocabulary differs from the target's."""
     source: str
     """The publication."""
 
@@ -118,7 +118,7 @@ ZHANG_FAMILIES = (
     f"zhang-(base|big)-l(1 to {MAX_LAYERS})-encdec[-prenorm]",
     f"zhang-(base|big)-l(1 to {MAX_LAYERS})-({_LANGUAGE_MODELS})-(deep|wide)[-prenorm]",
 )
-"""The forms of the names."""
+"""Patterns of the names."""
 
 _BASE = ModelConfig(d_model=512, num_heads=8, d_ff=2048, **VASWANI)
 _WIDTHS = {"base": _BASE, "big": replace(_BASE, d_model=1024, num_heads=16, d_ff=4096)}
@@ -131,7 +131,7 @@ _NAME = re.compile(
 
 
 def zhang_preset(name: str) -> Preset | None:
-    """Return the model called `name`, or None where no model has such a name."""
+    """Return the model called `name`, or None."""
     match = _NAME.fullmatch(name)
     if not match or not 1 <= int(match["layers"]) <= MAX_LAYERS:
         return None
@@ -152,14 +152,14 @@ def zhang_preset(name: str) -> Preset | None:
 
 
 def widen(encdec: ModelConfig, architecture: Architecture) -> ModelConfig:
-    """Return the language model with as many layers and 3 d_ff: 4d² + 24d² = 28d² a layer, as a pair has."""
+    """Return the language model with the same layers and 3 d_ff: 4d² + 24d² = 28d², as a pair of layers."""
     return replace(encdec, architecture=architecture, encoder_layers=None, d_ff=3 * encdec.d_ff)
 
 
 def deepen(encdec: ModelConfig, architecture: Architecture) -> ModelConfig:
-    """Return the language model of the same widths that is nearest in N, to within half a layer.
+    """Return the language model with the same widths and the nearest N, to within half a layer.
 
-    A layer has 12d² to a pair's 28d², which comes to 7/3 layers a pair.
+    A layer has 12d², a pair of encoder and decoder layers 28d²: 7/3 layers for a pair.
     """
     model = replace(encdec, architecture=architecture, encoder_layers=None, decoder_layers=1)
     one, two = _size(model), _size(replace(model, decoder_layers=2))
@@ -181,7 +181,7 @@ def preset(name: str) -> Preset:
     """Return the model called `name`.
 
     Raises:
-        RunError: If there is none; the message lists all names.
+        RunError: If there is no such preset; the message lists all names.
     """
     result = PRESETS.get(name) or zhang_preset(name)
     if result is None:

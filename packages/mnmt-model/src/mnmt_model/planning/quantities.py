@@ -1,4 +1,4 @@
-"""Numbers in a form that people read, and tables of them."""
+"""Human-readable numbers, and tables."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DURATIONS = ((2 * 86_400, 86_400, "days"), (2 * 3600, 3600, "h"), (120, 60, "min
 
 
 def short(number: float) -> str:
-    """Return three digits of a number of parameters: 1.02B, 18.9M, 64K."""
+    """Format a number of parameters with three digits: 1.02B, 18.9M, 64K."""
     for unit, letter in ((1e9, "B"), (1e6, "M"), (1e3, "K")):
         if number >= unit:
             return f"{_three_digits(number / unit)}{letter}"
@@ -26,7 +26,7 @@ def short(number: float) -> str:
 
 
 def si(number: float) -> str:
-    """Return three digits of a number with an SI prefix: 6.12 G."""
+    """Format a number with three digits and an SI prefix: 6.12 G."""
     for unit, letter in PREFIXES:
         if number >= unit:
             return f"{_three_digits(number / unit)} {letter}"
@@ -34,7 +34,7 @@ def si(number: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return the duration of a run: 45 s, 12 min, 3.5 h, 21 days."""
+    """Format a duration: 45 s, 12 min, 3.5 h, 21 days."""
     for least, unit, name in DURATIONS:
         if seconds >= least:
             return f"{_three_digits(seconds / unit)} {name}"
@@ -42,7 +42,7 @@ def duration(seconds: float) -> str:
 
 
 def data_size(size: int) -> str:
-    """Return a number of bytes: 1.38 GiB, 12.0 MiB."""
+    """Format a number of bytes: 1.38 GiB, 12.0 MiB."""
     for unit, name in ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
         if size >= unit:
             return f"{_three_digits(size / unit)} {name}"
@@ -50,7 +50,7 @@ def data_size(size: int) -> str:
 
 
 def table(rows: Sequence[Sequence[str]], *, left: int = 1) -> Iterator[str]:
-    """Yield rows with aligned columns, the first `left` of them to the left."""
+    """Yield rows with aligned columns: the first `left` to the left, the others to the right."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     for row in rows:
         cells = [

@@ -9,9 +9,9 @@ FLOAT32 = 4
 
 
 def state_bytes(num_params: int, optimizer: Literal["adafactor", "adamw"]) -> int:
-    """Return the bytes of weights, gradients and the optimiser's state of a model on one device.
+    """Return the float32 bytes of weights, gradients and the optimiser's state of a model on one device.
 
-    AdamW keeps two numbers a parameter. Adafactor keeps one for each row and column of a matrix, which is
-    left out: below 1% from 200 rows and columns on. So are activations.
+    AdamW stores two numbers a parameter. Adafactor stores one for each row and column of a matrix, which is
+    neglected: below 1% from 200 rows and columns on. Activations are not included.
     """
     return FLOAT32 * num_params * (4 if optimizer == "adamw" else 2)

@@ -1,4 +1,4 @@
-"""Counts of how often each expert of a trained mixture is chosen on a test set."""
+"""Count the choices of each expert of a trained mixture on a test set."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def write_expert_loads(
     model: Callable[[], TranslationModel],
     batch_tokens: int = BATCH_TOKENS,
 ) -> None:
-    """Count the choices of each expert on a test set, into the run's folder, unless its file is current.
+    """Count the choices of each expert on a test set and write them, unless the file is current.
 
     Args:
         run: A run of a mixture of experts at a checkpoint.
@@ -57,10 +57,10 @@ def write_expert_loads(
 def count_choices(
     model: TranslationModel, src: Ragged, tgt: Ragged, *, batch_tokens: int
 ) -> NDArray[np.int64]:
-    """Return `(BLOCKS, layers, experts)`, how often the tokens of each block of pairs chose each expert.
+    """Count the choices of each expert by the tokens of each block of pairs: `(BLOCKS, layers, experts)`.
 
-    Sources pass the model with their references, as for a loss. Without a capacity and without chance, each
-    token has its best experts, whatever its batch. Pairs count alike, also where their losses are weighted.
+    The model computes pairs of source and reference, as for a loss. Without capacity and random choices, each
+    token has its best experts in any batch. All pairs have the same weight, even if their losses have not.
 
     Args:
         model: The model, in evaluation mode.

@@ -1,4 +1,4 @@
-"""Files of how often each expert of a trained mixture was chosen on a test set, by task."""
+"""Files of the choices of each expert of a trained mixture on a test set, by task."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from mnmt_model.transformer.model_config import ModelConfig
 FOLDER = "experts"
 
 BLOCKS = 20
-"""Parts of a test set, of neighbouring lines, that are counted apart: they tell how sure an estimate is."""
+"""Blocks of neighbouring lines of a test set that are counted separately, for standard errors."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TaskLoads:
-    """The choices of the tokens of one task's test set, and the model that made them; see `write_record`."""
+    """The choices of the tokens of one task's test set, and the identity of the model; see `write_record`."""
 
     loads: NDArray[np.int64]
     """`(BLOCKS, layers, experts)`."""
@@ -32,7 +32,7 @@ class TaskLoads:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ExpertLoads:
-    """The choices of the tokens of all tasks' test sets by one model."""
+    """The choices of the tokens of all tasks' test sets under one model."""
 
     step: int
     tasks: tuple[str, ...]
@@ -54,12 +54,12 @@ def mixture_names(config: ModelConfig) -> list[str]:
 
 
 def loads_path(folder: Path, testset: str, task: str) -> Path:
-    """Return the path of a run's file of a test set and task."""
+    """Return the path of a run's file of choices on a test set and task."""
     return folder / FOLDER / f"{testset}.{task}.npz"
 
 
 def read_expert_loads(folder: Path, testset: str) -> ExpertLoads | None:
-    """Return what files of a run hold of a test set, those of the newest model among them; None without any.
+    """Read a run's choices on a test set under the newest model that has any; None without files.
 
     Args:
         folder: The run's folder.

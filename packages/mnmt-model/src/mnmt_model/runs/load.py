@@ -20,11 +20,11 @@ class OpenedRun:
 
     record: RunRecord
     progress: Progress
-    """Where training stood at the checkpoint."""
+    """The progress at the checkpoint."""
     folder: Path
     """The run's folder."""
     checkpoint: Path
-    """The checkpoint, or an average of some."""
+    """The checkpoint, or an average of checkpoints."""
 
     @property
     def data(self) -> Path:
@@ -36,7 +36,7 @@ class OpenedRun:
 
         Raises:
             DataError: If they cannot be opened.
-            RunError: If they are gone, or have another vocabulary than the one it was trained with.
+            RunError: If they are missing, or have another vocabulary than the run.
         """
         data = open_data(self.folder)
         check_vocabulary(self.folder, data)
@@ -55,7 +55,7 @@ def open_checkpoint(path: Path) -> OpenedRun:
     """Open a run at a checkpoint, without reading its weights.
 
     Args:
-        path: The run's folder, for its newest checkpoint; or one of its checkpoints, or an average of some.
+        path: The run's folder, for its newest checkpoint; or one of its checkpoints or averages.
 
     Raises:
         RunError: If the record or the checkpoint is missing or broken.
@@ -71,7 +71,7 @@ def load_run(path: Path) -> LoadedRun:
     """Load a run's model.
 
     Args:
-        path: The run's folder, for its newest checkpoint; or one of its checkpoints, or an average of some.
+        path: The run's folder, for its newest checkpoint; or one of its checkpoints or averages.
 
     Raises:
         RunError: If the record or the checkpoint is missing or broken.
@@ -84,11 +84,11 @@ def load_run(path: Path) -> LoadedRun:
 
 
 def dev_loss(path: Path) -> float:
-    """Return the mean dev loss of a run or checkpoint over the tasks it was trained on, in nats per token.
+    """Return the mean dev loss of a run or checkpoint over its trained tasks, in nats per token.
 
     Raises:
         RunError: If the record or the checkpoint is missing or broken, or the data have another vocabulary.
-        DataError: If the run's prepared data are gone.
+        DataError: If the run's prepared data are missing.
     """
     run = load_run(path)
     by_task = losses_by_task(

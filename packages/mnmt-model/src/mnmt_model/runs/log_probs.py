@@ -47,8 +47,8 @@ def write_log_probs(
 ) -> None:
     """Write -log p(target | source) of every pair of a shard, in its order, under a run's newest model.
 
-    The file is an `mnmt_data.store.ScoreFile`. It appears when all pairs are scored; until then its parts lie
-    beside it, and an interrupted command continues with them. Nothing is done if the file is already current.
+    The file is an `mnmt_data.store.ScoreFile`. It appears when all pairs are scored; until then its parts are
+    beside it, and an interrupted command continues with them. A current file is not written again.
 
     Args:
         run: Folder of the run.
@@ -59,10 +59,10 @@ def write_log_probs(
         batch_tokens: Source and target tokens of a batch, padding included, or one longer pair.
             It does not change the scores.
         part_pairs: Pairs of a part.
-        on_pairs: Called after each part with the number of finished pairs and of all.
+        on_pairs: Called after each part with the numbers of finished and of all pairs.
 
     Raises:
-        RunError: If the run has no checkpoint or another vocabulary, or an argument is out of its range.
+        RunError: If the run has no checkpoint or another vocabulary, or an argument is out of range.
         DataError: If the data have no such shard, or it holds no pairs.
     """
     if batch_tokens < 1:
@@ -129,7 +129,7 @@ def _text_bytes(tgt: Ragged, token_bytes: NDArray[np.int64]) -> NDArray[np.int64
 
 
 def _is_current(path: Path, info: ScoresInfo, pairs: int) -> bool:
-    """Return whether the file exists, from the same model and with all of the same pairs."""
+    """Return whether the file exists, with all scores of the same pairs under the same model."""
     try:
         file = ScoreFile.open(path)
     except DataError:
@@ -138,7 +138,7 @@ def _is_current(path: Path, info: ScoresInfo, pairs: int) -> bool:
 
 
 def _write(path: Path, info: ScoresInfo, tables: Iterable[pa.Table]) -> None:
-    """Write the tables one after the other."""
+    """Write the tables into one file."""
     schema = scores_schema(info)
     options = {"use_dictionary": ["tokens"], "write_page_checksum": True}
     with atomic_file(path) as file, pq.ParquetWriter(file, schema, **options) as writer:

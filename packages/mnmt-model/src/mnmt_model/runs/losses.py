@@ -36,7 +36,7 @@ def shard_loss(
 ) -> float:
     """Return the mean -log p of the shard's target tokens, `</s>` included, in nats per token.
 
-    Where the pairs have weights, it is the weighted mean: a loss over the whole distribution they stand for.
+    If pairs have weights, it is the weighted mean: the loss over the distribution that they represent.
 
     Args:
         model: The model.
@@ -49,7 +49,7 @@ def shard_loss(
     model.eval()
     batches = list(eval_batches(shard, batch_tokens=batch_tokens))
     sums = torch.zeros(2, dtype=torch.float64)
-    # With sharded parameters all processes compute equally often: one without a batch repeats the first.
+    # Sharded parameters need equally many passes of all processes: one without a batch repeats the first.
     with cast_once(model):
         for first in range(0, len(batches), world.size):
             number = first + world.rank
@@ -66,7 +66,7 @@ def shard_loss(
 
 
 def mean_dev_loss(by_task: Mapping[str, float], mixture: Mapping[str, float]) -> float:
-    """Return the mean dev loss over the tasks that are trained."""
+    """Return the mean dev loss over the trained tasks."""
     return fmean(loss for task, loss in by_task.items() if mixture.get(task, 0) > 0)
 
 

@@ -1,4 +1,4 @@
-"""The configuration of a run, and the record that it starts with."""
+"""The configuration of a run, and its initial record."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from mnmt_model.train_config import TrainConfig, free_settings
 from mnmt_model.transformer.model_config import ModelConfig
 
 RESERVED = {"CON", "PRN", "AUX", "NUL", *(port + number for port in ("COM", "LPT") for number in "123456789")}
-"""Names that Windows gives to devices, with or without a suffix."""
+"""Names of devices on Windows, with or without a suffix."""
 
 
 def check_folder_name(name: str) -> None:
-    """Check that a name is one of a folder, on any system, and cannot lead elsewhere.
+    """Check that a name is a plain folder name on any system.
 
     Raises:
         ValueError: If it is not.
@@ -38,12 +38,12 @@ def check_folder_name(name: str) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Branch:
-    """Where a run leaves another, its trunk, whose steps up to there are its own too."""
+    """The point at which a run branches off another, its trunk, whose earlier steps it shares."""
 
     run: str
     """Name of the trunk."""
     step: int
-    """The step of the trunk after which it leaves."""
+    """The step of the trunk after which the branch starts."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,14 +65,14 @@ class RunConfig:
     data: Path
     """Folder of the prepared data."""
     branch: Branch | None = None
-    """Where it leaves another run; None if it is trained from its first step."""
+    """Where it branches off another run; None if it is trained from the first step."""
 
     def __post_init__(self) -> None:
         check_folder_name(self.name)
 
     @property
     def steps(self) -> int:
-        """Steps to train: all, or of a branch those after its trunk's."""
+        """Steps to train: all, or those of a branch after its trunk's."""
         return self.train.steps - (self.branch.step if self.branch else 0)
 
 
@@ -83,7 +83,7 @@ def new_record(run: RunConfig, folder: Path, *, vocab_size: int, data: PreparedD
         run: The run.
         folder: Its folder.
         vocab_size: Tokens of its vocabulary.
-        data: The data that it is trained on; None if it is not trained here.
+        data: Its training data; None if it is not trained here.
     """
     vocabulary = run.data / VOCABULARY
     counts = count_parameters(run.model, vocab_size)
@@ -119,9 +119,9 @@ def new_record(run: RunConfig, folder: Path, *, vocab_size: int, data: PreparedD
 
 
 def config_fingerprint(run: RunConfig) -> str:
-    """Return a checksum of the settings that decide what is learned; data, mixture and seed are apart.
+    """Return a checksum of the settings that affect the weights, without data, mixture and seed.
 
-    A setting that has its default has no part in it. So it stays as it is when a later version has more.
+    Defaults are left out, so that it stays the same when a later version adds settings.
     """
     train = asdict(run.train)
     learned = {key: value for key, value in train.items() if key not in free_settings(train)}
@@ -140,5 +140,5 @@ def _without(settings: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[s
 
 
 def _as_read(config: dict[str, Any]) -> Any:
-    """Return `config` as JSON gives it back, with lists for tuples, so that it compares with a record's."""
+    """Return `config` as read back from JSON, with lists for tuples, to compare with a record's."""
     return json.loads(json.dumps(config))

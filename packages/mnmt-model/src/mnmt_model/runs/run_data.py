@@ -1,4 +1,4 @@
-"""The prepared data of a run, and whether other data have its vocabulary."""
+"""The prepared data of a run, and a check of the vocabulary of other data."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def open_data(run: Path) -> PreparedData:
     """Open the prepared data of the run in the folder `run`.
 
     Raises:
-        RunError: If its record cannot be read, or the data are not where it says.
-        DataError: If they cannot be read.
+        RunError: If its record cannot be read, or the data are missing.
+        DataError: If the data cannot be read.
     """
     record = read_run(run)
     folder = data_folder(run, record)
@@ -44,10 +44,10 @@ def mean_lengths(mixture: Mapping[str, float], data: PreparedData) -> tuple[floa
 
 
 def check_vocabulary(run: Path, data: PreparedData) -> None:
-    """Check that `data` have the vocabulary that the run in the folder `run` was trained with.
+    """Check that `data` have the vocabulary of the run in the folder `run`.
 
     Raises:
-        RunError: If they have another, or the record does not name one.
+        RunError: If they have another vocabulary, or the record has none.
     """
     record = read_run(run)
     if "vocabulary" in record.absent:
@@ -62,7 +62,7 @@ def check_vocabulary(run: Path, data: PreparedData) -> None:
 
 
 def _check_size(run: Path, record: RunRecord, data: PreparedData) -> None:
-    """Check the number of pieces, which is all that records older than 0.3 know of the vocabulary."""
+    """Check the number of pieces, the only field about the vocabulary in records before 0.3."""
     if record.vocab_size != data.vocab.size:
         raise RunError(
             f"{run}: was trained with a vocabulary of {record.vocab_size} pieces, but that of "
@@ -71,7 +71,7 @@ def _check_size(run: Path, record: RunRecord, data: PreparedData) -> None:
 
 
 def _remedy(file: Path, sha256: str) -> str:
-    """Say how to prepare data for the run: with its vocabulary's file, if that is still there."""
+    """Return how to prepare data for the run: with its vocabulary file, if it still exists."""
     if file.is_file() and checksum(file) == sha256:
         return f'with `path = "{file}"` in [data.vocab]'
     return "as they were then"

@@ -1,4 +1,4 @@
-"""The run record: a folder that says what a run is and what came of it (docs/run-record.md)."""
+"""The run record: a folder with the settings and results of a run (docs/run-record.md)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ METRICS = "metrics.jsonl"
 EVALS = "evals.jsonl"
 
 Role = Literal["fit", "held-out"]
-"""Whether the laws are fitted to a run, or must predict it."""
+"""Use of a run: to fit the laws, or to test their predictions."""
 
 Status = Literal["running", "finished", "interrupted", "failed"]
 
@@ -37,9 +37,9 @@ class RunRecord:
     error: str | None = None
     """The reason of a failure or an interruption, in one line."""
     attempts: int = 1
-    """Attempts without a new checkpoint, the last one included."""
+    """Attempts without a new checkpoint, including the last one."""
     resumed_step: int = 0
-    """Step from which the last attempt went on."""
+    """Step at which the last attempt started."""
     role: Role
     architecture: str
     size: int
@@ -47,7 +47,7 @@ class RunRecord:
     encoder_size: int
     decoder_size: int
     active_size: int | None = None
-    """N that a token passes, with the experts of each mixture that it chooses, and shared ones."""
+    """Parameters of N used by a token, with its chosen and shared experts."""
     num_params: int
     vocab_size: int
     vocabulary: str | None = None
@@ -58,13 +58,13 @@ class RunRecord:
     """{task: known irreducible loss, nats per token}."""
     seed: int
     data: str
-    """Folder of the prepared data, relative to the run's."""
+    """Folder of the prepared data, relative to the run's folder."""
     data_fingerprint: str | None = None
-    """Checksum of what the data were prepared from, and how."""
+    """Fingerprint of the prepared data."""
     config_fingerprint: str | None = None
-    """Checksum of what `config` says about what is learned."""
+    """Checksum of the settings in `config` that affect the weights."""
     branch: Mapping[str, Any] | None = None
-    """Where it leaves another run: {"run": name, "step": step}."""
+    """Where it branches off another run: {"run": name, "step": step}."""
     config: Mapping[str, Mapping[str, Any]]
     """{"model": {field: value}, "train": {field: value}}."""
     versions: Mapping[str, str]
@@ -72,13 +72,13 @@ class RunRecord:
     started: str
     finished: str | None = None
     wall_seconds: float | None = None
-    """Seconds of training, interruptions left out."""
+    """Seconds of training, without interruptions."""
     stopped: str | None = None
     """Why training ended before its last step."""
     peak_flops: float | None = None
-    """FLOP/s that all devices reach at most."""
+    """Peak FLOP/s of all devices."""
     absent: frozenset[str] = frozenset()
-    """Keys that the file lacks, since an older version wrote it; they are None here."""
+    """Keys missing in a file of an older version; None here."""
 
     @property
     def model(self) -> ModelConfig:
@@ -119,7 +119,7 @@ def read_run(folder: Path) -> RunRecord:
     """Read run.json of the run in `folder`.
 
     Raises:
-        RunError: If it is missing, broken, or of another schema.
+        RunError: If the file is missing, broken, or of another schema.
     """
     path = folder / RUN
     content = read_json(path, error=RunError)
@@ -142,7 +142,7 @@ def write_run(folder: Path, record: RunRecord) -> RunRecord:
 
 
 def utc_now() -> str:
-    """Return the time in UTC, to the second, as records have it."""
+    """Return the time in UTC to the second, in the format of records."""
     return datetime.fromtimestamp(time.time(), tz=UTC).isoformat(timespec="seconds")
 
 
@@ -150,7 +150,7 @@ def find_runs(paths: Sequence[Path]) -> list[Path]:
     """Return the run folders among `paths`, each of which is a run or a folder of runs.
 
     Raises:
-        RunError: If one of them is neither.
+        RunError: If a path is neither.
     """
     folders: list[Path] = []
     for path in paths:
@@ -167,7 +167,7 @@ def append_evals(folder: Path, evals: Iterable[Eval]) -> None:
     """Append measurements to the run in `folder`.
 
     Raises:
-        RunError: If one is not finite, which JSON cannot express.
+        RunError: If a value is not finite, which JSON cannot express.
     """
     lines = [asdict(measurement) for measurement in evals]
     for line in lines:
@@ -180,7 +180,7 @@ def append_evals(folder: Path, evals: Iterable[Eval]) -> None:
 
 
 def read_evals(folder: Path) -> list[Eval]:
-    """Return the measurements of the run in `folder`, in the order in which they were made.
+    """Return the measurements of the run in `folder`, in chronological order.
 
     Raises:
         RunError: If a line is not a measurement.
@@ -199,7 +199,7 @@ def read_evals(folder: Path) -> list[Eval]:
 
 
 def drop_lines_after(folder: Path, step: int) -> None:
-    """Drop the lines of metrics and evals later than `step`, which training is about to write again.
+    """Drop the lines of metrics and evals after `step`, which training will write again.
 
     Raises:
         RunError: If a line is not JSON.

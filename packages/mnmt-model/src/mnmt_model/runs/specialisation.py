@@ -14,37 +14,36 @@ Counts = NDArray[np.int64] | Floats
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Specialisation:
-    """The mutual information of expert and task, of each layer, `(layers,)`."""
+    """The mutual information of expert and task in each layer, `(layers,)`."""
 
     nats: Floats
-    """That of the counts themselves, which is above 0 by chance."""
+    """Mutual information of the observed counts, which is biased upwards."""
     chance: Floats
-    """Its expectation if all choices were independent, of each other and of the task."""
+    """Its expectation if all choices were independent of each other and of the task."""
     corrected: Floats
-    """Nats without the bias, by the jackknife; chance may leave it a little below 0."""
+    """`nats` without the bias, by the jackknife; it may be slightly below 0."""
     error: Floats
     """Standard error of `corrected`, in nats."""
     entropy: float
-    """Entropy of the task, or its group, in nats; no mutual information is larger."""
+    """Entropy of the task, or its group, in nats: an upper bound."""
 
     @property
     def share(self) -> Floats:
-        """The share of `entropy`: 0 if experts do not depend on the task, 1 if an expert determines it."""
+        """`corrected` / `entropy`: 0 if experts do not depend on the task, 1 if an expert determines it."""
         return self.corrected / self.entropy if self.entropy else np.zeros_like(self.corrected)
 
 
 def specialisation(blocks: Counts, groups: Sequence[int] | None = None) -> Specialisation:
-    """Estimate how much the experts tell about the task, from counts of independent blocks of sentences.
+    """Estimate the mutual information of expert and task from counts of independent blocks of sentences.
 
-    Tokens of one sentence are alike, so that it counts as few independent ones, and chance makes more mutual
-    information of them. The jackknife that leaves out a block at a time (Quenouille 1956; Efron and Stein
-    1981) takes this into account: J = B I − (B − 1) mean_b I_b has no bias of order 1 / tokens, and its
-    variance is (B − 1) / B Σ_b (I_b − mean_b I_b)².
+    Tokens within a sentence are correlated, which increases the bias of mutual information. The jackknife
+    over blocks (Quenouille 1956; Efron and Stein 1981) accounts for this: J = B I − (B − 1) mean_b I_b has no
+    bias of order 1 / tokens, and its variance is (B − 1) / B Σ_b (I_b − mean_b I_b)².
 
     Args:
-        blocks: `(blocks, layers, tasks, experts)`, how often tokens of each task chose each expert; at least
-            two blocks. The same block of all tasks is left out at a time, so that test sets whose lines are
-            translations of each other may have the same lines in a block.
+        blocks: `(blocks, layers, tasks, experts)`, counts of choices of each expert by tokens of each task;
+            at least two blocks. The same block is left out of all tasks, so parallel test sets may have the
+            same lines in a block.
         groups: The group of each task, from 0, such as its source language; see `mutual_information`.
 
     Raises:
@@ -70,20 +69,20 @@ def specialisation(blocks: Counts, groups: Sequence[int] | None = None) -> Speci
 def mutual_information(counts: Counts, groups: Sequence[int] | None = None) -> Floats:
     """Return the mutual information I of a token's expert and its task, in nats, `(...)`.
 
-    With p_t the share of each expert in the choices of task t and q = mean_t p_t,
+    With p_t the shares of experts in the choices of task t and q = mean_t p_t,
 
         I = H(q) − mean_t H(p_t)
 
-    Every task counts alike, however many tokens it has, so that models of other mixtures of tasks can be
+    Every task has the same weight, whatever its number of tokens, so that models of different mixtures can be
     compared; this is the Jensen-Shannon divergence of the p_t (Lin 1991). It is 0 if all tasks use the
-    experts alike, whether or not those have the same load; and at most log T, and at most log(E / k) where
-    tokens choose k of E experts each.
+    experts equally, even if the experts have different loads; and at most log T and log(E / k), if tokens
+    choose k of E experts.
 
     Args:
-        counts: `(..., tasks, experts)`, how often tokens of each task chose each expert; tasks without
-            choices are left out.
-        groups: The group of each task, from 0: the information is on the group, whose p is the mean of its
-            tasks' p, and counts as many times as it has tasks. By default each task is a group.
+        counts: `(..., tasks, experts)`, counts of choices of each expert by tokens of each task; tasks
+            without choices are left out.
+        groups: The group of each task, from 0, for information about the group: its p is the mean over its
+            tasks, and its weight their number. By default each task is a group.
     """
     tokens = counts.sum(axis=-1)
     weights, shares = _weights(tokens), counts / np.maximum(tokens, 1)[..., None]
@@ -97,15 +96,15 @@ def mutual_information(counts: Counts, groups: Sequence[int] | None = None) -> F
 
 
 def chance_information(counts: Counts, groups: Sequence[int] | None = None) -> Floats:
-    """Return the mutual information of independent choices by chance, in nats, `(...)`.
+    """Return the expected mutual information of independent choices, in nats, `(...)`.
 
-    (E − 1) / 2 Σ_t w_t (w_t / w_g − w_t) / n_t, for E experts that are chosen at all, n_t choices of task t,
-    its weight w_t = 1 / T, and w_g that of its group (Miller 1955). It is (E − 1)(T − 1) / 2n for tasks of
-    n / T choices each. Choices of tokens in one sentence depend on each other; then it is more.
+    (E − 1) / 2 Σ_t w_t (w_t / w_g − w_t) / n_t, for E experts with choices, n_t choices of task t, its weight
+    w_t = 1 / T, and the weight w_g of its group (Miller 1955). It is (E − 1)(T − 1) / 2n for tasks of n / T
+    choices each. Correlated choices within sentences make it larger.
 
     Args:
-        counts: As of `mutual_information`.
-        groups: As of `mutual_information`.
+        counts: See `mutual_information`.
+        groups: See `mutual_information`.
     """
     tokens, members = counts.sum(axis=-1), _members(counts.shape[-2], groups)
     weights = _weights(tokens)
@@ -117,7 +116,7 @@ def chance_information(counts: Counts, groups: Sequence[int] | None = None) -> F
 
 
 def _weights(tokens: Counts) -> Floats:
-    """Return the weights of tasks `(..., tasks)`, the same for all that have tokens."""
+    """Return the weights of tasks `(..., tasks)`, equal for all tasks with tokens."""
     occurs = tokens > 0
     return np.asarray(occurs / np.maximum(occurs.sum(axis=-1, keepdims=True), 1))
 

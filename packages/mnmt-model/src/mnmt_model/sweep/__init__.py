@@ -1,4 +1,4 @@
-"""The runs of a study: which there are, what they take, and training them all."""
+"""The runs of a study: list them, plan their cost, and train them."""
 
 from mnmt_model.sweep.next_run import training_cost
 from mnmt_model.sweep.run_queue import Outcome, SweepWatcher, train_runs

@@ -1,7 +1,7 @@
-"""Refusals of keys of mixtures of experts that would say nothing, so that a model is not what it seems.
+"""Refuse settings of mixtures of experts without effect, which a user would believe to have one.
 
-A key that all sizes share may say nothing of some of them, as `shared_experts` of a dense size beside
-mixtures. One that a size has itself, or that says nothing of any, is a mistake.
+A key shared by all sizes may have no effect on some of them, such as `shared_experts` on a dense size beside
+mixtures. A key of one size without effect on it, or a shared key without effect on all, is an error.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ class Size:
     """A size of a study."""
 
     changes: Mapping[str, Any]
-    """What it says itself."""
+    """The settings of the size itself."""
     model: ModelConfig
     train: TrainConfig
 
 
 def check_expert_keys(sizes: Mapping[str, Size]) -> None:
-    """Check that what a study says of mixtures of experts has an effect.
+    """Check that a study's settings of mixtures of experts have an effect.
 
     Raises:
-        ValueError: If it has none; the message begins with the table.
+        ValueError: If a setting has no effect; the message begins with the table.
     """
     idle = {name: _idle_keys(size) for name, size in sizes.items()}
     for name, size in sizes.items():
@@ -47,7 +47,7 @@ def check_expert_keys(sizes: Mapping[str, Size]) -> None:
 
 
 def _idle_keys(size: Size) -> dict[str, str]:
-    """Return {key: what it lacks}, of keys that say something else than by default, without an effect."""
+    """Return {key: reason} of keys that differ from their default without effect."""
     model, choices = size.model, size.model.experts_per_token
     changed = [key for key in MODEL_KEYS if getattr(model, key) != _default(ModelConfig, key)]
     changed += [key for key in TRAIN_KEYS if getattr(size.train, key) != _default(TrainConfig, key)]
@@ -63,7 +63,7 @@ def _default(config: type[ModelConfig | TrainConfig], key: str) -> Any:
 
 
 def _mistake(size: Size) -> str | None:
-    """Return what is wrong with the layers or the steps of a mixture, if anything."""
+    """Return an error about the layers or the steps of a mixture, or None."""
     model, train = size.model, size.train
     if not model.num_experts:
         return None

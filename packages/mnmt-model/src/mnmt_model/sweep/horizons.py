@@ -1,4 +1,4 @@
-"""The runs of shorter horizons: branches that leave a constant-rate trunk for a cool-down of their own."""
+"""Runs of shorter horizons: branches off a constant-rate trunk, each with a cool-down."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from mnmt_model.runs.run_config import Branch, RunConfig
 
 
 def with_branches(run: RunConfig) -> Iterator[RunConfig]:
-    """Yield a run, its own branches after it: one for each of its horizons but the last.
+    """Yield a run and then its branches: one for each of its horizons except the last.
 
-    A branch is trained from a checkpoint of its trunk, and then as an ordinary run of its length. Its
-    cool-down is as long, in proportion, as the trunk's (Hägele et al. 2024, "Scaling laws and compute-optimal
-    training beyond fixed training durations").
+    A branch starts from a checkpoint of its trunk, and is trained like any run of its length. Its cool-down
+    is proportional to the trunk's (Hägele et al. 2024, "Scaling laws and compute-optimal training beyond
+    fixed training durations").
     """
     yield run
     for steps in run.train.horizons[:-1]:
@@ -24,7 +24,7 @@ def with_branches(run: RunConfig) -> Iterator[RunConfig]:
 
 
 def is_ready(run: RunConfig, folder: Path) -> bool:
-    """Return whether a run can start: it is no branch, or its trunk has reached the step where it leaves.
+    """Return whether a run is not a branch, or its trunk has reached the branch's first step.
 
     Args:
         run: The run.

@@ -1,4 +1,4 @@
-"""Which run is trained next: sweeps on any number of machines share a study by claims of its runs."""
+"""Choose the next run to train: sweeps on any number of machines share a study by claims of its runs."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ from mnmt_model.sweep.horizons import is_ready
 
 
 def training_cost(run: RunConfig) -> int:
-    """Return a number that a run's training time is about proportional to."""
+    """Return a number roughly proportional to a run's training time."""
     return count_parameters(run.model, 1).active_size * run.steps
 
 
 def in_order(runs: Iterable[RunConfig]) -> list[RunConfig]:
-    """Return runs in the order in which they should be trained: the costliest first."""
+    """Return runs in the order of training: the costliest first."""
     return sorted(runs, key=training_cost, reverse=True)
 
 
 def read_if_begun(folder: Path) -> RunRecord | None:
-    """Return the record of the run in `folder`; None before it has one."""
+    """Return the record of the run in `folder`; None if it has none yet."""
     return read_run(folder) if (folder / RUN).exists() else None
 
 
 def has_ended(record: RunRecord | None) -> bool:
-    """Return whether a run is finished, or has failed for good."""
+    """Return whether a run is finished, or has used up its attempts."""
     return record is not None and (
         record.status == "finished" or (record.status == "failed" and is_given_up(record))
     )
 
 
 def can_start(run: RunConfig, folder: Path) -> bool:
-    """Return whether a run is left that no process trains, and that can start.
+    """Return whether a run has not ended, is not being trained, and can start.
 
     Args:
         run: The run.
@@ -52,7 +52,7 @@ def can_start(run: RunConfig, folder: Path) -> bool:
 
 
 def next_run(runs: Iterable[RunConfig], folder: Path) -> RunConfig | None:
-    """Return the first run that can start; None if there is none."""
+    """Return the first run that can start, or None."""
     for run in runs:
         give_up_dead(run, folder / run.name)
         if can_start(run, folder):
@@ -61,14 +61,14 @@ def next_run(runs: Iterable[RunConfig], folder: Path) -> RunConfig | None:
 
 
 def lost_trunk(run: RunConfig, folder: Path) -> str | None:
-    """Return why a branch can never start, if its trunk has ended without the step where it leaves."""
+    """Return why a branch can never start, if its trunk has ended without the checkpoint it needs."""
     if run.branch is None or is_ready(run, folder) or not has_ended(read_if_begun(folder / run.branch.run)):
         return None
     return f"its trunk {run.branch.run} has ended without a checkpoint of step {run.branch.step}"
 
 
 def give_up_dead(run: RunConfig, folder: Path) -> None:
-    """Record a run as failed whose process was killed too often, if no other process trains it."""
+    """Record a run as failed if its process was killed too often and no other process trains it."""
     record = read_if_begun(folder)
     if record is None or record.status != "running" or not is_given_up(record):
         return
@@ -79,7 +79,7 @@ def give_up_dead(run: RunConfig, folder: Path) -> None:
 
 
 def check_batches(runs: Iterable[RunConfig], folder: Path) -> None:
-    """Check that there are batches for every run that is left, before the first of them is begun.
+    """Check that there are batches for all remaining runs, before the first one starts.
 
     Args:
         runs: The runs.
@@ -98,7 +98,7 @@ def check_batches(runs: Iterable[RunConfig], folder: Path) -> None:
 
 
 def check_records(runs: Iterable[RunConfig], folder: Path) -> None:
-    """Check that training can continue from what is in `folder`, and give finished runs their present roles.
+    """Check that training can continue from the records in `folder`, and update the roles of finished runs.
 
     Raises:
         RunError: If the study was changed since a run was trained.
@@ -117,7 +117,7 @@ def check_records(runs: Iterable[RunConfig], folder: Path) -> None:
 
 
 def allow_retries(runs: Iterable[RunConfig], folder: Path) -> None:
-    """Let runs that have failed for good be tried again."""
+    """Reset the attempts of failed runs, so that they are tried again."""
     for run in runs:
         record = read_if_begun(folder / run.name)
         if record is not None and record.status == "failed":

@@ -1,4 +1,4 @@
-"""Training the runs of a study: workers are started as long as there is something for them to claim."""
+"""Train the runs of a study: start workers while there are runs for them to claim."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from mnmt_model.sweep.workers import local_workers, modified
 from mnmt_model.training.interruption import Interruption
 
 SCAN_SHARE = 0.1
-"""Share of the time that looking at a study's folder may take, which is slow on some shared disks."""
+"""Largest share of time for reading a study's folder, which is slow on some shared disks."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """How a run ended."""
+    """The outcome of a run."""
 
     run: RunConfig
     status: Status
@@ -39,16 +39,16 @@ class Outcome:
 
 
 class SweepWatcher:
-    """Is called while a study is trained; a subclass overrides the events that it needs."""
+    """Handles events while a study is trained; a subclass overrides those that it needs."""
 
     def end(self, outcome: Outcome) -> None:
         """Handle the end of a run."""
 
     def retry(self, run: RunConfig, error: str | None) -> None:
-        """Handle the first failure of a run, which is tried once more."""
+        """Handle the first failure of a run, before its second attempt."""
 
     def look(self, *, waiting: bool) -> None:
-        """Handle a look at the study; `waiting`: all that is left is trained by others."""
+        """Handle a check of the study; `waiting` if other sweeps train all remaining runs."""
 
 
 def train_runs(
@@ -56,23 +56,23 @@ def train_runs(
 ) -> list[Outcome]:
     """Train runs on this machine, at most `jobs` at a time, the costliest first.
 
-    Other sweeps may train runs of the same folder at the same time. Each run has a process of its own: one
-    that fails, or is killed, takes none along. Finished runs are not trained again, interrupted ones go on
-    from their newest checkpoint, and one that fails is tried once more.
+    Other sweeps may train runs of the same folder at the same time. Each run has a separate process, whose
+    failure does not affect the others. Finished runs are not trained again, interrupted ones continue from
+    their newest checkpoint, and a failed one is tried once more.
 
     Args:
         runs: The runs.
         folder: Folder of all run records; each run has a folder of its name in it.
         jobs: Processes at a time; the machine's cores are shared among them.
-        watcher: Is called as runs end.
+        watcher: Called when runs end.
 
     Returns:
-        How each run ended, in the order of `runs`.
+        The outcome of each run, in the order of `runs`.
 
     Raises:
         RunError: If the study was changed since a run was trained.
-        DataError: If workers end again and again, and train nothing.
-        Interrupted: If SIGTERM, SIGINT or SIGUSR1 has come; what was training has checkpoints.
+        DataError: If workers repeatedly end without training.
+        Interrupted: After SIGTERM, SIGINT or SIGUSR1; interrupted runs have checkpoints.
     """
     ordered = in_order(runs)
     check_records(ordered, folder)
@@ -83,17 +83,17 @@ def train_runs(
 
 
 class RunQueue:
-    """The runs of a study that have not ended, and the workers that train them.
+    """The remaining runs of a study, and the workers that train them.
 
-    What has been done is read from the folder alone, whoever did it. So any number of queues, on any number
-    of machines, can work on one study.
+    The state of runs is read only from the folder. So any number of queues, on any number of machines, can
+    work on one study.
 
     Args:
-        runs: The runs, in the order in which they should be trained.
+        runs: The runs, in the order of training.
         folder: Folder of the runs' folders.
         workers: Train the runs.
         jobs: Workers at a time.
-        watcher: Is called as runs end.
+        watcher: Called when runs end.
         clock: Returns the time in seconds.
     """
 
@@ -110,19 +110,19 @@ class RunQueue:
         self.runs, self.folder, self.crew = runs, folder, Crew(workers, jobs)
         self.watcher = watcher or SweepWatcher()
         self.pause = workers.poll_seconds
-        """Seconds until the next look."""
+        """Seconds until the next check."""
         self._clock = clock
         self._left = {run.name: run for run in runs if not self._has_ended(run)}
         self._failures: dict[str, int] = {}
 
     def train(self) -> int:
-        """Keep workers at work until every run has ended, or a signal comes.
+        """Keep workers running until every run has ended, or a signal arrives.
 
         Returns:
-            The signal; 0 if none came.
+            The signal, or 0.
 
         Raises:
-            DataError: If workers end again and again, and train nothing.
+            DataError: If workers repeatedly end without training.
         """
         with Interruption() as interruption:
             try:
@@ -137,8 +137,8 @@ class RunQueue:
         return interruption.signum
 
     def look(self) -> bool:
-        """Start workers for the runs that can start; return whether any run is left."""
-        # Workers are counted first, so that the records that ended ones have written are seen below.
+        """Start workers for runs that can start; return whether runs or workers are left."""
+        # Count workers first, so that the records of ended workers are read below.
         began, alive = self._clock(), self.crew.alive()
         self._report()
         if not alive and not self._left:
@@ -150,11 +150,11 @@ class RunQueue:
         return True
 
     def outcomes(self, runs: Sequence[RunConfig]) -> list[Outcome]:
-        """Return how runs ended."""
+        """Return the outcomes of runs."""
         return [self._outcome(run) for run in runs]
 
     def _report(self) -> None:
-        """Tell the watcher of runs that have ended or failed since the last look."""
+        """Call the watcher for runs that have ended or failed since the last check."""
         for run in list(self._left.values()):
             give_up_dead(run, self.folder / run.name)
             record = read_if_begun(self.folder / run.name)

@@ -1,4 +1,4 @@
-"""Where the runs of a study stand, read from their records and heartbeats, and when the last will end."""
+"""The states of a study's runs, from records and heartbeats, and an estimate of the time left."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from mnmt_model.runs.run_record import RUN, RunRecord, read_run
 from mnmt_model.sweep.next_run import training_cost
 
 State = Literal["finished", "running", "waiting", "interrupted", "dead", "failed"]
-"""`dead`: its process ended without a word; like an interrupted run it is resumed by the next sweep."""
+"""`dead`: the process ended without recording it; the next sweep resumes the run."""
 STATES: tuple[State, ...] = get_args(State)
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunState:
-    """Where one run stands."""
+    """The state of one run."""
 
     run: str
     state: State
     attempts: int
-    """Attempts without a new checkpoint; 0 before it begins."""
+    """Attempts without a new checkpoint; 0 before the first."""
     error: str | None
-    """Why it failed, or was interrupted."""
+    """Reason of a failure or an interruption."""
     step: int
-    """Steps that are done, as far as is known."""
+    """Number of steps known to be done."""
     steps: int
     loss: float | None
     """Newest training loss of a run in training, nats per target token."""
@@ -40,24 +40,24 @@ class RunState:
     wall_seconds: float | None
     """Seconds of training of a finished run."""
     cost: int
-    """A number that its training time is about proportional to."""
+    """A number roughly proportional to its training time."""
     cost_left: float
-    """That of the steps that are not done."""
+    """`cost` of the remaining steps."""
     host: str | None
     """The machine that trains it."""
     pid: int | None
-    """The process there that trains it."""
+    """The process that trains it on that machine."""
     phase: str | None
-    """Its work before the first step, such as compiling; None once it trains."""
+    """Activity before the first step, such as compiling; None afterwards."""
 
     @property
     def has_ended(self) -> bool:
-        """Whether no sweep trains it any more."""
+        """Whether it is finished or failed."""
         return self.state in ("finished", "failed")
 
 
 def study_states(runs: Sequence[RunConfig], folder: Path) -> list[RunState]:
-    """Return where the runs of a study stand.
+    """Return the states of the runs of a study.
 
     Args:
         runs: The runs.
@@ -67,7 +67,7 @@ def study_states(runs: Sequence[RunConfig], folder: Path) -> list[RunState]:
 
 
 def run_state(run: RunConfig, folder: Path) -> RunState:
-    """Return where the run in `folder` stands."""
+    """Return the state of the run in `folder`."""
     record = read_run(folder) if (folder / RUN).exists() else None
     state = _state(record, folder)
     beat = read_heartbeat(folder) if record is not None and state != "finished" else None
@@ -100,7 +100,7 @@ def count_states(states: Sequence[RunState]) -> dict[State, int]:
 
 
 def phase_lines(states: Sequence[RunState]) -> list[str]:
-    """Return a line for each process that has not taken its first step, such as "a and 7 more: compiling"."""
+    """Return a line for each process before its first step, such as "a and 7 more: compiling"."""
     runs: dict[tuple[str, str | None, int | None], list[str]] = {}
     for state in states:
         if state.phase:
@@ -112,13 +112,13 @@ def phase_lines(states: Sequence[RunState]) -> list[str]:
 
 
 def seconds_left(states: Sequence[RunState], *, jobs: int | None = None) -> float | None:
-    """Return the estimated seconds until the last run ends; None while no speed is known.
+    """Estimate the seconds until the last run ends; None while no speed is known.
 
-    They are seconds per cost × cost that is left / runs at a time, and at least those of the slowest run.
+    The estimate is seconds per cost × remaining cost / runs at a time, and at least that of the slowest run.
 
     Args:
-        states: Where the runs stand.
-        jobs: Runs at a time; by default those that are being trained.
+        states: The states of the runs.
+        jobs: Runs at a time; by default the number of running ones.
     """
     running = [state for state in states if state.seconds_left is not None]
     ended = [state for state in states if state.wall_seconds]
@@ -134,7 +134,7 @@ def seconds_left(states: Sequence[RunState], *, jobs: int | None = None) -> floa
 
 
 def _kept_steps(run: RunConfig, record: RunRecord | None, folder: Path) -> int:
-    """Return the step from which a run would be resumed."""
+    """Return the step at which a run would resume."""
     if record is not None and record.status == "finished":
         return run.train.steps
     checkpoints = find_checkpoints(folder / CHECKPOINTS)

@@ -1,4 +1,4 @@
-"""Which runs of a study need no training, since run tables have their losses already (docs/run-record.md)."""
+"""Skip the runs of a study whose losses are in run tables (docs/run-record.md)."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from mnmt_model.planning.parameters import count_parameters
 from mnmt_model.runs.run_config import RunConfig, config_fingerprint
 
 REQUIRED = ("run", "size", "mixture", "seed", "task", "testset", "metric", "step")
-"""Columns without which a table does not tell which run was measured, and how long it was trained."""
+"""Columns that identify the measured run and its length."""
 
 DIGITS = 12
-"""Digits of a fingerprint that a table has."""
+"""Digits of fingerprints in tables."""
 
 
 def runs_left(runs: Sequence[RunConfig], tables: Sequence[Path]) -> list[RunConfig]:
-    """Return the runs of a study that must be trained, where there are these tables.
+    """Return the runs of a study that are not covered by tables.
 
-    A run is left out if the tables have its losses at its last step on every test set. A trunk is not, as
-    long as one of its branches must be trained.
+    A run is left out if the tables have its losses at its last step on every test set, unless it is the trunk
+    of a branch that must be trained.
 
     Raises:
-        RunError: If a table cannot be read, or a run in it has the name of one of the study and is another.
+        RunError: If a table cannot be read, or has another run with the name of a run of the study.
         DataError: If there are no prepared data.
     """
     if not runs or not tables:
@@ -44,7 +44,7 @@ def runs_left(runs: Sequence[RunConfig], tables: Sequence[Path]) -> list[RunConf
 
 
 def _last_losses(path: Path, runs: Sequence[RunConfig], data: PreparedData) -> Iterator[tuple[str, str, str]]:
-    """Yield run, task and test set of each loss that a table has of a run of the study at its last step."""
+    """Yield run, task and test set of each loss in a table of a run of the study at its last step."""
     by_name = {run.name: run for run in runs}
     identities = {run.name: _identity(run, data) for run in runs}
     for number, row in _rows(path):
@@ -54,7 +54,7 @@ def _last_losses(path: Path, runs: Sequence[RunConfig], data: PreparedData) -> I
         where = f"{path} row {number}: {run.name}"
         try:
             _check_same(identities[run.name], row, where)
-            # A table has finished runs only, and one that stops early has its losses at its own last step.
+            # Tables have only finished runs; one that stopped early has losses at the step where it stopped.
             is_last = run.train.early_stopping or float(row["step"]) == run.train.steps
         except ValueError as error:
             raise RunError(f"{where}: {error}; give the table as it was collected") from None
@@ -63,10 +63,10 @@ def _last_losses(path: Path, runs: Sequence[RunConfig], data: PreparedData) -> I
 
 
 def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield each row with its number in a spreadsheet, without its empty cells; required ones stay.
+    """Yield each row and its number in a spreadsheet, without empty cells except required ones.
 
     Raises:
-        RunError: If the file is no such table.
+        RunError: If the file is not a run table.
     """
     remedy = "give a CSV table that `mnmt-laws collect` wrote"
     try:
@@ -81,7 +81,7 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
 
 
 def _identity(run: RunConfig, data: PreparedData) -> dict[str, Any]:
-    """Return what tells a run from others of its name, by column."""
+    """Return the values that identify a run, by column."""
     return {
         "size": count_parameters(run.model, 1).size,
         "mixture": {task: weight for task, weight in run.mixture.items() if weight > 0},
@@ -93,11 +93,11 @@ def _identity(run: RunConfig, data: PreparedData) -> dict[str, Any]:
 
 
 def _check_same(identity: Mapping[str, Any], row: Mapping[str, str], where: str) -> None:
-    """Compare what a row says of its run with what that is in the study; what it leaves open agrees.
+    """Compare the values in a row with those of the run in the study; empty cells agree.
 
     Raises:
         RunError: If they differ.
-        ValueError: If a cell holds no number where one must be.
+        ValueError: If a cell is not a number but must be.
     """
     for column, value in identity.items():
         cell = row.get(column)
@@ -116,7 +116,7 @@ def _mixture(cell: str) -> dict[str, float]:
 
 
 def _text(value: Any) -> str:
-    """Return a value as a table has it."""
+    """Return a value in the format of tables."""
     if isinstance(value, dict):
         return ",".join(f"{task}:{weight}" for task, weight in value.items())
     return str(value)
@@ -131,4 +131,4 @@ _READ: dict[str, Callable[[str], Any]] = {
     "data_fingerprint": _fingerprint,
     "config_fingerprint": _fingerprint,
 }
-"""How cells are read that hold no number, by column."""
+"""Parsers of cells that are not numbers, by column."""

@@ -1,4 +1,4 @@
-"""How long a study takes: its runs, the longest first, some at a time."""
+"""Simulate the schedule of a study: runs start longest first, several at a time."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ class Job:
     name: str
     seconds: float
     after: str | None = None
-    """The job that this one branches from."""
+    """The job whose run this one branches off."""
     share: float = 0.0
     """The share of that job's time after which this one can start."""
 
 
 def wall_seconds(jobs: Sequence[Job], places: int) -> float:
-    """Return the seconds until the last job ends, where a free place takes the longest that can start."""
+    """Return the seconds until the last job ends, if a free place takes the longest job that can start."""
     waiting = sorted(jobs, key=lambda job: job.seconds, reverse=True)
     by_name = {job.name: job for job in jobs}
     starts: dict[str, float] = {}
@@ -42,7 +42,7 @@ def wall_seconds(jobs: Sequence[Job], places: int) -> float:
 
 
 def _ready(job: Job, by_name: Mapping[str, Job], starts: Mapping[str, float]) -> float:
-    """Return the time at which a job can start: infinity while that which it branches from has not."""
+    """Return the time at which a job can start: infinity before the start of the job it branches off."""
     if job.after is None or job.after not in by_name:
         return 0.0
     return starts.get(job.after, inf) + job.share * by_name[job.after].seconds

@@ -1,4 +1,4 @@
-"""Time and memory of a training step on this machine, from a few real steps of some of a study's models."""
+"""Time and memory of a training step on this machine, measured for some models and interpolated."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ from mnmt_model.training.mfu import peak_flops, synchronize
 from mnmt_model.training.parallel import make_trainable
 
 SECONDS = 2.0
-"""Seconds that a measurement takes, about."""
+"""Approximate seconds of a measurement."""
 MOST_MODELS = 4
-"""The most models that are measured; the times of those between are read off between them."""
+"""Most models to measure; the times of others are interpolated."""
 EFFICIENCY = 0.2
-"""Share of a large product's rate that a step is expected to reach, to choose how much of it is measured."""
+"""Expected MFU of a step, to choose the measured part of its batch."""
 PARAMS_A_SECOND = 5e7
-"""Parameters that are drawn and updated a second, about; models that would take too long are left out."""
+"""Approximate parameters drawn and updated a second, to exclude models that would take too long."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
-    """A step to measure: that of a run, and its FLOPs."""
+    """A step to measure, with its FLOPs."""
 
     run: RunConfig
     flops: int
@@ -51,7 +51,7 @@ class Work:
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """What a measured step took."""
+    """Time and memory of a measured step."""
 
     flops: int
     """Model FLOPs of the step."""
@@ -59,27 +59,26 @@ class Step:
     batch_tokens: int
     """Source and target tokens of the step."""
     activation_bytes: int
-    """Peak memory beyond weights, gradients and the optimiser's state, if all these tokens were computed at
-    a time."""
+    """Peak memory besides weights, gradients and the optimiser's state, for all these tokens at once."""
 
 
 def step_seconds(measured: Sequence[Step], flops: float) -> float:
-    """Return the seconds of a step of so many FLOPs, read off between the steps that were measured."""
-    return _read_off([(step.flops, step.seconds) for step in measured], flops)
+    """Interpolate the seconds of a step with `flops` between the measured steps."""
+    return _interpolate([(step.flops, step.seconds) for step in measured], flops)
 
 
 def activation_bytes(measured: Sequence[Step], *, flops: float, tokens: float) -> int:
-    """Return the bytes of activations of a step of so many FLOPs, whose tokens are computed at a time."""
+    """Interpolate the bytes of activations of a step with `flops`, for all its `tokens` at once."""
     points = [
         (step.flops / step.batch_tokens, step.activation_bytes / step.batch_tokens) for step in measured
     ]
-    return round(tokens * _read_off(points, flops / tokens))
+    return round(tokens * _interpolate(points, flops / tokens))
 
 
-def _read_off(points: Sequence[tuple[float, float]], x: float) -> float:
-    """Return y at `x`, of which the logarithm is linear in that of x between two points.
+def _interpolate(points: Sequence[tuple[float, float]], x: float) -> float:
+    """Return y at `x`, interpolated linearly in log x and log y.
 
-    Above the largest x, y grows with x; below the smallest it stays, since overhead is all that is left.
+    Above the largest x, y is proportional to x; below the smallest it is constant: only overhead is left.
     """
     xs, ys = zip(*sorted(points), strict=True)
     beyond = max(1.0, x / xs[-1])
@@ -90,18 +89,18 @@ def _read_off(points: Sequence[tuple[float, float]], x: float) -> float:
 def measure_steps(
     works: Sequence[Work], data: PreparedData, *, threads: int, seconds: float = SECONDS
 ) -> list[Step]:
-    """Measure steps of the smallest and the largest of some models, and of some between.
+    """Measure steps of the smallest and the largest model, and of some between.
 
-    A step that takes too long is measured with a part of its batch.
+    Of a step that takes too long, only a part of the batch is measured.
 
     Args:
         works: The steps.
         data: The prepared data.
         threads: Threads that torch may use, as in a sweep.
-        seconds: Seconds to spend, about.
+        seconds: Approximate seconds to spend.
 
     Returns:
-        A step of each model that was measured; none of those that are too large for this machine to try.
+        A step of each measured model; models too large for this machine are left out.
     """
     with join_world() as world, _threads(threads):
         models = _spread([work for work in _distinct(works) if _is_feasible(work, data, world, seconds)])
@@ -110,7 +109,7 @@ def measure_steps(
 
 
 def _distinct(works: Sequence[Work]) -> list[Work]:
-    """Return one of the steps that take the same time, by their FLOPs."""
+    """Return one of each group of equal steps, sorted by FLOPs."""
     fields = ("batch_tokens", "optimizer", "precision", "dropout", "activation_checkpointing", "accumulation")
     by_kind = {
         repr((work.run.model, [getattr(work.run.train, name) for name in fields])): work for work in works
@@ -119,14 +118,14 @@ def _distinct(works: Sequence[Work]) -> list[Work]:
 
 
 def _spread(works: Sequence[Work]) -> list[Work]:
-    """Return the first, the last and some between, all far apart."""
+    """Return the first, the last and evenly spaced ones between."""
     if len(works) <= MOST_MODELS:
         return list(works)
     return [works[round(number * (len(works) - 1) / (MOST_MODELS - 1))] for number in range(MOST_MODELS)]
 
 
 def _is_feasible(work: Work, data: PreparedData, world: World, seconds: float) -> bool:
-    """Return whether a model can be built in the time, in half of the free memory, from what is installed."""
+    """Return whether a model can be built in the time, in half of the free memory, and as installed."""
     if work.run.model.num_experts and find_spec("mnmt_moe_ext") is None:
         return False
     params = count_parameters(work.run.model, data.vocab.size).num_params
@@ -143,7 +142,7 @@ def _free_memory() -> float:
 
 
 def _try(work: Work, data: PreparedData, world: World, seconds: float) -> Step | None:
-    """Return what a step took; None if it takes more memory than there is."""
+    """Measure a step; None if memory is exhausted."""
     try:
         return _measure(work, data, world, seconds)
     except torch.OutOfMemoryError:
@@ -177,13 +176,13 @@ def _measure(work: Work, data: PreparedData, world: World, seconds: float) -> St
         flops=work.flops,
         seconds=passes * parts + updates,
         batch_tokens=train.batch_tokens,
-        # Activations grow with the tokens that are computed at a time.
+        # Activations are proportional to the tokens computed at once.
         activation_bytes=max(1, peak - state) * max(parts, share.accumulation),
     )
 
 
 def _parts(work: Work, world: World, dtype: torch.dtype, seconds: float) -> int:
-    """Return in how many parts a batch is cut, so that some of them can be computed in the time."""
+    """Return the number of parts of a batch, so that three parts fit into the time."""
     peak = peak_flops(world.device, dtype) or inf
     return ceil(3 * work.flops / (EFFICIENCY * peak * seconds))
 
@@ -208,7 +207,7 @@ def _peak_bytes(
     optimizer: Optimizer,
     device: torch.device,
 ) -> int:
-    """Return the most bytes of tensors during one more step."""
+    """Return the peak bytes of tensors during one step."""
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
         gradients()

@@ -1,4 +1,4 @@
-"""What the runs of a study take, before any is trained."""
+"""Plan a study before training: size, FLOPs, time and memory of its runs."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from mnmt_model.sweep.sweep_config import run_configs
 from mnmt_model.sweep.workers import default_jobs
 
 MOST_EPOCHS = 4.0
-"""Epochs up to which text that is read again is worth about as much as new text (Muennighoff et al. 2023)."""
+"""Epochs up to which repeated text is nearly as good as new text (Muennighoff et al. 2023)."""
 
 FORWARD = 1 / 3
-"""Time of an evaluation, of that of training on as many tokens: the forward pass alone."""
+"""Time of an evaluation relative to training on the same tokens: only the forward pass."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunCost:
-    """What one run of a study takes."""
+    """The cost of one run of a study."""
 
     name: str
     role: Role
@@ -40,28 +40,28 @@ class RunCost:
     size: int
     """N."""
     active_size: int
-    """N that a token passes: with the experts that it chooses."""
+    """Parameters of N used by a token, with its chosen experts."""
     num_params: int
     steps: int
-    """Steps that it is trained; of a branch, those after it left its trunk."""
+    """Steps of training; for a branch, those after its trunk's."""
     tokens: int
-    """Source and target tokens that it is trained on."""
+    """Source and target tokens of training."""
     flops: int
-    """Useful FLOPs of training, as the run record counts them: without attention scores."""
+    """Useful FLOPs of training, as in the run record, without attention scores."""
     seconds: float | None = None
     """Seconds of training on this machine, with evaluations; None without a measurement."""
     state_bytes: int
     """Bytes of weights, gradients and the optimiser's state."""
     activation_bytes: int | None = None
-    """Peak memory beyond that; None without a measurement."""
+    """Peak memory besides the state; None without a measurement."""
     epochs: Mapping[str, float]
-    """{task: how often each of its training pairs is read}."""
+    """{task: mean number of times that each of its training pairs is read}."""
     evaluation_tokens: int
-    """Tokens of the dev and test sets, as often as they are measured."""
+    """Tokens of all evaluations on dev and test sets."""
     warnings: tuple[str, ...] = ()
-    """What to reconsider about its mixtures of experts, a sentence each."""
+    """Warnings about its mixtures of experts."""
     trunk: str | None = None
-    """The run that it branches from."""
+    """The run that it branches off."""
     trunk_step: int = 0
     """The step of that run after which it can start."""
 
@@ -72,20 +72,20 @@ class RunCost:
 
     @property
     def memory(self) -> int:
-        """Bytes that training takes at least; all of them where steps were measured."""
+        """Bytes of training: all if steps were measured, otherwise a lower bound."""
         return self.state_bytes + (self.activation_bytes or 0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class StudyPlan:
-    """What the runs of a study take."""
+    """The costs of a study's runs."""
 
     study: str
     vocab_size: int
     jobs: int
     """Runs that train at a time."""
     measured_models: int
-    """Models that were measured on this machine to give times and memory."""
+    """Number of models measured on this machine for times and memory."""
     runs: tuple[RunCost, ...]
 
     @property
@@ -121,13 +121,13 @@ def plan_study(
     runs: Sequence[RunConfig] | None = None,
     measure: bool = False,
 ) -> StudyPlan:
-    """Compute what the runs of `study` over the prepared data in `data` take.
+    """Compute the costs of the runs of `study` over the prepared data in `data`.
 
     Args:
         study: The study.
         data: Folder of its prepared data.
         jobs: Runs that train at a time; one for each GPU or core of this machine by default.
-        runs: Those of its runs that are trained; all by default.
+        runs: The runs to plan; all of the study by default.
         measure: Measure steps on this machine, in about two seconds, for time and memory.
 
     Raises:
@@ -161,7 +161,7 @@ def study_json(plan: StudyPlan) -> dict[str, Any]:
 
 
 def _measured(plan: StudyPlan, runs: Sequence[RunConfig], data: PreparedData) -> StudyPlan:
-    """Return the plan with times and memory that follow from a few steps on this machine."""
+    """Return the plan with times and memory from a few steps on this machine."""
     from mnmt_model.sweep.step_time import Work, activation_bytes, measure_steps, step_seconds
 
     works = [Work(run=run, flops=cost.step_flops) for run, cost in zip(runs, plan.runs, strict=True)]
@@ -216,14 +216,14 @@ def _run_cost(run: RunConfig, data: PreparedData) -> RunCost:
 
 
 def _epochs(run: RunConfig, data: PreparedData) -> dict[str, float]:
-    """Return {task: how often each of its pairs is read}, over the tasks that are trained."""
+    """Return {task: mean number of times that each of its pairs is read} of the trained tasks."""
     mixture, train = Mixture(dict(run.mixture)), run.train
     stream = open_stream(data, mixture, train.mixing, batch_tokens=train.batch_tokens, seed=run.seed)
     return {task: epochs for task, epochs in stream.sampler.epochs(train.steps).items() if epochs > 0}
 
 
 def _evaluation_tokens(run: RunConfig, data: PreparedData) -> int:
-    """Return the tokens of all evaluations of a run, those at the end among them."""
+    """Return the tokens of all evaluations of a run, including the final ones."""
     tokens = 0
     for split, counts in data.description.counts.items():
         if split != "train":

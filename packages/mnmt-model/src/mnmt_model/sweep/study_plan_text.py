@@ -8,11 +8,11 @@ from mnmt_model.planning.quantities import data_size, duration, si, table
 from mnmt_model.sweep.study_plan import MOST_EPOCHS, RunCost, StudyPlan
 
 MOST_COLUMNS = 3
-"""The most tasks that have a column of epochs each; of more, the one that is read most often has one."""
+"""Most tasks with a column of epochs each; of more tasks, one column shows the most epochs."""
 
 
 def study_text(plan: StudyPlan) -> str:
-    """Return a plan as a table, with a row for each run and one for all, and what to note below it."""
+    """Return a plan as a table with a row for each run and a total, and notes below."""
     timed = plan.seconds is not None
     active = any(run.active_size < run.size for run in plan.runs)
     tasks = _tasks(plan)
@@ -33,7 +33,7 @@ def study_text(plan: StudyPlan) -> str:
 
 
 def _tasks(plan: StudyPlan) -> list[str]:
-    """Return the tasks that any run is trained on."""
+    """Return the tasks of all runs."""
     return list(dict.fromkeys(task for run in plan.runs for task in run.epochs))
 
 
@@ -68,7 +68,7 @@ def _notes(plan: StudyPlan) -> Iterator[str]:
 
 
 def _warnings(plan: StudyPlan) -> Iterator[str]:
-    """Yield what to reconsider about runs, and the tasks that are read too often, with a run of each."""
+    """Yield warnings about runs and about tasks with too many epochs, each with an example run."""
     for warning in dict.fromkeys(warning for run in plan.runs for warning in run.warnings):
         names = [run.name for run in plan.runs if warning in run.warnings]
         yield f"warning: {_examples(names)}: {warning}"
@@ -83,6 +83,6 @@ def _warnings(plan: StudyPlan) -> Iterator[str]:
 
 
 def _examples(names: list[str]) -> str:
-    """Return the first name, and how many there are besides."""
+    """Return the first name and the number of others, as text."""
     more = len(names) - 1
     return names[0] + (f" and {more} other{'s' * (more > 1)}" if more else "")

@@ -1,4 +1,4 @@
-"""Which models a study trains: sizes × mixtures, and those that are held out of the fits."""
+"""The runs of a study: sizes × mixtures × seeds, with runs that are held out of the fits."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ PRESET = "preset"
 
 @dataclass(frozen=True, kw_only=True)
 class Grid:
-    """Every size with every mixture."""
+    """All combinations of sizes and mixtures."""
 
     sizes: tuple[str, ...]
     mixtures: tuple[dict[str, float], ...]
-    """{task: weight}, or {"temperature": T} for weights in proportion to each task's pairs^(1/T)."""
+    """{task: weight}, or {"temperature": T} for weights proportional to each task's pairs^(1/T)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +37,7 @@ class SweepConfig:
     """The `[sweep]` section of a study."""
 
     sizes: dict[str, dict[str, Any]]
-    """Named sizes: what each changes of `[model]` and `[train]`, and the `preset` it starts from, if any."""
+    """{name: changes of `[model]` and `[train]`, and an optional `preset` to start from}."""
     fit: Grid
     """Runs that the laws are fitted to."""
     held_out: tuple[Grid, ...] = ()
@@ -70,15 +70,15 @@ def _check_mixture(mixture: Mapping[str, float]) -> None:
 
 
 def run_configs(study: StudyFile, data: Path) -> list[RunConfig]:
-    """Return the runs of `study` over the prepared data in `data`, each once, and its branches after it.
+    """Return the runs of `study` over the prepared data in `data`, each followed by its branches.
 
     Raises:
-        RunError: If a mixture names a task that the data do not have, two grids hold the same run, or a key
+        RunError: If a mixture names a task that is not in the data, two grids hold the same run, or a key
             of mixtures of experts has no effect.
     """
     sweep = study.section("sweep", SweepConfig)
     for section, config in (("model", ModelConfig), ("train", TrainConfig)):
-        study.section(section, config)  # A mistake there must not be reported as one of a size.
+        study.section(section, config)  # Report an error there before it is attributed to a size.
     sizes = {name: _size(study, name, changes) for name, changes in sweep.sizes.items()}
     try:
         check_expert_keys(sizes)
@@ -120,7 +120,7 @@ def _cells(sweep: SweepConfig) -> Iterator[tuple[Role, str, dict[str, float], in
 
 
 def _size(study: StudyFile, name: str, changes: Mapping[str, Any]) -> Size:
-    """Return a size with its model and its optimisation."""
+    """Return a size with its model and training settings."""
     model_keys = {field.name for field in fields(ModelConfig)}
     train_keys = {field.name for field in fields(TrainConfig)}
     where = f"sweep.sizes.{name}"
@@ -145,7 +145,7 @@ def _size(study: StudyFile, name: str, changes: Mapping[str, Any]) -> Size:
 
 
 def _weights(mixture: Mapping[str, float], data: PreparedData) -> Mapping[str, float]:
-    """Return the weights of a mixture, which may be given as a temperature."""
+    """Return the weights of a mixture, which may be a temperature."""
     if set(mixture) != {TEMPERATURE}:
         return mixture
     sizes = {task: len(data.shard("train", task)) for task in data.tasks}
@@ -155,7 +155,7 @@ def _weights(mixture: Mapping[str, float], data: PreparedData) -> Mapping[str, f
 def _over_all_tasks(
     study: StudyFile, mixture: Mapping[str, float], tasks: tuple[str, ...]
 ) -> dict[str, float]:
-    """Return the mixture with every task of the data; tasks that it does not name have weight 0."""
+    """Return the mixture over all tasks of the data; tasks that it does not name have weight 0."""
     unknown = sorted(set(mixture) - set(tasks))
     if unknown:
         raise RunError(

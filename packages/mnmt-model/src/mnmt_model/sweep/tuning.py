@@ -1,4 +1,4 @@
-"""The search for the learning rate of each size, by Optuna, in short runs."""
+"""Search the learning rate of each size with Optuna in short runs."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from mnmt_model.sweep.run_queue import Outcome
 from mnmt_model.sweep.sweep_config import SweepConfig, run_configs, run_name
 
 FIRST_FACTORS = (1.0, 0.5, 2.0, 0.25, 4.0)
-"""The first rates to try, times the present one; Optuna chooses the others."""
+"""Factors on the current rate for the first trials; Optuna chooses the others."""
 LARGEST_FACTOR = 8.0
 LENGTHS = (0.25, 0.5)
-"""Lengths of trials as fractions of the study's runs; the better half of a length is tried at the next."""
+"""Lengths of trials as fractions of the study's runs; the better half continues at the next length."""
 RATE = "learning_rate"
 STORAGE = "optuna.jsonl"
 """Optuna's journal, in the folder of the trials."""
 
 TrainRuns = Callable[[Sequence[RunConfig]], Sequence[Outcome]]
-"""Trains runs, and returns how each ended."""
+"""Trains runs, and returns the outcome of each."""
 
 
 def tune_study(
@@ -46,10 +46,10 @@ def tune_study(
     trials: int = 8,
     jobs: int = 1,
 ) -> dict[str, float]:
-    """Return {size: learning rate} of the lowest dev loss, given a study and its prepared data.
+    """Return {size: learning rate} with the lowest dev loss.
 
-    A trial is a run of the study's most even mixture with its schedule, shortened: the cool-down has the same
-    share of the steps, since without one high rates look too bad. What was tried before is not trained again.
+    A trial is a run of the study's most even mixture with a shortened schedule: the cool-down keeps its share
+    of the steps, since without one high rates look too bad. Earlier trials are not trained again.
 
     Args:
         study: The study.
@@ -72,14 +72,14 @@ def tune_study(
             runs = [search.run(trial, length) for search, trial in asked]
             outcomes = {each.run.name: each for each in train(list({run.name: run for run in runs}.values()))}
             losses = [_loss(outcomes[run.name], folder) for run in runs]
-            # The best comes first, which the others must then beat to be tried at the next length.
+            # Report the best first, since the others must beat it to continue at the next length.
             order = sorted(range(len(asked)), key=losses.__getitem__)
             asked = [asked[i] for i in order if asked[i][0].promotes(asked[i][1], losses[i], rung)]
     return {search.size: search.best_rate() for search in searches}
 
 
 def write_rates(path: Path, rates: Mapping[str, float]) -> None:
-    """Write {size: learning rate} into a study's file, whose comments and layout stay."""
+    """Write {size: learning rate} into a study's file, preserving its comments and layout."""
     document = tomlkit.parse(path.read_text(encoding="utf-8"))
     for size, rate in rates.items():
         document["sweep"]["sizes"][size][RATE] = rate
@@ -88,7 +88,7 @@ def write_rates(path: Path, rates: Mapping[str, float]) -> None:
 
 
 def _base_runs(study: StudyFile, data: Path, sizes: Sequence[str]) -> dict[str, RunConfig]:
-    """Return a run of each size, with the most even of its mixtures and the first seed."""
+    """Return a run of each size with its most even mixture and the first seed."""
     by_size: dict[str, list[RunConfig]] = {}
     runs = {run.name: run for run in run_configs(study, data) if run.branch is None}
     for size in study.section("sweep", SweepConfig).sizes:
@@ -98,7 +98,7 @@ def _base_runs(study: StudyFile, data: Path, sizes: Sequence[str]) -> dict[str, 
         raise RunError(
             f"{study.path}: [sweep] trains no size {unknown[0]!r}; its sizes are {', '.join(by_size)}"
         )
-    # Of equally even mixtures the first, in the order of the study.
+    # `max` returns the first of equally even mixtures in the order of the study.
     return {size: max(by_size[size], key=lambda run: _evenness(run.mixture)) for size in sizes or by_size}
 
 
@@ -108,18 +108,18 @@ def _evenness(mixture: Mapping[str, float]) -> float:
 
 
 class _Search:
-    """Optuna's search for the rate of one size, which its journal keeps.
+    """Optuna's search for the rate of one size, stored in its journal.
 
     Args:
         size: Name of the size.
-        base: A run of it.
+        base: A run of the size.
         folder: Folder of the journal.
     """
 
     def __init__(self, size: str, base: RunConfig, folder: Path) -> None:
         self.size, self.base = size, base
         optuna.logging.set_verbosity(optuna.logging.WARNING)
-        same = replace(base, train=replace(base.train, learning_rate=1.0))  # The rate itself will change.
+        same = replace(base, train=replace(base.train, learning_rate=1.0))  # independent of the current rate
         self.study = optuna.create_study(
             study_name=f"{base.name} {config_fingerprint(same)} {open_prepared(base.data).fingerprint}",
             storage=JournalStorage(JournalFileBackend(str(folder / STORAGE))),
@@ -133,12 +133,12 @@ class _Search:
         for factor in FIRST_FACTORS if not before else ():
             self.study.enqueue_trial({RATE: factor * self.rate})
         for trial in before:
-            if trial.state == TrialState.RUNNING:  # It was cut off.
+            if trial.state == TrialState.RUNNING:  # interrupted
                 self.study.tell(trial.number, state=TrialState.FAIL)
                 self.study.enqueue_trial(trial.params)
 
     def ask(self, number: int, trials: int) -> list[optuna.Trial]:
-        """Return at most `number` new trials, of `trials` in all."""
+        """Return up to `number` new trials, up to `trials` in total."""
         done = self.study.get_trials(states=[TrialState.COMPLETE, TrialState.PRUNED])
         asked = [self.study.ask() for _ in range(min(number, trials - len(done)))]
         for trial in asked:
@@ -166,7 +166,7 @@ class _Search:
         return replace(self.base, name=f"{self.size}_rate{rate:g}_steps{steps}", train=shortened)
 
     def promotes(self, trial: optuna.Trial, loss: float, rung: int) -> bool:
-        """Report the loss of a trial's run; return whether it is tried at the next length."""
+        """Report the loss of a trial's run; return whether it continues at the next length."""
         if loss == inf:
             self.study.tell(trial, state=TrialState.PRUNED)
             return False
@@ -180,7 +180,7 @@ class _Search:
         return False
 
     def best_rate(self) -> float:
-        """Return the rate of the lowest loss."""
+        """Return the rate with the lowest loss."""
         try:
             return float(f"{self.study.best_params[RATE]:.3g}")
         except ValueError:

@@ -1,4 +1,4 @@
-"""The work of a sweep's workers: they claim runs and train them, here or in jobs of a cluster."""
+"""The work of a sweep's workers: claim runs and train them, on this machine or in jobs of a cluster."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from submitit.core.job_environment import JobEnvironment
 
 PRELOADED = ("mnmt_model.training.run", "torch._dynamo", "torch.distributed.fsdp", "pandas")
-"""Modules that workers fork with; the first steps would import the last three, in more than a second."""
+"""Modules to load before forking workers; the first steps would import the last three, slowly."""
 NOTHING_LEFT = 3
-"""Exit status of a worker that had nothing to claim."""
+"""Exit status of a worker that found no run to claim."""
 FIRST_PORT = 20_000
 PORTS = 10_000
 ROUNDS = 64
@@ -44,14 +44,14 @@ def train_run(run: RunConfig, folder: Path) -> None:
 
 @dataclass(frozen=True)
 class RunWork:
-    """The whole work of a process: it claims a run, and trains it to its end.
+    """The work of one process: claim a run, and train it to its end.
 
     Args:
-        runs: The runs, in the order in which they should be trained.
+        runs: The runs, in the order of training.
         folder: Folder of the runs' folders.
         train: Trains a run.
         threads: Threads of the process.
-        environ: Environment variables of the process beside those that it has.
+        environ: Additional environment variables of the process.
     """
 
     runs: tuple[RunConfig, ...]
@@ -80,12 +80,12 @@ class RunWork:
 
 
 def train_next(runs: Sequence[RunConfig], folder: Path, train: TrainRun) -> bool:
-    """Claim the next run and train it; return whether there was one.
+    """Claim the next run and train it; return False if there is none.
 
-    Processes of one job (see `World`) train the same.
+    The processes of one job (see `World`) train the same run.
 
     Args:
-        runs: The runs, in the order in which they should be trained.
+        runs: The runs, in the order of training.
         folder: Folder of the runs' folders.
         train: Trains a run.
     """
@@ -97,7 +97,7 @@ def train_next(runs: Sequence[RunConfig], folder: Path, train: TrainRun) -> bool
                 train(run, folder)
                 return True
             except RunInUseError:
-                continue  # Another sweep was faster.
+                continue  # claimed by another sweep
             except RunError as error:
                 message = one_line(error)
                 raise RunError(message if run.name in message else f"{run.name}: {message}") from None
@@ -107,10 +107,10 @@ def train_next(runs: Sequence[RunConfig], folder: Path, train: TrainRun) -> bool
 def local_workers(
     runs: Sequence[RunConfig], folder: Path, *, jobs: int, train: TrainRun = train_run
 ) -> LocalWorkers:
-    """Return workers of this machine, which share its cores; each trains one run.
+    """Return workers on this machine, which share its cores; each trains one run.
 
     Args:
-        runs: The runs, in the order in which they should be trained.
+        runs: The runs, in the order of training.
         folder: Folder of the runs' folders.
         jobs: Workers at a time.
         train: Trains a run.
@@ -121,12 +121,12 @@ def local_workers(
 
 @dataclass(frozen=True)
 class ClusterWork:
-    """The work of each process of a cluster's job: run after run, until none is left to claim.
+    """The work of each process of a cluster's job: train run after run, until there is no run to claim.
 
-    Each round is a worker in every process of the job, and these train one run together.
+    Each round starts a worker in every process of the job; these workers train one run together.
 
     Args:
-        runs: The runs, in the order in which they should be trained.
+        runs: The runs, in the order of training.
         folder: Folder of the runs' folders.
         train: Trains a run.
     """
@@ -166,20 +166,20 @@ class ClusterWork:
 
 
 def modified(runs: Iterable[RunConfig], folder: Path) -> list[int]:
-    """Return when each run's record was written last, which tells whether workers train anything."""
+    """Return the time of the last change of each run's record, to detect progress."""
     paths = [folder / run.name / RUN for run in runs]
     return [path.stat().st_mtime_ns if path.is_file() else 0 for path in paths]
 
 
 def default_jobs() -> int:
-    """Return how many processes run at a time by default: as many as there are GPUs, or cores."""
+    """Return the default number of processes: one a GPU, or one a core without GPUs."""
     import torch
 
     return torch.cuda.device_count() or num_cores()
 
 
 def _world_of(job: JobEnvironment, number: int) -> dict[str, str]:
-    """Return the environment in which the processes of a job train together, as torchrun sets it."""
+    """Return torchrun's environment variables for the processes of a job to train together."""
     port = FIRST_PORT + (int(job.raw_job_id) * ROUNDS + number % ROUNDS) % PORTS
     return {
         "RANK": str(job.global_rank),

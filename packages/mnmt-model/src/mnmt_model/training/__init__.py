@@ -1,4 +1,4 @@
-"""Training a run: its steps, by one process or several, its evaluations, and who watches it."""
+"""Train a run: steps in one process or several, evaluations, checkpoints and watchers."""
 
 import lazy_loader
 

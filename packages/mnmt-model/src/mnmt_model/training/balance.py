@@ -19,25 +19,25 @@ LOADS = "expert_loads"
 """The key of all counts in a line of metrics.jsonl."""
 
 MOST_LOADS = 2**13
-"""The most counts that a line has, of all layers, tasks and experts: about 50 kB."""
+"""Most counts of layers, tasks and experts in a line: about 50 kB."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TaskBalance:
-    """Sums over parts of batches; a process computes a part at a time."""
+    """Sums over parts of batches, which a process computes one at a time."""
 
     parts: Tensor
     """Scalar, the number of parts."""
     auxiliary: Tensor
     """Scalar, the auxiliary losses of all layers, summed; each is 1 in perfect balance."""
     load: Tensor
-    """`(layers, tasks, num_experts)` tokens that chose each expert, those dropped included."""
+    """`(layers, tasks, num_experts)` tokens that chose each expert, including dropped choices."""
     drops: Tensor
-    """`(tasks,)` choices that found no slot."""
+    """`(tasks,)` dropped choices."""
 
     @classmethod
     def of(cls, balance: Balance) -> TaskBalance:
-        """Return the balance of one part, whose pairs are labelled by their tasks.
+        """Return the balance of one part, with tasks as labels of its pairs.
 
         Float64 holds every sum of counts exactly.
         """
@@ -68,7 +68,7 @@ class BalanceLog:
         self._sum = None
 
     def line(self, reduce: Reduce) -> dict[str, Any]:
-        """Return the metrics over all ranks, each of which calls this; {} for a model without experts."""
+        """Return the metrics over all ranks, which all call this; {} for a model without experts."""
         if self._sum is None:
             return {}
         total = _sum_over_ranks(self._sum, reduce)
@@ -83,7 +83,7 @@ class BalanceLog:
         }
 
     def _specialisation(self, load: Tensor, claims: Tensor) -> dict[str, Any]:
-        """Return how much experts tell about the task, and the counts if they are few."""
+        """Return the mutual information of expert and task, and the counts if there are few."""
         counts, tasks = load.cpu().numpy(), int((claims > 0).sum())
         line: dict[str, Any] = {}
         if tasks > 1:
@@ -99,13 +99,13 @@ class BalanceLog:
         return {task: value for task, value, claimed in rows if claimed}
 
     def state(self, reduce: Reduce) -> dict[str, Any] | None:
-        """Return, as JSON, the sums that a resumed run continues from; every rank calls this."""
+        """Return the sums as a value for JSON, to resume from; every rank calls this."""
         if self._sum is None:
             return None
         return {name: value.tolist() for name, value in vars(_sum_over_ranks(self._sum, reduce)).items()}
 
     def restore(self, state: Mapping[str, Any], device: torch.device) -> None:
-        """Continue from what `state` returned; sums of an older version, by other fields, are left out."""
+        """Continue from the value of `state`; ignore one with other fields, of an older version."""
         if state.keys() != TaskBalance.__dataclass_fields__.keys():
             return
         sums = {name: torch.tensor(v, dtype=torch.float64, device=device) for name, v in state.items()}

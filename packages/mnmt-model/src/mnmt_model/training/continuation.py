@@ -1,4 +1,4 @@
-"""The start of a run: from its own record with the same settings, or from a checkpoint of its trunk."""
+"""Continue a run from its record with the same settings, or start a branch from its trunk."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ LENGTH = frozenset({"branch", "cooldown_steps", "steps"})
 
 
 def first_change(record: RunRecord, now: RunRecord, *, free: Set[str] = frozenset()) -> str | None:
-    """Return what a run must not change and has changed, such as "config.model.d_model (64, now 128)".
+    """Return the first forbidden change of a run, such as "config.model.d_model (64, now 128)".
 
     Args:
-        record: The run as it was.
-        now: The run as it is now.
+        record: The earlier record.
+        now: The current record.
         free: Names of further keys and settings that may change.
     """
     keys, settings = FIXED_KEYS - record.absent - free, free_settings(record.config["train"]) | free
@@ -34,7 +34,7 @@ def first_change(record: RunRecord, now: RunRecord, *, free: Set[str] = frozense
 def _changes(
     before: Mapping[str, Any], now: Mapping[str, Any], keys: Set[str], free: Set[str]
 ) -> Iterator[str]:
-    """Yield what differs, such as "config.model.d_model (64, now 128)"."""
+    """Yield the differences, such as "config.model.d_model (64, now 128)"."""
     for key in sorted(keys & before.keys()):
         old, new = before[key], now.get(key)
         if isinstance(old, dict) and isinstance(new, dict):
@@ -44,11 +44,11 @@ def _changes(
 
 
 def trunk_checkpoint(run: RunConfig, folder: Path) -> Path | None:
-    """Return the checkpoint that a branch starts from; None if it has some of its own, or is no branch.
+    """Return the checkpoint of the trunk that a branch starts from; None if it has started or is no branch.
 
     Args:
         run: The run.
-        folder: Its folder, beside its trunk's.
+        folder: Its folder, beside the trunk's.
 
     Raises:
         RunError: If the trunk has not reached that step.
@@ -68,15 +68,15 @@ def trunk_checkpoint(run: RunConfig, folder: Path) -> Path | None:
 
 
 def start_branch(run: RunConfig, folder: Path, record: RunRecord) -> None:
-    """Give a branch its first checkpoint, unless it has one; every process calls this.
+    """Link the trunk's checkpoint as first checkpoint of a branch, unless started; every process calls this.
 
     Args:
         run: The run.
-        folder: Its folder, beside its trunk's.
+        folder: Its folder, beside the trunk's.
         record: Its record.
 
     Raises:
-        RunError: If its trunk has not reached that step, learns something else, or its checkpoint has changed
+        RunError: If the trunk has not reached that step, has other settings, or its checkpoint has changed
             since it was written.
     """
     if checkpoint := on_first_rank(lambda: trunk_checkpoint(run, folder)):
@@ -87,6 +87,6 @@ def start_branch(run: RunConfig, folder: Path, record: RunRecord) -> None:
 def _check_trunk(trunk: Path, record: RunRecord) -> None:
     if changed := first_change(read_run(trunk), record, free=LENGTH):
         raise RunError(
-            f"{trunk / RUN}: was trained with another {changed}, and {record.run} leaves it; "
+            f"{trunk / RUN}: was trained with another {changed}, and {record.run} branches off it; "
             "set it back, or remove both folders to train anew"
         )

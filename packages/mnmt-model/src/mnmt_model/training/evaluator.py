@@ -20,7 +20,7 @@ DEV = "dev"
 
 
 class Evaluator:
-    """Measures the losses of every task, zero-shot ones too, and writes them into evals.jsonl.
+    """Measures the losses of every task, including zero-shot ones, and writes them into evals.jsonl.
 
     Every process calls each method.
 
@@ -28,7 +28,7 @@ class Evaluator:
         run: The run.
         folder: The run's folder.
         data: The prepared data.
-        model: The model that is trained.
+        model: The model in training.
         world: The processes, which share the work.
     """
 
@@ -38,7 +38,7 @@ class Evaluator:
         self.run, self.folder, self.data, self.model, self.world = run, folder, data, model, world
 
     def dev_loss(self, progress: Progress, watchers: Sequence[Watcher]) -> float:
-        """Measure the dev sets, and return the mean over the tasks that are trained."""
+        """Measure the dev sets, and return the mean over the trained tasks."""
         return mean_dev_loss(self._measure(DEV, progress, watchers), self.run.mixture)
 
     def test(self, progress: Progress, watchers: Sequence[Watcher]) -> None:

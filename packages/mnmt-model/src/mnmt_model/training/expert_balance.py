@@ -1,4 +1,4 @@
-"""Losses over a batch and state of gates that keep the experts of a model in balance."""
+"""Losses over a batch and state of gates that balance the experts of a model."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mnmt_model.transformer.translation_model import TranslationModel
 
 
 class ExpertBalance:
-    """Computes the losses of a model's gates, and moves the state that they have besides weights.
+    """Computes the losses of a model's gates, and updates their state besides weights.
 
     A batch is computed in parts, by one process or several. The losses of a part are scaled so that their
     mean over all parts of all processes is the loss of the batch.
@@ -30,7 +30,7 @@ class ExpertBalance:
         self.model, self.config, self.world, self.ranks = model, config, world, model.expert_ranks
         self.gates = [mixture.gate for mixture in model.mixtures]
         self.has_state = config.balance_bias_rate > 0 or model.config.expert_choice
-        """Whether the gates have state that moves."""
+        """Whether the gates have state to update."""
         self.start(src_tokens=1, tgt_tokens=1)
 
     def start(self, *, src_tokens: int, tgt_tokens: int) -> None:
@@ -43,13 +43,13 @@ class ExpertBalance:
     def auxiliary(self, balance: Balance, *, is_empty: bool) -> Tensor:
         """Return the auxiliary loss of a part, summed over layers.
 
-        Over the batch that is E Σ_e f_e m_e (Qiu et al. 2025), where m_e is the mean gate of all tokens, and
-        f_e the share of the choices of all processes, in the parts that they have computed so far. So with
-        one part a process it is the loss of the batch in one process.
+        Over the batch it is E Σ_e f_e m_e (Qiu et al. 2025), where m_e is the mean gate of all tokens, and
+        f_e the share of choices by all processes in the parts computed so far. With one part for each process
+        this is the loss of the whole batch.
 
         Args:
-            balance: How the part used the experts.
-            is_empty: Whether the part has no pairs, so that it has no weight.
+            balance: The part's use of experts.
+            is_empty: Whether the part has no pairs, and so no weight.
         """
         if self.config.auxiliary_loss_over == "group":
             return balance.auxiliary * (not is_empty)
@@ -67,17 +67,17 @@ class ExpertBalance:
         return (weights.float() * balance.log_squares).sum()
 
     def _parts(self, is_empty: bool) -> int:
-        """Return the number of parts of all processes, 0 for one that has no weight."""
+        """Return the number of parts of all processes, or 0 for an empty part."""
         return 0 if is_empty else self.world.size * self.config.accumulation
 
     def add(self, balance: Balance) -> None:
-        """Add a part, which is not empty, to the sums of this process."""
+        """Add a non-empty part to the sums of this process."""
         if self.has_state:
             self._load = self._load + balance.load.sum(dim=1)
             self._least = self._least + balance.least_gates * (balance.tokens[:, None] / self._tokens)
 
     def update(self, step: int) -> None:
-        """Move the gates' state after `step`, counted from 1, in which weights were updated."""
+        """Update the gates' state after `step`, counted from 1, if it updated weights."""
         if not self.has_state:
             return
         loads, least_gates = self.world.sum(torch.stack([self._load, self._least])).float()
@@ -89,7 +89,7 @@ class ExpertBalance:
 
 
 def _tokens_by_mixture(config: ModelConfig, *, src_tokens: int, tgt_tokens: int) -> list[int]:
-    """Return how many tokens of a batch pass each mixture, those of the encoder first."""
+    """Return the tokens of a batch in each mixture, the encoder's mixtures first."""
     decoder = sum(map(config.has_experts, range(config.decoder_layers)))
     if config.is_language_model:
         return [src_tokens + tgt_tokens] * decoder

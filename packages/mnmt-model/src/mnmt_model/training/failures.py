@@ -1,4 +1,4 @@
-"""Remedies for errors whose own messages name none."""
+"""Remedies for errors without one in their messages."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from mnmt_model.planning.state import state_bytes
 from mnmt_model.runs.run_config import RunConfig
 
 LOST_SECONDS = 2.0
-"""Seconds that a process waits before it ends, once it has lost another.
+"""Seconds to wait before a process ends because another has ended.
 
-torchrun reports the first process that ends, which should be the one that knows the reason."""
+torchrun reports the first process that ends, which should be the one with the cause."""
 
 _CPU_ERRORS = ("can't allocate memory", "not enough memory", "alloc_failed")
-"""Words in a RuntimeError of torch, which has no exception of its own for a CPU's memory."""
+"""Words in a RuntimeError of torch, which has no exception class for exhausted CPU memory."""
 
 
 def explain(error: Exception, run: RunConfig, data: PreparedData, world: World) -> str | None:
-    """Return an error's remedy in one line; None if its own message says enough."""
+    """Return an error's remedy in one line; None if its message is sufficient."""
     if is_out_of_memory(error):
         return memory_advice(run, data.vocab.size, world)
     if not world.lost_another(error):
@@ -32,19 +32,19 @@ def explain(error: Exception, run: RunConfig, data: PreparedData, world: World) 
     time.sleep(LOST_SECONDS)
     return (
         f"process {world.rank} lost another of the {world.size} ({one_line(error)}); "
-        "see what ended that one, and start the run again: it goes on from its newest checkpoint"
+        "see what ended that one, and start the run again: it continues from its newest checkpoint"
     )
 
 
 def is_out_of_memory(error: Exception) -> bool:
-    """Return whether `error` says that memory is exhausted, on a CPU or a GPU."""
+    """Return whether `error` means that memory is exhausted, on a CPU or a GPU."""
     if isinstance(error, MemoryError | torch.OutOfMemoryError):
         return True
     return isinstance(error, RuntimeError) and any(word in str(error).lower() for word in _CPU_ERRORS)
 
 
 def memory_advice(run: RunConfig, vocab_size: int, world: World) -> str:
-    """Say in one line that a run does not fit, how much it takes at least, and what makes it smaller."""
+    """Return in one line that a run does not fit, the memory of its state, and the remedies."""
     state = state_bytes(count_parameters(run.model, vocab_size).num_params, run.train.optimizer)
     return (
         f"{run.name} does not fit into the memory of {world.device}; its weights, gradients and optimiser "

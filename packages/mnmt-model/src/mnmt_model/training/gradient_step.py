@@ -28,15 +28,15 @@ EMPTY = Batch(
     loss_weights=np.zeros(1, dtype=np.float32),
     ids=np.zeros(1, dtype=np.int64),
 )
-"""A part without pairs is computed as this pair, which weighs nothing, since every process must take part."""
+"""Pair of weight 0 to compute for a part without pairs, since every process must take part."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StepLosses:
-    """The losses of a step: sums over the part of the batch that this process computed, and counts."""
+    """The losses of a step: sums over this process's part of the batch, and counts."""
 
     objective: Tensor
-    """Scalar: what training minimises, summed over this process's predicted tokens."""
+    """Scalar: the training objective, summed over this process's predicted tokens."""
     nats: Tensor
     """Scalar: -log p of this process's target tokens, summed."""
     src_tokens: int
@@ -44,7 +44,7 @@ class StepLosses:
     tgt_tokens: int
     """Target tokens of the whole batch."""
     cells: int
-    """Cells of the whole batch's padded source and target tables, tokens and padding."""
+    """Cells of the whole batch's padded source and target tables."""
     balance: TaskBalance | None = None
     """The balance of experts over this process's tokens; None for a model without experts."""
 
@@ -58,7 +58,7 @@ class GradientStep:
         batches: This process's share of each batch.
         world: The processes.
         seed: Seed of dropout, and of the random choices of mixtures of experts.
-        experts: Keeps the model's experts in balance.
+        experts: Balances the model's experts.
     """
 
     def __init__(
@@ -103,13 +103,13 @@ class GradientStep:
         )
 
     def _pass(self, batch: StepBatch, number: int, step: int) -> Losses:
-        """Compute losses and gradients of a part; those of the last are exchanged, with those before."""
+        """Compute losses and gradients of a part; the last part exchanges the gradients of all parts."""
         part, is_last = batch.parts[number], number == len(batch.parts) - 1
         is_empty = not len(part.tasks)
         with nullcontext() if is_last else no_gradient_sync(self.trainable):
             most_tokens = self.experts.ranks.most_tokens(batch.piece_tokens[number])
             losses = self._losses(EMPTY if is_empty else part, step, most_tokens)
-            # Processes average their gradients, which are to be summed.
+            # DDP and FSDP average gradients, which must be summed: multiply by the number of processes.
             loss = losses.objective * (self.world.size / batch.tgt_tokens)
             if losses.balance is not None:
                 auxiliary = self.experts.auxiliary(losses.balance, is_empty=is_empty)
@@ -134,9 +134,9 @@ class GradientStep:
         return balance if total is None else total + balance
 
     def fix_buckets(self) -> None:
-        """Make DDP lay gradients into its final buckets, which it does after a first pass.
+        """Make DDP assign gradients to its final buckets, as after the first pass.
 
-        So a resumed run adds its gradients in the same order as one that was never stopped.
+        So a resumed run sums gradients in the same order as an uninterrupted one.
         """
         self._losses(EMPTY, 1).objective.backward()  # type: ignore[no-untyped-call]
         self.trainable.zero_grad(set_to_none=True)
@@ -166,7 +166,7 @@ class GradientStep:
 
 
 def set_seed(seed: int, device: torch.device) -> None:
-    """Seed torch's generators; on a CPU only its own, since looking for others takes as long as a layer."""
+    """Seed torch's generators; only the CPU's on a CPU, since the search for others is slow."""
     if device.type == "cpu":
         torch.default_generator.manual_seed(seed)
     else:

@@ -11,15 +11,15 @@ from typing import Any
 from mnmt_model.errors import RunError
 
 WINDOW = 64
-"""Steps whose median a gradient norm is compared with. Before step 64 no finite norm is too large."""
+"""Number of norms in the median; no finite norm is too large before there are this many."""
 
 
 class StepGuard:
-    """Decides from its gradient norm whether a step is taken.
+    """Decides from the gradient norm whether to take a step.
 
-    A norm that is not finite is never accepted, nor one above `skip_above` times the median of the last 64
-    finite norms. Those of skipped steps count among them, so that a lasting change of scale is accepted in
-    the end. All ranks that see the same norms decide alike.
+    A norm is rejected if it is not finite or above `skip_above` times the median of the last 64 finite norms.
+    These include skipped steps, so that a lasting change of scale is eventually accepted. All ranks get the
+    same norms and decide alike.
 
     Args:
         skip_above: Multiple of the median that a norm may reach; 0 accepts every finite norm.
@@ -32,10 +32,10 @@ class StepGuard:
         self._norms: deque[float] = deque(maxlen=WINDOW)
 
     def accepts(self, norm: float, *, step: int) -> bool:
-        """Return whether `step`, whose gradient has this norm, should be taken.
+        """Return whether to take `step`, given the norm of its gradient.
 
         Raises:
-            RunError: If it should not, and neither should the `max_skipped` steps before it.
+            RunError: If it is rejected after `max_skipped` rejected steps in a row.
         """
         reason = self._objection(norm)
         if math.isfinite(norm):
@@ -49,11 +49,11 @@ class StepGuard:
         return False
 
     def state(self) -> dict[str, Any]:
-        """Return, as JSON, what a resumed run needs to decide as this one would."""
+        """Return the state as a value for JSON, to resume from."""
         return {"norms": list(self._norms), "in_a_row": self._in_a_row}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Continue from what `state` returned."""
+        """Continue from the value of `state`."""
         self._norms = deque(state["norms"], maxlen=WINDOW)
         self._in_a_row = state["in_a_row"]
 
@@ -77,7 +77,7 @@ class EarlyStopping:
     """Counts evaluations since the dev loss was lowest.
 
     Args:
-        patience: Evaluations without a lower dev loss that end the run; 0 for no end.
+        patience: Evaluations without a lower dev loss that end the run; 0 never ends it.
     """
 
     def __init__(self, patience: int) -> None:
@@ -100,9 +100,9 @@ class EarlyStopping:
         return 0 < self.patience <= self.since
 
     def state(self) -> dict[str, Any]:
-        """Return, as JSON, what a resumed run continues from."""
+        """Return the state as a value for JSON, to resume from."""
         return {"best": self.best, "since": self.since}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Continue from what `state` returned."""
+        """Continue from the value of `state`."""
         self.best, self.since = state["best"], state["since"]

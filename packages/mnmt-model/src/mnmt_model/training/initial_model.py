@@ -1,4 +1,4 @@
-"""The model that a run starts from: with random weights, or with those of another run."""
+"""The initial model of a run: with random weights, or the weights of another run."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 
 def random_model(run: RunConfig, vocab_size: int, world: World) -> TranslationModel:
-    """Return the run's model with random weights, drawn with its seed; this process's part of the experts.
+    """Return the run's model with random weights from its seed, and this process's part of the experts.
 
     Raises:
-        RunError: If the processes, or the experts, are no multiple of `expert_parallel`.
+        RunError: If the number of processes or experts is not a multiple of `expert_parallel`.
     """
     model = build_model(
         run.model,
@@ -40,7 +40,7 @@ def random_model(run: RunConfig, vocab_size: int, world: World) -> TranslationMo
 
 
 def initialise_from(model: TranslationModel, path: Path, data: PreparedData) -> None:
-    """Give `model` the weights of another run, in place.
+    """Load the weights of another run into `model`, in place.
 
     Args:
         model: A model with the same config as that run's.

@@ -1,4 +1,4 @@
-"""Signals that ask training to stop: it ends after its step, with a checkpoint."""
+"""Signals that stop training after the current step, with a checkpoint."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from types import FrameType, TracebackType
 from typing import Any
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
-"""Signals of schedulers and of Ctrl-C that ask training to stop."""
+"""Signals of schedulers and of Ctrl-C."""
 
 
 class Interruption:
-    """Notes the signals that come inside its context, instead of ending the process.
+    """Records signals inside its context instead of ending the process.
 
-    A second SIGINT ends it at once, for one may not wait for a long step. Under torchrun it does not, since
-    processes get a Ctrl-C twice there, from the terminal and from torchrun. Outside of the main thread, where
-    Python allows no handlers, signals act as ever.
+    A second SIGINT ends the process at once, so that nobody must wait for a long step. Under torchrun it does
+    not, since processes receive each Ctrl-C twice, from the terminal and from torchrun. Outside the main
+    thread, where Python allows no handlers, signals have their usual effect.
     """
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ class Interruption:
             signal.signal(signum, handler)
 
     def _note(self, signum: int, frame: FrameType | None) -> None:
-        is_alone = "TORCHELASTIC_RUN_ID" not in os.environ
-        if self.signum and signum == signal.SIGINT and is_alone:
+        under_torchrun = "TORCHELASTIC_RUN_ID" in os.environ
+        if self.signum and signum == signal.SIGINT and not under_torchrun:
             raise KeyboardInterrupt
         self.signum = signum

@@ -1,4 +1,4 @@
-"""The log of training, metrics.jsonl."""
+"""The training log, metrics.jsonl."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ class StepResult:
     lr: float
     """The learning rate."""
     skipped: bool = False
-    """Whether the update was left out because of its gradient."""
+    """Whether the guard skipped the update."""
 
 
 class TrainingLog:
-    """Sums the results of steps and writes them, a line of metrics.jsonl at a time.
+    """Sums the results of steps, and writes lines of metrics.jsonl.
 
     Between lines nothing is read from the device. The clock starts at construction.
 
@@ -49,9 +49,9 @@ class TrainingLog:
         path: The file metrics.jsonl.
         device: The device of this rank.
         dtype: Precision of the matrix products, for the peak FLOP/s.
-        num_devices: Number of devices that train together.
+        num_devices: Number of devices in training.
         tasks: The tasks whose drop rates are reported.
-        rank: The number of this rank; the first one writes.
+        rank: This rank; rank 0 writes.
         peak: Returns the FLOP/s of one device.
         clock: Returns seconds.
     """
@@ -82,7 +82,7 @@ class TrainingLog:
         self._since = self._clock()
 
     def add(self, result: StepResult) -> None:
-        """Add a step. A skipped one costs time, tokens and FLOPs, but has no part in the loss."""
+        """Add a step; a skipped one counts for time, tokens and FLOPs, but not for the loss."""
         self._last, losses = result, result.losses
         if result.skipped:
             self.skipped += 1
@@ -96,9 +96,9 @@ class TrainingLog:
             self._balance.add(losses.balance)
 
     def state(self, *, reduce: Reduce = lambda sums: sums) -> dict[str, Any]:
-        """Return, as JSON, what a resumed run continues from; every rank calls this.
+        """Return the state as a value for JSON, to resume from; every rank calls this.
 
-        The sums of each rank are separate, since float32 sums in another order would have other last bits.
+        The sums of ranks are separate, since float32 sums depend on the order.
         """
         by_rank = self._sums.new_zeros(self.num_devices, len(self._sums))
         by_rank[self.rank] = self._sums
@@ -108,9 +108,9 @@ class TrainingLog:
         return {"sums": sums, "skipped": self.skipped, "balance": balance, **counts}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Continue from what `state` returned.
+        """Continue from the value of `state`.
 
-        Each rank continues from its own sums. At another number of ranks, the first continues from all.
+        Each rank continues from its sums; with another number of ranks, rank 0 continues from the total.
         """
         self.skipped = state["skipped"]
         by_rank = torch.tensor(state["sums"], device=self.device).view(-1, len(self._sums))
@@ -125,7 +125,7 @@ class TrainingLog:
 
     @contextmanager
     def pause(self) -> Iterator[None]:
-        """Leave the time spent inside, on evaluations and checkpoints, out of the rates."""
+        """Exclude the time inside, for evaluations and checkpoints, from the rates."""
         synchronize(self.device)
         since = self._clock()
         yield
@@ -139,11 +139,11 @@ class TrainingLog:
 
         Args:
             tokens: Source and target tokens of the run so far.
-            data_seconds: Seconds since the last line in which this rank waited for batches.
+            data_seconds: Seconds that this rank waited for batches since the last line.
             reduce: Sums a small float tensor over the ranks.
 
         Raises:
-            RunError: If the loss is no longer finite.
+            RunError: If the loss is not finite.
         """
         sums = torch.cat([self._sums, self._sums.new_tensor([data_seconds])])
         nats, objective, waited = reduce(sums).tolist()
@@ -168,7 +168,7 @@ class TrainingLog:
         return line
 
     def peak(self) -> float | None:
-        """Return the peak FLOP/s of all devices, of which `mfu` is a share; None where it is not known."""
+        """Return the peak FLOP/s of all devices, the denominator of `mfu`; None if unknown."""
         peak = self._peak(self.device, self.dtype)
         return None if peak is None else peak * self.num_devices
 
@@ -187,5 +187,5 @@ class TrainingLog:
 
 
 def _finite(value: float) -> float | None:
-    """Return None for what JSON cannot express: infinity and NaN."""
+    """Return None for infinity and NaN, which JSON cannot express."""
     return value if math.isfinite(value) else None

@@ -1,4 +1,4 @@
-"""Model FLOPs utilisation (MFU): the peak FLOP/s of a device, of which it is a share."""
+"""The peak FLOP/s of a device, the denominator of the model FLOPs utilisation (MFU)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DATA_SHEET = {
     "H100": 989e12,
     "H200": 989e12,
 }
-"""{part of the device's name: NVIDIA's dense bfloat16 FLOP/s}; the first match holds."""
+"""{part of the device's name: NVIDIA's dense bfloat16 FLOP/s}; the first match applies."""
 
 SECONDS = 0.1
 SMALLEST, LARGEST = 256, 4096
@@ -24,11 +24,11 @@ PRODUCTS = 4
 
 
 def peak_flops(device: torch.device, dtype: torch.dtype) -> float | None:
-    """Return the peak FLOP/s of `device` in `dtype`; None where it cannot be measured.
+    """Return the peak FLOP/s of `device` in `dtype`; None if it cannot be measured.
 
-    For a known GPU in bfloat16 it is the data sheet's, without sparsity, as elsewhere in the field. Any other
-    is measured, once a process, in about a tenth of a second: the rate of a large matrix product with torch's
-    current threads and matrix-product precision (TF32 or not).
+    For a known GPU in bfloat16 it is the data sheet's value without sparsity, as usual in the field.
+    Otherwise it is measured once a process, in about a tenth of a second: the rate of a large matrix product
+    with torch's current threads and precision of matrix products (TF32 or not).
     """
     if device.type == "cuda":
         known = data_sheet_peak(torch.cuda.get_device_name(device), dtype)
@@ -45,12 +45,12 @@ def data_sheet_peak(name: str, dtype: torch.dtype) -> float | None:
 
 
 def fastest_rate(time_product: Callable[[int], float], *, seconds: float = SECONDS) -> float:
-    """Return the highest rate, 2n³ in the time of a product, over growing n that fit into `seconds`.
+    """Return the highest rate, 2n³ / time of a product, over increasing n that fit into `seconds`.
 
     Args:
         time_product: Returns the mean seconds of a product of two (n, n) matrices, after `PRODUCTS` runs of
             it.
-        seconds: Time to spend in all; only the smallest size may exceed it.
+        seconds: Total time to spend; only the smallest size may exceed it.
 
     Returns:
         FLOP/s.
@@ -71,13 +71,13 @@ def _measured_peak(
 ) -> float | None:
     try:
         return fastest_rate(lambda size: _time_product(device, dtype, size))
-    except RuntimeError:  # Out of memory, or no product in this dtype: no reason to end training.
+    except RuntimeError:  # out of memory, or no product in this dtype: training can do without
         return None
 
 
 @torch.no_grad()
 def _time_product(device: torch.device, dtype: torch.dtype, size: int) -> float:
-    # A generator of its own leaves the random numbers of training alone.
+    # A separate generator does not change the random numbers of training.
     generator = torch.Generator(device).manual_seed(0)
     a, b = torch.randn(2, size, size, generator=generator, device=device).to(dtype)
     out = torch.mm(a, b)

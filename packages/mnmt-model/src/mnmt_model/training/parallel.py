@@ -1,4 +1,4 @@
-"""A model prepared for training by several processes, or by one."""
+"""Prepare a model for training by one process or several."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 
 def make_trainable(model: TranslationModel, config: TrainConfig, world: World) -> nn.Module:
-    """Wrap `model` for training, and move its parameters to where they are trained.
+    """Wrap `model` for training, and move its parameters to the device.
 
-    Layers are recomputed, and the model is compiled, as `config` asks: as a whole, but layer by layer where
-    it has experts or recomputed layers, or several processes. Several processes average gradients: of whole
-    models side by side (DDP), or with parameters, gradients and optimiser state
-    sharded over the processes (FSDP2). Experts that processes hold together are sharded over their replicas
-    by FSDP2 where `cuts_replicas` says so, and otherwise left to `average_expert_gradients`.
+    `config` decides about recomputation and compilation: of the whole model, or layer by layer with experts,
+    recomputed layers or several processes. Several processes average gradients: of replicas (DDP), or with
+    parameters, gradients and optimiser state sharded over the processes (FSDP2). Experts divided among
+    processes are sharded over their replicas by FSDP2 if `cuts_replicas`, and otherwise averaged by
+    `average_expert_gradients`.
     """
     model.to(world.device)
     is_whole = world.size == 1 and not model.mixtures and not config.activation_checkpointing
@@ -53,7 +53,7 @@ def make_trainable(model: TranslationModel, config: TrainConfig, world: World) -
 
 @contextmanager
 def no_gradient_sync(model: nn.Module) -> Iterator[None]:
-    """Leave gradients that are made inside to be exchanged together with the next ones."""
+    """Accumulate gradients without exchanging them, until the next pass outside."""
     from torch.distributed.fsdp import FSDPModule
 
     if isinstance(model, DistributedDataParallel):
@@ -70,18 +70,18 @@ def no_gradient_sync(model: nn.Module) -> Iterator[None]:
 def _replicate(model: TranslationModel, world: World) -> nn.Module:
     devices = [world.device] if world.device.type == "cuda" else None
     ignore = DistributedDataParallel._set_params_and_buffers_to_ignore_for_model
-    # The buffers are state of gates, which comes from sums over all processes.
+    # Buffers are state of gates, which is computed from sums over all processes.
     buffers = (name for name, _ in model.named_buffers())
     ignore(model, [*_parallel_experts(model), *buffers])  # type: ignore[no-untyped-call]
     return DistributedDataParallel(model, device_ids=devices)
 
 
 def _shard(model: TranslationModel, config: TrainConfig, world: World) -> nn.Module:
-    # Slow to import, and a single process does without.
+    # slow to import, and not needed by a single process
     from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
     mesh = init_device_mesh(world.device.type, (world.size,))
-    # Losses and norms stay float32: only gathered parameters are rounded.
+    # Losses and norms stay float32: only gathered parameters are cast.
     gathered = torch.bfloat16 if config.precision == "bfloat16" else None
     policy = MixedPrecisionPolicy(param_dtype=gathered, reduce_dtype=torch.float32, cast_forward_inputs=False)
     if cuts_replicas(model.config, config, world.size):
@@ -96,7 +96,7 @@ def _shard(model: TranslationModel, config: TrainConfig, world: World) -> nn.Mod
 
 
 def _cut_over_replicas(experts: Experts, policy: MixedPrecisionPolicy) -> None:
-    """Cut the rows of each expert over the processes that hold the same experts (FSDP2)."""
+    """Divide the rows of each expert among the processes that hold the same experts (FSDP2)."""
     from torch.distributed.fsdp import fully_shard, register_fsdp_forward_method
 
     mesh = experts.ranks.mesh
@@ -110,7 +110,7 @@ def _cut_over_replicas(experts: Experts, policy: MixedPrecisionPolicy) -> None:
 
 
 def expert_ranks(model: ModelConfig, config: TrainConfig, world: World) -> ExpertRanks:
-    """Return the processes that hold experts together with this one, as `expert_parallel` asks.
+    """Return the processes among which `expert_parallel` divides the experts.
 
     Raises:
         RunError: If the processes, or the experts, are no multiple of `expert_parallel`.
@@ -129,10 +129,10 @@ def expert_ranks(model: ModelConfig, config: TrainConfig, world: World) -> Exper
 
 @torch.no_grad()
 def average_expert_gradients(model: TranslationModel, world: World) -> None:
-    """Make gradients of experts that processes hold together means over all processes, as others are.
+    """Average the gradients of divided experts over all processes, like other gradients.
 
-    The exchange of tokens has already summed them over the processes that hold the experts together, and
-    FSDP2 averaged over their replicas what it cuts.
+    The exchange of tokens has already summed them over the processes that divide the experts, and FSDP2 has
+    averaged over replicas what it shards.
     """
     for parameter in _parallel_experts(model).values():
         if isinstance(parameter.grad, DTensor):
@@ -143,7 +143,7 @@ def average_expert_gradients(model: TranslationModel, world: World) -> None:
 
 
 def _parallel_experts(model: TranslationModel) -> dict[str, nn.Parameter]:
-    """Return {name: parameter} of experts that processes hold together."""
+    """Return {name: parameter} of experts divided among processes."""
     if model.expert_ranks.size == 1:
         return {}
     parallel = {id(parameter) for mixture in model.mixtures for parameter in mixture.experts.parameters()}

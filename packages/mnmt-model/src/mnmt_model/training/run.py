@@ -1,4 +1,4 @@
-"""Training one run, from its config or from its newest checkpoint, by one process or by several."""
+"""Train one run, from its config or its newest checkpoint, in one process or several."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ _log = logging.getLogger(__name__)
 
 
 def train(run: RunConfig, folder: Path, *, watchers: Sequence[Watcher] = ()) -> None:
-    """Train a run to its end, from its newest checkpoint, unless it has ended already.
+    """Train a run to its end, from its newest checkpoint, unless it is finished.
 
-    All processes that torchrun starts train it together.
+    All processes of torchrun train it together.
 
     Args:
         run: The run.
-        folder: The run's folder, which is made if it is missing.
-        watchers: The first process calls them as the run is trained.
+        folder: The run's folder, created if missing.
+        watchers: Called by the first process during training.
 
     Raises:
         RunInUseError: If another process trains the run.
-        RunError: If `folder` holds another run, or if training cannot continue; run.json then says why.
-        Interrupted: If SIGTERM, SIGINT or SIGUSR1 has come; the run then has a checkpoint of its last step.
+        RunError: If `folder` holds another run, or training fails; run.json then has the reason.
+        Interrupted: After SIGTERM, SIGINT or SIGUSR1; the run then has a checkpoint of its last step.
     """
     data = open_prepared(run.data)
     with Interruption() as interruption, join_world() as world, _run_lock(folder, world):
@@ -68,7 +68,7 @@ def _announce(run: RunConfig, watchers: Sequence[Watcher], world: World) -> None
 
 @contextmanager
 def _heartbeat(run: RunConfig, record: RunRecord, folder: Path, world: World) -> Iterator[list[Watcher]]:
-    """Keep the run's heartbeat going from the first process; yield what tells it of steps."""
+    """Write the run's heartbeat in the first process; yield its watchers."""
     if not world.is_first:
         yield []
         return
@@ -80,10 +80,10 @@ def _heartbeat(run: RunConfig, record: RunRecord, folder: Path, world: World) ->
 def _recorded(
     run: RunConfig, folder: Path, data: PreparedData, world: World
 ) -> Iterator[Callable[..., None]]:
-    """Write into run.json what interrupts training or goes wrong; yield what writes that it has finished.
+    """Record interruptions and failures in run.json; yield the function that records the end.
 
     Raises:
-        RunError: If memory is exhausted, or another process is gone.
+        RunError: If memory is exhausted, or another process has ended.
     """
 
     def end(status: Status = "finished", **changes: Any) -> None:
@@ -104,7 +104,7 @@ def _recorded(
 
 
 def _next_record(run: RunConfig, folder: Path, data: PreparedData) -> RunRecord:
-    """Return the record with which a run is trained, or a finished run's with the role that it has now."""
+    """Return the record to train a run with, or a finished run's record with its current role."""
     before = read_run(folder) if (folder / RUN).exists() else None
     record = matching_record(run, folder, data)
     if record is not None and record.status == "finished":
@@ -119,10 +119,10 @@ def _next_record(run: RunConfig, folder: Path, data: PreparedData) -> RunRecord:
 
 
 def matching_record(run: RunConfig, folder: Path, data: PreparedData) -> RunRecord | None:
-    """Return the record in `folder` with the role that the run has now; None if the run has no checkpoint.
+    """Return the record in `folder` with the run's current role; None if the run has no checkpoint.
 
     Raises:
-        RunError: If it is of another run, from which training cannot continue.
+        RunError: If the record is of a run with other settings.
     """
     if not (folder / RUN).exists() or not find_checkpoints(folder / CHECKPOINTS):
         return None
@@ -137,7 +137,7 @@ def matching_record(run: RunConfig, folder: Path, data: PreparedData) -> RunReco
 
 @contextmanager
 def _run_lock(folder: Path, world: World) -> Iterator[None]:
-    """Keep others from training the same run; the claim ends with the first process, however that ends."""
+    """Claim the run; the claim ends with the block or the first process."""
     with ExitStack() as stack:
         on_first_rank(lambda: stack.enter_context(claim(folder, error=RunInUseError)))
         yield

@@ -1,4 +1,4 @@
-"""The checkpoints of a run in training: when they are due, and which of them stay."""
+"""The checkpoints of a run in training."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class RunCheckpoints:
     Args:
         run: The run.
         folder: The run's folder.
-        model: The model, as `make_trainable` left it.
+        model: The model after `make_trainable`.
         optimizer: Its optimiser.
     """
 
@@ -34,14 +34,14 @@ class RunCheckpoints:
     def restore(self) -> Progress | None:
         """Load the newest checkpoint and return its progress; None if the run has no checkpoint.
 
-        Lines of the record after its step are dropped, since training is about to write them again.
+        Lines of the record after its step are dropped, since training will write them again.
         """
         folder = self.folder / CHECKPOINTS
         progress = restore_newest(folder, self.model, self.optimizer)
         step = 0 if progress is None else progress.step
         if progress is not None:
             on_first_rank(lambda: remove_old(folder, step, **self._retention))
-            # A branch counts its own time, not that of its trunk.
+            # A branch does not count the time of its trunk.
             if self.run.branch is None or step != self.run.branch.step:
                 self._seconds_before = float(progress.extras.get("seconds", 0.0))
         on_first_rank(lambda: drop_lines_after(self.folder, step))
@@ -50,7 +50,7 @@ class RunCheckpoints:
 
     @property
     def seconds(self) -> float:
-        """Seconds of training so far, interruptions and the work that they undid left out."""
+        """Seconds of training so far, without interruptions and lost work."""
         return self._seconds_before + time.monotonic() - self._started
 
     @property
@@ -60,7 +60,7 @@ class RunCheckpoints:
         return minutes > 0 and time.monotonic() - self._saved_at > 60 * minutes
 
     def has(self, step: int) -> bool:
-        """Return whether the last checkpoint is of this step; if so, it is not late any more."""
+        """Return whether the last checkpoint is of this step; if so, reset its age."""
         if self._saved_step == step:
             self._saved_at = time.monotonic()
         return self._saved_step == step
@@ -72,7 +72,7 @@ class RunCheckpoints:
 
     @property
     def _retention(self) -> dict[str, Any]:
-        """Options of `save` that say which checkpoints stay."""
+        """Options of `save` about the checkpoints to keep."""
         return {
             "keep": self.config.keep_checkpoints,
             "keep_best": self.config.keep_best,

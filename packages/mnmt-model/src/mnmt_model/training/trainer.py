@@ -1,4 +1,4 @@
-"""Training one run: its steps, and what is due after each."""
+"""Train one run: its steps, and the log, evaluations and checkpoints after them."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from mnmt_model.training.watcher import TensorBoard, Watcher
 
 
 class Trainer:
-    """Trains a run to its end, from the step that it has reached.
+    """Trains a run to its end, from its last checkpoint.
 
     Args:
         run: The run.
         folder: The run's folder.
         data: The prepared data.
-        world: The processes that train the run together; each has a trainer.
-        watchers: Are called after steps, lines of the log and evaluations.
+        world: The processes in training; each has a trainer.
+        watchers: Called after steps, lines of the log and evaluations.
 
     Raises:
         RunError: If the checkpoints or the initial weights are of another model, or batches have fewer pairs
@@ -79,10 +79,10 @@ class Trainer:
         return self.progress.step >= self.config.steps or self.early_stopping.is_due
 
     def train(self, interruption: Interruption) -> str | None:
-        """Take the remaining steps; return why early stopping has left out the last, if it has.
+        """Take the remaining steps; return the reason of early stopping, or None.
 
         Raises:
-            Interrupted: If a signal has come; the run then has a checkpoint of its last step.
+            Interrupted: After a signal; the run then has a checkpoint of its last step.
             RunError: If the loss or too many gradients in a row are not finite.
         """
         self.model.train()
@@ -106,7 +106,7 @@ class Trainer:
         self._advance(step, losses, norm=norm, rate=rate, skipped=not is_accepted)
 
     def _advance(self, step: int, losses: StepLosses, *, norm: float, rate: float, skipped: bool) -> None:
-        """Count a step as done, and do what is due after it."""
+        """Count a step, and log, evaluate and save if due."""
         src_tokens, tgt_tokens = losses.src_tokens, losses.tgt_tokens
         flops = training_flops(
             self.run.model, self.model.vocab_size, src_tokens=src_tokens, tgt_tokens=tgt_tokens
@@ -141,7 +141,7 @@ class Trainer:
         if not (evaluates or tests or saves or departs or self.is_over):
             return
         with self.log.pause():
-            # An evaluation may be the one that ends the run.
+            # Evaluate first: early stopping may end the run.
             dev_loss = self._evaluate_dev() if evaluates or self.is_over else None
             if tests or self.is_over:
                 self.evaluator.test(self.progress, self.watchers)
@@ -154,7 +154,7 @@ class Trainer:
         return dev_loss
 
     def _save_if_asked(self, interruption: Interruption) -> None:
-        """Save a checkpoint if a signal has come to any process, or if the last one is too old."""
+        """Save a checkpoint after a signal to any process, or if the last one is too old."""
         signum, is_late = self.world.max([interruption.signum, self.checkpoints.is_late])
         if (signum or is_late) and not self.checkpoints.has(self.progress.step):
             with self.log.pause():
@@ -202,7 +202,7 @@ class Trainer:
         return log
 
     def _reason_to_stop(self) -> str | None:
-        """Write the line that is not due, and return the reason, if early stopping ends the run."""
+        """If early stopping ends the run, write the last line of the log, and return the reason."""
         if self.progress.step >= self.config.steps:
             return None
         if not _is_due(self.progress.step, self.config.log_every):

@@ -1,4 +1,4 @@
-"""Watchers of a run: the interface, its heartbeat, and TensorBoard."""
+"""Watchers of a run: the interface, the heartbeat, and TensorBoard."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class Watcher:
     """Handles events of training; a subclass overrides those that it needs."""
 
     def announce(self, phase: str) -> None:
-        """Handle what is done before the first step, and may take a minute, such as compiling."""
+        """Handle a phase before the first step that may take a minute, such as compiling."""
 
     def step(self, step: int) -> None:
-        """Handle the end of `step`, when everything that was due at it is done."""
+        """Handle the end of `step`, after its evaluations and checkpoint."""
 
     def log(self, line: Mapping[str, Any]) -> None:
         """Handle a new line of metrics.jsonl."""
@@ -40,10 +40,10 @@ def announce(watchers: Iterable[Watcher], phase: str) -> None:
 
 
 class HeartbeatWatcher(Watcher):
-    """Keeps step and loss of a run's heartbeat up to date.
+    """Updates step and loss of a run's heartbeat.
 
     Args:
-        heartbeat: The heartbeat, which outlives training until run.json says how it ended.
+        heartbeat: The heartbeat, which continues until run.json records the end.
     """
 
     def __init__(self, heartbeat: HeartbeatWriter) -> None:
@@ -58,7 +58,7 @@ class HeartbeatWatcher(Watcher):
         self.heartbeat.update(step)
 
     def log(self, line: Mapping[str, Any]) -> None:
-        """Take the loss of a line of metrics.jsonl."""
+        """Update the loss from a line of metrics.jsonl."""
         self.heartbeat.loss = line["loss"]
 
 
@@ -66,11 +66,11 @@ class TensorBoard(Watcher):
     """Writes events for TensorBoard, beside the run record.
 
     Tags are `train/KEY` for every line of metrics.jsonl, and `METRIC/TESTSET/TASK` for every measurement.
-    Counts of every expert and task are too many, and left out.
+    Counts of experts by task are too many, and left out.
 
     Args:
         folder: The run record; events go to `tensorboard/` in it.
-        step: The step that training continues from. TensorBoard forgets later steps of an earlier process.
+        step: The step from which training continues. TensorBoard drops later steps of an earlier process.
 
     Raises:
         RunError: If the package tensorboard is not installed.
@@ -105,7 +105,7 @@ class TensorBoard(Watcher):
 
 
 def _scalars(values: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    """Yield the numbers of a line, those inside lists and mappings as `KEY/INNER`, without null."""
+    """Yield the numbers of a line without null; those in lists and mappings as `KEY/INNER`."""
     for key, value in values.items():
         if isinstance(value, list):
             value = {str(index): inner for index, inner in enumerate(value)}
