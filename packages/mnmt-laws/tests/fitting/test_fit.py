@@ -250,7 +250,7 @@ def test_measuring_everything_again_changes_nothing(law: LawName, objective: str
         for rows in (repeated(table, 1), repeated(table, 3))
     )
     measure = find_objective(objective)
-    costs = [measure.cost(found.residuals(), np.ones(1)) / len(found.rows) for found in (one, three)]
+    costs = [measure.value(found.residuals(), np.ones(1)) / len(found.rows) for found in (one, three)]
     assert costs[0] == pytest.approx(costs[1], rel=1e-9)
     if measure.squared:  # absolute values can have many minima that tie
         rows = one.observations.fit
@@ -349,7 +349,7 @@ def test_predict_takes_arrays_and_names_what_it_does_not_know(clean: Observation
     ("change", "message"),
     [
         ({"law": "eq7"}, "`law` must be one of power, per-weighting, joint, .*, but is 'eq7'"),
-        ({"objective": "l2"}, "`objective` must be one of log-ols, ols, huber, but is 'l2'"),
+        ({"objective": "l2"}, "`objective` must be one of log-ols, ols, lad, huber, but is 'l2'"),
         ({"delta": 0.1}, "`delta` must be above 0 and goes with huber, but is 0.1 with log-ols"),
     ],
 )

@@ -253,10 +253,11 @@ def test_methods_say_what_they_are() -> None:
 
 
 @pytest.mark.parametrize("method", [ResidualBootstrap(refits=3), ClusterBootstrap(refits=3)])
-def test_an_objective_with_kinks_can_be_refitted(method: Uncertainty, clean: Observations) -> None:
+@pytest.mark.parametrize("objective", ["lad", "huber"])
+def test_every_objective_can_be_refitted(method: Uncertainty, objective: str, clean: Observations) -> None:
     some = clean.frame[clean.frame["weight"].isin([0.5, 1.0]) & clean.frame["task"].eq("en-de")]
     noisy = some.assign(value=some["value"] * np.linspace(0.98, 1.02, len(some)))
-    fitted = fit(observe(noisy), objective="huber", uncertainty=method)
+    fitted = fit(observe(noisy), objective=objective, uncertainty=method)
     assert np.isfinite(fitted.draws.alpha).all()
     assert (fitted.std.alpha > 0).all()
 

@@ -25,29 +25,30 @@ def test_reweighting_is_the_derivative_of_the_cost(name: str, residual: float) -
     [
         ("log-ols", 0.5 * np.log(2) ** 2),
         ("ols", 0.5),
+        ("lad", np.log(2)),
         ("huber", 1e-3 * (np.log(2) - 5e-4)),
     ],
 )
 def test_what_each_objective_makes_of_a_prediction_twice_too_high(name: str, expected: float) -> None:
     objective = OBJECTIVES[name]
     residual = objective.residual(np.array([1.0]), np.array([2.0]))
-    assert objective.cost(residual, np.array([3.0])) == pytest.approx(3 * expected, rel=1e-12)
+    assert objective.value(residual, np.array([3.0])) == pytest.approx(3 * expected, rel=1e-12)
 
 
 def test_huber_between_squares_and_absolute_values() -> None:
     residual, one = np.array([0.3]), np.ones(1)
-    wide = find_objective("huber", delta=1.0).cost(residual, one)
-    assert wide == OBJECTIVES["log-ols"].cost(residual, one)
-    narrow = find_objective("huber", delta=1e-9).cost(residual, one)
-    assert narrow / 1e-9 == pytest.approx(0.3, rel=1e-8)
+    wide = find_objective("huber", delta=1.0).value(residual, one)
+    assert wide == OBJECTIVES["log-ols"].value(residual, one)
+    narrow = find_objective("huber", delta=1e-9).value(residual, one)
+    assert narrow / 1e-9 == pytest.approx(OBJECTIVES["lad"].value(residual, one), rel=1e-8)
 
 
 @pytest.mark.parametrize(
     ("name", "delta", "message"),
     [
-        ("mse", None, "`objective` must be one of log-ols, ols, huber, but is 'mse'"),
+        ("mse", None, "`objective` must be one of log-ols, ols, lad, huber, but is 'mse'"),
         ("huber", 0.0, "`delta` must be above 0 and goes with huber, but is 0.0 with huber"),
-        ("ols", 0.1, "`delta` must be above 0 and goes with huber, but is 0.1 with ols"),
+        ("lad", 0.1, "`delta` must be above 0 and goes with huber, but is 0.1 with lad"),
     ],
 )
 def test_what_is_no_objective_is_refused(name: str, delta: float | None, message: str) -> None:

@@ -39,7 +39,7 @@ def test_condensed_cells_rank_parameters_as_all_rows_do(
     assert np.diff(long) == pytest.approx(np.diff(short), rel=1e-9)
 
 
-@pytest.mark.parametrize("name", ["huber"])
+@pytest.mark.parametrize("name", ["lad", "huber"])
 def test_what_is_no_sum_of_squares_keeps_every_row(name: str, random_sample: MakeSample) -> None:
     sample = random_sample(np.random.default_rng(0), repeats=2)
     assert Replicates.of(sample, OBJECTIVES[name]).condense(sample, OBJECTIVES[name]) is sample

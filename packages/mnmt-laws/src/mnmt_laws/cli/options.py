@@ -101,8 +101,8 @@ class FitConfig:
     """How laws are fitted, and how their uncertainty is measured."""
 
     objective: ObjectiveName = "log-ols"
-    """What the fit minimises: squares of log residuals (log-ols) or of residuals (ols), or Huber's function
-    of log residuals (huber)."""
+    """What the fit minimises: squares of log residuals (log-ols) or of residuals (ols), absolute log
+    residuals (lad), or Huber's function of log residuals (huber)."""
 
     uncertainty: Literal["residual", "cluster", "perturbation"] = "residual"
     """How refits vary: resampled residuals, randomly weighted runs, or values with 1% noise."""

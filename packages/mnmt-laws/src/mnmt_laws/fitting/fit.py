@@ -49,8 +49,8 @@ def fit(
         metric: A value of the column `metric`; by default the only one, or `loss`.
         testset: A value of the column `testset`; by default the only one, or `test`.
         architecture: A value of the column `architecture`; may be omitted where there is only one.
-        objective: `log-ols` (least squares of log-losses), `ols` (of losses) or `huber`
-            (Huber's function of log-losses).
+        objective: `log-ols` (least squares of log-losses), `ols` (of losses), `lad` (least absolute
+            deviations of log-losses) or `huber` (Huber's function of log-losses).
         delta: Where `huber` turns from squares to absolute values; 1e-3 by default.
         uncertainty: How uncertainty is measured; by default `ResidualBootstrap()`.
         irreducible: What the column `irreducible` is used for: it bounds every L∞ from above, it is taken

@@ -44,11 +44,13 @@ class Problem:
         return replace(self, copy=self.copy[rows], lower=self.lower[rows], upper=self.upper[rows])
 
     def values(self, vectors: Array) -> Array:
-        """Return the (m,) objective at (m, P) parameters."""
+        """Return the (m,) objective itself at (m, P) parameters, without the smoothing of kinks."""
         total = np.zeros(len(vectors))
         for rows, part in self.design.chunks(len(vectors)):
             observed, importance = self.rows(rows)
-            total += self.objective.cost(self.objective.residual(observed, part.predict(vectors)), importance)
+            total += self.objective.value(
+                self.objective.residual(observed, part.predict(vectors)), importance
+            )
         return total
 
     def model(self, vectors: Array, *, linear: bool = False) -> Model:

@@ -10,7 +10,7 @@ import numpy as np
 from mnmt_laws.arrays import Array
 from mnmt_laws.errors import ArgumentError
 
-ObjectiveName = Literal["log-ols", "ols", "huber"]
+ObjectiveName = Literal["log-ols", "ols", "lad", "huber"]
 
 HUBER_DELTA = 1e-3
 """Log residual at which `huber` turns from squares to absolute values, as in Hoffmann et al. 2022."""
@@ -24,7 +24,7 @@ class Objective:
     """A weighted sum over observations of ρ(residual).
 
     ρ(r) is r²/2 up to `abs(r) = delta` and δ(abs(r) - δ/2) beyond it, so an infinite `delta` gives least
-    squares.
+    squares and a small one least absolute deviations.
     """
 
     name: str
@@ -33,6 +33,9 @@ class Objective:
     """Whether residuals are log L̂ - log L, right where noise is a share of the loss, rather than L̂ - L."""
 
     delta: float = np.inf
+
+    absolute: bool = False
+    """Whether ρ(r) = abs(r); `delta` then only smooths the search."""
 
     def residual(self, observed: Array, predicted: Array) -> Array:
         """Return residuals in the shape of `predicted`."""
@@ -56,13 +59,20 @@ class Objective:
         return self.reweighting(residual) * bend
 
     def cost(self, residual: Array, weights: Array) -> Array:
-        """Return Σ w ρ(r) over the last axis."""
+        """Return Σ w ρ(r) over the last axis, the smoothed objective of the search."""
         size = np.abs(residual)
         if np.isinf(self.delta):
             rho = 0.5 * residual * residual
         else:
             rho = np.where(size <= self.delta, 0.5 * size * size, self.delta * (size - 0.5 * self.delta))
         total: Array = np.sum(weights * rho, axis=-1)
+        return total
+
+    def value(self, residual: Array, weights: Array) -> Array:
+        """Return the objective itself over the last axis: Σ w r²/2, Σ w ρ(r) or Σ w abs(r)."""
+        if not self.absolute:
+            return self.cost(residual, weights)
+        total: Array = np.sum(weights * np.abs(residual), axis=-1)
         return total
 
     @property
@@ -75,13 +85,17 @@ class Objective:
         """Ever sharper versions of this objective, solved one after the other; the last is the one meant."""
         if self.squared:
             return (self,)
-        deltas = [delta for delta in (3e-2, 3e-3, 3e-4, 3e-5) if delta > self.delta]
-        return tuple(replace(self, delta=delta) for delta in (*deltas, self.delta))
+        last = _SHARPEST if self.absolute else self.delta
+        deltas = [delta for delta in (3e-2, 3e-3, 3e-4, 3e-5) if delta > last]
+        return tuple(replace(self, delta=delta) for delta in (*deltas, last))
 
+
+_SHARPEST = 1e-6
 
 OBJECTIVES: dict[str, Objective] = {
     "log-ols": Objective(name="log-ols"),
     "ols": Objective(name="ols", log=False),
+    "lad": Objective(name="lad", delta=_SHARPEST, absolute=True),
     "huber": Objective(name="huber", delta=HUBER_DELTA),
 }
 """The objectives by name; `log-ols` is the default everywhere."""
