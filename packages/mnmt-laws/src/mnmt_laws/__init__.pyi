@@ -10,6 +10,7 @@ from .answers.fractions import EffectiveFractions as EffectiveFractions
 from .answers.fractions import effective_fractions as effective_fractions
 from .answers.fractions import effective_size as effective_size
 from .answers.fractions import fitted_fraction as fitted_fraction
+from .answers.fractions import fractions_of_testsets as fractions_of_testsets
 from .answers.mixtures.budget import SmallestBudget as SmallestBudget
 from .answers.mixtures.budget import smallest_budget as smallest_budget
 from .answers.mixtures.frontier import frontier as frontier
@@ -20,6 +21,7 @@ from .answers.mixtures.targets import smallest_size as smallest_size
 from .answers.predictions import HeldOut as HeldOut
 from .answers.predictions import compare_irreducible as compare_irreducible
 from .answers.predictions import predict_held_out as predict_held_out
+from .answers.predictions import predict_more_tasks as predict_more_tasks
 from .answers.quality import pair_metrics as pair_metrics
 from .answers.quality import quality_lines as quality_lines
 from .answers.recommendation import Recommendation as Recommendation
@@ -35,6 +37,7 @@ from .fitting.law_fit import LawFit as LawFit
 from .fitting.law_fit import relative_noise as relative_noise
 from .fitting.prediction import PredictionInterval as PredictionInterval
 from .fitting.prediction import predict_interval as predict_interval
+from .fitting.profile import profile_intervals as profile_intervals
 from .fitting.uncertainty import ClusterBootstrap as ClusterBootstrap
 from .fitting.uncertainty import Perturbation as Perturbation
 from .fitting.uncertainty import ResidualBootstrap as ResidualBootstrap

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
+import pytest
+
 from mnmt_laws.report.analysis import Analysis
 from mnmt_laws.report.document import report_document
 
@@ -12,3 +15,29 @@ def test_a_metric_that_rises_has_points_and_no_known_limit(chrf_analysis: Analys
     document = json.loads(json.dumps(report_document(chrf_analysis), allow_nan=False))
     assert document["unit"] == "points"
     assert document["irreducible"] == []
+
+
+def test_test_sets_have_their_fractions(loss_analysis: Analysis) -> None:
+    testsets = report_document(loss_analysis)["testsets"]
+    assert list(testsets) == ["news", "test"]
+    assert loss_analysis.effective is not None
+    expected = loss_analysis.effective.fractions.value
+    for row in testsets["test"]:
+        own = expected.sel(task=row["task"], weight=row["weight"])
+        assert row["value"] == pytest.approx(float(own), rel=1e-12)
+
+
+def test_parameters_have_intervals_by_each_method(loss_analysis: Analysis) -> None:
+    rows = report_document(loss_analysis)["intervals"]
+    assert {(row["task"], row["parameter"], row["method"]) for row in rows} == {
+        (task, name, method)
+        for task in ("aa", "bb") for name in ("alpha", "l_inf") for method in ("refits", "profile")
+    }  # fmt: skip
+    assert all(row["lower"] <= row["estimate"] <= row["upper"] for row in rows if row["method"] == "profile")
+
+
+def test_models_of_three_tasks_are_predicted(loss_analysis: Analysis, three_analysis: Analysis) -> None:
+    rows = report_document(three_analysis)["more_tasks"]
+    assert len(rows) == 3 * 4
+    assert np.median([abs(row["error"]) for row in rows]) < 0.02
+    assert report_document(loss_analysis)["more_tasks"] is None

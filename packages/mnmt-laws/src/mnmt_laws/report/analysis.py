@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -14,13 +14,14 @@ from mnmt_laws.answers.claims import Claim, check_claims
 from mnmt_laws.answers.comparison import LawComparison, compare
 from mnmt_laws.answers.comparison.preferred_law import preferred_law
 from mnmt_laws.answers.design.next_runs import Design, design
-from mnmt_laws.answers.fractions import EffectiveFractions, effective_fractions
-from mnmt_laws.answers.predictions import HeldOut, compare_irreducible, predict_held_out
+from mnmt_laws.answers.fractions import EffectiveFractions, effective_fractions, fractions_of_testsets
+from mnmt_laws.answers.predictions import HeldOut, compare_irreducible, predict_held_out, predict_more_tasks
 from mnmt_laws.answers.quality import pair_metrics
 from mnmt_laws.answers.recommendation import Recommendation, recommend
 from mnmt_laws.errors import ArgumentError, TableError
 from mnmt_laws.fitting.fit import fit
 from mnmt_laws.fitting.law_fit import LawFit
+from mnmt_laws.fitting.profile import intervals_by_method
 from mnmt_laws.fitting.uncertainty import Perturbation, Uncertainty
 from mnmt_laws.laws import LawName
 from mnmt_laws.laws.law import Law
@@ -98,6 +99,15 @@ class Analysis:
 
     design: Design | None = None
     """The runs to train next."""
+
+    testsets: Mapping[str, EffectiveFractions] | None = None
+    """Effective fractions of each test set, if there are several."""
+
+    more_tasks: pd.DataFrame | None = None
+    """Predictions of models of three and more tasks from those of one and two."""
+
+    intervals: pd.DataFrame | None = None
+    """Intervals of the joint law by refits and by profile likelihood; see `intervals_by_method`."""
 
     @property
     def fits(self) -> tuple[LawFit, ...]:
@@ -198,6 +208,11 @@ def analyse(
         comparison=comparison,
         recommendation=_if_possible(lambda: _recommendation(law)),
         design=_if_possible(lambda: _design(law)),
+        testsets=None if joint is None else _if_possible(lambda: _testsets(source.table, joint, uncertainty)),
+        more_tasks=_if_possible(
+            lambda: predict_more_tasks(observations, objective=objective, uncertainty=uncertainty)
+        ),
+        intervals=None if joint is None else intervals_by_method(joint),
     )
 
 
@@ -276,6 +291,20 @@ def _if_possible(answer: Callable[[], Answer]) -> Answer | None:
         return answer()
     except (TableError, ArgumentError):
         return None
+
+
+def _testsets(
+    table: RunTable, joint: LawFit, uncertainty: Uncertainty
+) -> Mapping[str, EffectiveFractions] | None:
+    """Return the fractions of every test set, if there are several."""
+    fractions = fractions_of_testsets(
+        table,
+        metric=joint.observations.metric,
+        architecture=joint.observations.frame["architecture"].iloc[0] or None,
+        objective=joint.objective,
+        uncertainty=uncertainty,
+    )
+    return fractions if len(fractions) > 1 else None
 
 
 def _recommendation(law: LawFit) -> Recommendation | None:

@@ -44,6 +44,9 @@ def report_document(analysis: Analysis) -> dict[str, Any]:
         "comparison": _comparison(analysis),
         "recommendation": _recommendation(analysis.recommendation),
         "design": _design(analysis),
+        "intervals": _frame(analysis.intervals),
+        "testsets": _testsets(analysis),
+        "more_tasks": _frame(analysis.more_tasks),
         "runs": _runs(analysis),
         "wall_seconds": null_if_nan(analysis.wall_seconds),
         "warnings": list(analysis.warnings),
@@ -75,6 +78,21 @@ def _design(analysis: Analysis) -> dict[str, Any] | None:
         "method": design.method,
         "runs": _records(design.runs),
     }
+
+
+def _testsets(analysis: Analysis) -> dict[str, Any] | None:
+    """Return f(p) of each test set."""
+    if analysis.testsets is None:
+        return None
+    frames = {
+        name: effective.fractions[["value", "std"]].to_dataframe().dropna(subset=["value"]).reset_index()
+        for name, effective in analysis.testsets.items()
+    }
+    return {name: _records(frame[["task", "weight", "value", "std"]]) for name, frame in frames.items()}
+
+
+def _frame(frame: pd.DataFrame | None) -> list[dict[str, Any]] | None:
+    return None if frame is None else _records(frame)
 
 
 def _recommendation(recommendation: Recommendation | None) -> dict[str, Any] | None:
