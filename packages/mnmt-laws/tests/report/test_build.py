@@ -25,7 +25,7 @@ def test_records_become_a_page_and_a_document(study_records: Path, tmp_path: Pat
     for figure in (tmp_path / "report" / "figures").glob("*.svg"):
         assert ElementTree.parse(figure).getroot().tag == "{http://www.w3.org/2000/svg}svg"
     titles = set(re.findall(r"<(?:h2|summary)[^>]*>([^<]+)<", page))
-    assert {"Findings", "Losses and laws", "Held-out models", "Runs"} <= titles
+    assert {"Findings", "Losses and laws", "Explore", "Held-out models", "Runs"} <= titles
     assert "loss became NaN at step 12" in page
     fitted = fit(tmp_path / "report" / "runs.csv", law="joint", uncertainty=FEW)
     assert document["fits"]["joint"] == fit_document(fitted)

@@ -16,6 +16,8 @@ from markupsafe import Markup
 from mnmt_laws.figures.style import format_size
 from mnmt_laws.report.advice import Advice, Interval, Trust
 from mnmt_laws.report.analysis import Analysis
+from mnmt_laws.report.explorer import explorer_data
+from mnmt_laws.report.explorer_charts import explorer_specs
 from mnmt_laws.report.figures import FigureGroup
 from mnmt_laws.report.findings import report_findings
 from mnmt_laws.report.first_screen import make_advice, make_trust
@@ -23,6 +25,7 @@ from mnmt_laws.report.tables import report_tables
 from mnmt_laws.report.text import UNKNOWN, format_interval, format_number
 
 _TO_WINDOW = "window.vegaEmbed = vegaEmbed;"
+_SCRIPTS = ("explorer.js", "page.js")  # in the order in which they build on each other
 
 
 def render_page(
@@ -40,6 +43,7 @@ def render_page(
         advice: The first screen's answer, by default that of the analysis.
         trust: How far to trust it, by default what the analysis says.
     """
+    explorer = explorer_data(analysis)
     return (
         _environment()
         .get_template("page.html.j2")
@@ -48,12 +52,14 @@ def render_page(
             advice=advice or make_advice(analysis),
             trust=trust or make_trust(analysis),
             findings=report_findings(analysis),
+            explorer=explorer,
+            explorer_specs={} if explorer is None else explorer_specs(analysis, explorer),
             groups=groups,
             tables=report_tables(analysis),
             warnings=analysis.warnings,
             style=_read("page.css"),
             vega=Markup(vega_bundle()),
-            script=_read("page.js"),
+            script=Markup("\n").join(_read(name) for name in _SCRIPTS),
             version=version("mnmt-laws"),
         )
     )

@@ -1,22 +1,36 @@
-"""The page that tests open in a browser."""
+"""The pages that tests open in a browser."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from browser_pages import browser, visit
 
 from mnmt_laws.report.analysis import Analysis
-from mnmt_laws.report.figures import draw_figures
+from mnmt_laws.report.figures import FigureGroup, draw_figures
 from mnmt_laws.report.page import render_page
 
 __all__ = ["browser", "pages", "visit"]
 
 
+def write(folder: Path, name: str, analysis: Analysis, groups: Sequence[FigureGroup] = ()) -> Path:
+    """Write the page of an analysis."""
+    path = folder / f"{name}.html"
+    path.write_text(render_page(analysis, groups), encoding="utf-8")
+    return path
+
+
 @pytest.fixture(scope="session")
 def pages(tmp_path_factory: pytest.TempPathFactory, loss_analysis: Analysis) -> dict[str, Path]:
-    """The written page of two tasks."""
-    path = tmp_path_factory.mktemp("pages") / "two.html"
-    path.write_text(render_page(loss_analysis, draw_figures(loss_analysis)), encoding="utf-8")
-    return {"two": path}
+    """The written page of two tasks, to which others are added."""
+    folder = tmp_path_factory.mktemp("pages")
+    return {"two": write(folder, "two", loss_analysis, draw_figures(loss_analysis))}
+
+
+@pytest.fixture(scope="session")
+def more_pages(pages: dict[str, Path], three_analysis: Analysis, length_analysis: Analysis) -> None:
+    """The pages of three tasks, and of two read by a law that knows the length."""
+    for name, analysis in {"three": three_analysis, "length": length_analysis}.items():
+        pages[name] = write(pages["two"].parent, name, analysis)

@@ -3,11 +3,136 @@
 from __future__ import annotations
 
 import tomllib
+from typing import Any
 
 import pytest
 from browser_pages import Visit
 
+from mnmt_laws.report.analysis import Analysis
+
 pytestmark = pytest.mark.browser
+
+
+def readout(page: Any) -> list[list[str]]:
+    """The rows of the explorer's table."""
+    rows: list[list[str]] = page.eval_on_selector_all(
+        "#readout tr", "rows => rows.map(row => [...row.cells].map(cell => cell.textContent))"
+    )
+    return rows
+
+
+def move(page: Any, selector: str, value: float) -> None:
+    """Move a slider and let it go."""
+    page.eval_on_selector(
+        selector,
+        "(slider, value) => { slider.value = value; "
+        "for (const kind of ['input', 'change']) slider.dispatchEvent(new Event(kind)); }",
+        str(value),
+    )
+
+
+def test_the_readout_begins_with_the_advice(visit: Visit, loss_analysis: Analysis) -> None:
+    advice = loss_analysis.recommendation
+    assert advice is not None
+    rows = readout(visit())
+    assert [row[0] for row in rows] == ["aa", "bb"]
+    for row in rows:
+        assert float(row[2]) == pytest.approx(advice.predicted[row[0]], rel=2e-4)
+        assert row[1] == f"{advice.weights[row[0]]:.1%}"
+
+
+def test_sliders_move_the_readout(visit: Visit, loss_analysis: Analysis) -> None:
+    page = visit()
+    move(page, "[data-weight]", 0.25)
+    rows = readout(page)
+    assert [row[1] for row in rows] == ["25.0%", "75.0%"]
+    assert loss_analysis.recommendation is not None
+    size = loss_analysis.recommendation.size
+    expected = float(loss_analysis.law.predict(task="aa", weight=0.25, size=size))
+    assert float(rows[0][2]) == pytest.approx(expected, rel=2e-4)
+    move(page, "#size", 0)
+    assert float(readout(page)[0][2]) > float(rows[0][2])
+
+
+def test_a_slider_can_be_driven_by_keys(visit: Visit) -> None:
+    page = visit()
+    before = readout(page)
+    page.focus("[data-weight]")
+    page.keyboard.press("ArrowRight")
+    assert float(readout(page)[0][1][:-1]) > float(before[0][1][:-1]) - 0.05
+
+
+def test_a_typed_size_is_read_and_a_wrong_one_refused(visit: Visit, loss_analysis: Analysis) -> None:
+    page = visit()
+    page.fill("[data-typed=size]", "0.5m")
+    page.press("[data-typed=size]", "Enter")
+    weight = float(readout(page)[0][1][:-1]) / 100
+    expected = float(loss_analysis.law.predict(task="aa", weight=weight, size=5e5))
+    assert float(readout(page)[0][2]) == pytest.approx(expected, rel=2e-3)
+    kept = readout(page)
+    page.fill("[data-typed=size]", "9e99")
+    page.press("[data-typed=size]", "Enter")
+    assert page.eval_on_selector("[data-typed=size]", "field => !field.validity.valid")
+    assert readout(page) == kept
+
+
+def test_the_preference_moves_the_weight(visit: Visit) -> None:
+    page = visit()
+    move(page, "#preference", 0.9)
+    much = float(readout(page)[0][1][:-1])
+    move(page, "#preference", 0.1)
+    assert float(readout(page)[0][1][:-1]) < much
+
+
+def test_the_address_restores_the_state_and_back_works(visit: Visit) -> None:
+    page = visit()
+    first = readout(page)
+    move(page, "[data-weight]", 0.7)
+    chosen, address = readout(page), page.evaluate("location.hash")
+    assert "weights=0.7,0.3" in address
+    assert readout(visit(address=address)) == chosen
+    page.go_back()
+    page.wait_for_function("!location.hash")
+    assert readout(page) == first
+
+
+def test_the_copied_mixture_is_valid_in_a_study(visit: Visit) -> None:
+    page = visit()
+    page.click("[data-copy=mixture-toml]")
+    page.wait_for_function("document.querySelector('[data-copy=mixture-toml]').textContent === 'Copied'")
+    (mixture,) = tomllib.loads(page.evaluate("navigator.clipboard.readText()"))["sweep"]["fit"]["mixtures"]
+    shown = {row[0]: float(row[1][:-1]) / 100 for row in readout(page)}
+    assert mixture == pytest.approx(shown, abs=1.5e-3)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("more_pages")
+def test_three_tasks_have_a_slider_each(visit: Visit) -> None:
+    page = visit("three")
+    for index, value in enumerate((1, 1, 0)):
+        page.eval_on_selector_all(
+            "[data-weight]",
+            "(sliders, [index, value]) => { sliders[index].value = value; "
+            "sliders[index].dispatchEvent(new Event('input')); }",
+            [index, value],
+        )
+    rows = readout(page)
+    assert rows[2][1:3] == ["0.0%", "no law without training on it"]
+    assert sum(float(row[1][:-1]) for row in rows) == pytest.approx(100, abs=0.2)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("more_pages")
+def test_a_length_is_chosen_where_the_law_knows_it(visit: Visit, length_analysis: Analysis) -> None:
+    page = visit("length")
+    page.fill("[data-typed=tokens]", "3e6")
+    page.press("[data-typed=tokens]", "Enter")
+    where = {"size": max(length_analysis.sizes), "tokens": 3e6, "mixture": {"aa": 0.5, "bb": 0.5}}
+    expected = float(length_analysis.law.predict(task="aa", **where))
+    assert float(readout(page)[0][2]) == pytest.approx(expected, rel=2e-4)
+    assert "tokens=3000000" in page.evaluate("location.hash")
+    move(page, "#tokens", 0)
+    assert float(readout(page)[0][2]) > expected
 
 
 def test_next_runs_are_copied_for_a_study(visit: Visit) -> None:

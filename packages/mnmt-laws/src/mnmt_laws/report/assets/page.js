@@ -1,4 +1,4 @@
-// Draws the charts, and lets buttons copy.
+// Draws the charts, lets buttons copy, and starts the explorer.
 
 const OPTIONS = { actions: false, renderer: "svg", defaultStyle: false, logLevel: 1 };
 const read = (id) => JSON.parse(document.getElementById(id).textContent);
@@ -12,6 +12,16 @@ function copyFrom(button) {
 
 async function startPage() {
   for (const button of document.querySelectorAll("[data-copy]")) button.addEventListener("click", () => copyFrom(button));
+  if (document.getElementById("explorer-data")) {
+    const data = read("explorer-data"), views = {};
+    for (const grid of Object.values(data.grids)) {
+      grid.numbers = new Float32Array(Uint8Array.from(atob(grid.numbers), (sign) => sign.charCodeAt(0)).buffer);
+    }
+    for (const name of ["weights", "plane", "now"].filter((name) => document.getElementById(`chart-${name}`))) {
+      views[name] = (await vegaEmbed(`#chart-${name}`, read(`spec-${name}`), OPTIONS)).view;
+    }
+    startExplorer(data, views);
+  }
   for (const place of document.querySelectorAll("[data-spec]")) await vegaEmbed(place, read(place.dataset.spec), OPTIONS);
   document.documentElement.dataset.ready = "";
 }

@@ -1,0 +1,174 @@
+"""The explorer shows what the law predicts: its scripts, run by node, against Python."""
+
+from __future__ import annotations
+
+import base64
+import json
+import shutil
+import subprocess
+import tomllib
+from collections.abc import Callable
+from dataclasses import replace
+from importlib import resources
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import vl_convert
+
+from mnmt_laws import Perturbation, fit, predict_interval, recommend
+from mnmt_laws.report.analysis import Analysis
+from mnmt_laws.report.explorer import explorer_data
+from mnmt_laws.report.explorer_charts import explorer_specs
+
+NODE = shutil.which("node")
+needs_node = pytest.mark.skipif(NODE is None, reason="node is not installed")
+Analyse = Callable[..., Analysis]
+ENDS = {"value": "predicted", "low": "law_lower", "high": "law_upper", "newLow": "lower", "newHigh": "upper"}
+
+
+def page_data(analysis: Analysis) -> dict[str, Any]:
+    """The data of the page, as its script reads them."""
+    data = explorer_data(analysis)
+    assert data is not None
+    read: dict[str, Any] = json.loads(json.dumps(data, allow_nan=False))
+    for grid in read["grids"].values():
+        numbers = np.frombuffer(base64.b64decode(grid["numbers"]), "<f4")
+        grid["numbers"] = [None if np.isnan(number) else float(number) for number in numbers]
+    return read
+
+
+def run_script(expression: str, data: object) -> Any:
+    """The value of an expression in which `data` and the explorer's functions are known."""
+    assets = resources.files("mnmt_laws.report").joinpath("assets")
+    program = (
+        f"{assets.joinpath('explorer.js').read_text(encoding='utf-8')}\nconst data = {json.dumps(data)};\n"
+        "for (const grid of Object.values(data.grids ?? {})) {\n"
+        "  grid.numbers = grid.numbers.map((number) => number ?? NaN);\n}\n"
+        f"console.log(JSON.stringify({expression}));"
+    )
+    ran = subprocess.run([NODE or "node", "-"], input=program, capture_output=True, text=True, check=True)
+    return json.loads(ran.stdout)
+
+
+@needs_node
+@pytest.mark.parametrize("which", ["loss_analysis", "chrf_analysis", "three_analysis", "length_analysis"])
+def test_the_page_shows_what_python_predicts(which: str, request: pytest.FixtureRequest) -> None:
+    analysis: Analysis = request.getfixturevalue(which)
+    data, rng = page_data(analysis), np.random.default_rng(0)
+    states = []
+    for number in rng.integers(len(data["mixtures"]), size=20):
+        where = {
+            name: float(np.exp(rng.uniform(np.log(data[name][0]), np.log(10 * data[name][1]))))
+            for name in ("size", "tokens")
+            if data[name]
+        }
+        states.append({"weights": data["mixtures"][number], **where})
+    answers = run_script("data.states.map((state) => predictions(data, state))", {**data, "states": states})
+    for state, answer in zip(states, answers, strict=True):
+        where = {name: value for name, value in state.items() if name != "weights"}
+        mixture = dict(zip(data["tasks"], state["weights"], strict=True))
+        for row in answer:
+            assert row["weight"] == mixture[row["task"]]
+            if not row["weight"]:
+                assert row["value"] is None  # no law without training on it
+                continue
+            expected = predict_interval(analysis.law, task=row["task"], mixture=mixture, **where)
+            width = float(expected.law_upper - expected.law_lower)
+            for name, end in ENDS.items():
+                value = float(getattr(expected, end))
+                # A quantile of few refits has kinks, which no grid follows.
+                allowed = 1e-4 * abs(value) + (0 if name == "value" else 0.3 * width)
+                assert row[name] == pytest.approx(value, abs=allowed)
+
+
+@needs_node
+@pytest.mark.parametrize("which", ["loss_analysis", "chrf_analysis"])
+def test_the_best_weights_are_those_that_python_recommends(
+    which: str, request: pytest.FixtureRequest
+) -> None:
+    analysis: Analysis = request.getfixturevalue(which)
+    places = [(size, share) for size in (2e4, 1e6) for share in (0.2, 0.7)]
+    answers = run_script(
+        "data.places.map(([size, share]) => bestWeights(data, { size }, share)[0])",
+        {**page_data(analysis), "places": places},
+    )
+    for (size, share), weight in zip(places, answers, strict=True):
+        advice = recommend(analysis.law, size=size, preference={"aa": share, "bb": 1 - share})
+        assert weight == pytest.approx(advice.weights["aa"], abs=1e-2)  # the cost is flat there
+
+
+@pytest.mark.parametrize(("which", "step"), [("loss_analysis", 0.005), ("three_analysis", 0.05)])
+def test_mixtures_are_evenly_spread_with_the_trained_and_the_advised(
+    which: str, step: float, request: pytest.FixtureRequest
+) -> None:
+    analysis: Analysis = request.getfixturevalue(which)
+    data = explorer_data(analysis)
+    assert data is not None
+    assert data["step"] == step
+    mixtures = np.array(data["mixtures"])
+    assert np.allclose(mixtures.sum(axis=1), 1.0)
+    assert (mixtures >= 0).all()
+    trained = analysis.observations.mixtures_of(analysis.law.rows)[analysis.tasks].to_numpy()
+    for mixture in [*trained, data["start"]["weights"], np.eye(len(analysis.tasks))[0]]:
+        assert np.abs(mixtures - mixture).sum(axis=1).min() < 1e-5
+
+
+@needs_node
+def test_sizes_are_read_as_people_write_them() -> None:
+    texts = ["1e9", "2.5B", "300k", " 1,000,000 ", "7 m", "1,500k", "many", "1,5M", ""]
+    assert run_script("data.map(parseCount)", texts) == [1e9, 2.5e9, 3e5, 1e6, 7e6, 1.5e6, None, None, None]
+    counts = [999, 16e4, 2.5e9, 3e12]
+    assert run_script("data.map(formatCount)", counts) == ["999", "160K", "2.5B", "3T"]
+
+
+@needs_node
+def test_the_mixture_is_valid_in_a_study() -> None:
+    data = {"tasks": ["en-de", 'odd "name".x', "en-zh"], "weights": [1 / 3, 1 / 3, 1 / 3]}
+    text = run_script("mixtureToml(data, { size: 2e6, tokens: 3e9, weights: data.weights })", data)
+    (mixture,) = tomllib.loads(text)["sweep"]["fit"]["mixtures"]
+    assert list(mixture) == data["tasks"]
+    assert sum(mixture.values()) == pytest.approx(1, abs=1e-12)
+
+
+def test_one_task_has_no_mixture(one_task: pd.DataFrame, analyse_table: Analyse) -> None:
+    alone = one_task[one_task["weight"].eq(1.0)]
+    data = explorer_data(analyse_table(alone, uncertainty=Perturbation(refits=0)))
+    assert data is not None
+    assert data["mixtures"] == [[1.0]]
+
+
+def test_a_table_without_mixtures_has_no_explorer(losses: pd.DataFrame, analyse_table: Analyse) -> None:
+    apart = losses[losses["weight"].eq(1.0)]
+    assert explorer_data(analyse_table(apart, uncertainty=Perturbation(refits=0))) is None
+
+
+@needs_node
+def test_sizes_too_few_to_test_the_law_beyond_are_said(losses: pd.DataFrame, loss_analysis: Analysis) -> None:
+    sizes = sorted(losses["size"].unique())[:3]
+    law = fit(losses[losses["size"].isin(sizes)], law="capacity", uncertainty=Perturbation(refits=0))
+    data = page_data(replace(loss_analysis, law=law, observations=law.observations))
+    assert data["untested"] == ["size"]
+    states = [{"size": times * data["size"][1], "weights": [0.5, 0.5]} for times in (1, 3)]
+    shown = run_script("data.states.map((state) => extrapolation(data, state))", {**data, "states": states})
+    assert shown == ["", "Extrapolated: N is 3 times the largest fitted, with no back-test of the law."]
+
+
+def test_charts_of_two_tasks_compile(loss_analysis: Analysis) -> None:
+    data = explorer_data(loss_analysis)
+    assert data is not None
+    specs = explorer_specs(loss_analysis, data)
+    assert set(specs) == {"weights", "plane"}
+    for spec, datasets in zip(
+        specs.values(), ({"curve", "now"}, {"plane", "now", "law", "new"}), strict=True
+    ):
+        compiled = vl_convert.vegalite_to_vega(spec)
+        assert datasets <= {source["name"] for source in compiled["data"]}
+        assert "chosen" in {signal["name"] for signal in compiled["signals"]}
+
+
+def test_more_tasks_have_a_line_each(three_analysis: Analysis) -> None:
+    data = explorer_data(three_analysis)
+    assert data is not None
+    assert set(explorer_specs(three_analysis, data)) == {"now"}
