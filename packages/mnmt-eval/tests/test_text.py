@@ -29,20 +29,58 @@ def test_text_that_is_not_utf8_is_told_with_its_line(tmp_path: Path) -> None:
         read_lines(tmp_path / "text")
 
 
+def write(folder: Path, name: str, content: str) -> Path:
+    (folder / name).write_text(content, encoding="utf-8", newline="\n")
+    return folder / name
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "column", "expected"),
+    [
+        ("a.tsv", "src\tmt\nDo it.\tTu es.\n\tJa\n", "mt", ["Tu es.", "Ja"]),
+        ("a.tsv", 'Do it.\tTu "es".\nYes\tJa\n', "2", ['Tu "es".', "Ja"]),
+        ("a.csv", 'src,mt\n"a, b","c ""d"""\nx,\n', "mt", ['c "d"', ""]),
+        ("a.jsonl", '{"id": 1, "mt": "a\\tb"}\n{"mt": ""}\n', "mt", ["a\tb", ""]),
+    ],
+)
+def test_a_column_is_read(tmp_path: Path, name: str, content: str, column: str, expected: list[str]) -> None:
+    assert read_text(write(tmp_path, name, content), column) == expected
+
+
+@pytest.mark.parametrize(
+    ("content", "column", "message"),
+    [
+        ("src\tmt\na\tb\n", "ref", "must have one column 'ref' for --column; it has src, mt"),
+        ("src\tmt\na\tb\n", "3", "must have one column '3' for --column"),
+        ("src\tmt\na b\tb c\n", "2", "a:1: holds names [(]src, mt[)]: name the column, not its number"),
+        ("mt\tmt\na\tb\n", "mt", "must have one column 'mt'"),
+        ("src\tmt\na\n", "mt", "a:2: must have as many columns as the first line [(]2[)], but has 1"),
+        ('{"mt": "a"}\n{"src": "a"}\n', "mt", "a:2: has no text under 'mt' for --column; it has src"),
+        ('{"mt": "a"}\n[]\n', "mt", "a:2: must be a JSON object, but is"),
+    ],
+)
+def test_a_column_that_is_missing_is_named(tmp_path: Path, content: str, column: str, message: str) -> None:
+    with pytest.raises(EvalError, match=message):
+        read_text(write(tmp_path, "a", content), column)
+
+
+def test_quotes_that_do_not_match_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(EvalError, match=r"a.csv:2: not CSV: .*; check the quotes"):
+        read_text(write(tmp_path, "a.csv", 'src,mt\na,"b\n'), "mt")
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("src\tmt\na\tb\n", "a: is a table; write one column to a file"),
-        ('{"mt": "a"}\n', "a: holds JSON lines; write the texts of one key to a file"),
+        ("src\tmt\na\tb\n", "a: is a table; name a column with --column"),
+        ('{"mt": "a"}\n', "a: holds JSON lines; name the key of the texts with --column"),
     ],
 )
-def test_a_table_is_refused(tmp_path: Path, content: str, message: str) -> None:
-    (tmp_path / "a").write_text(content, encoding="utf-8")
+def test_a_table_is_refused_without_a_column(tmp_path: Path, content: str, message: str) -> None:
     with pytest.raises(EvalError, match=message):
-        read_text(tmp_path / "a")
+        read_text(write(tmp_path, "a", content))
 
 
 @pytest.mark.parametrize("content", ["a\tb\n", "a\tb\nc\n", "{a\n"])
 def test_a_sentence_may_have_a_tab_or_a_brace(tmp_path: Path, content: str) -> None:
-    (tmp_path / "a").write_text(content, encoding="utf-8")
-    assert read_text(tmp_path / "a") == content.splitlines()
+    assert read_text(write(tmp_path, "a", content)) == content.splitlines()

@@ -1,14 +1,23 @@
-"""Lines of text files, and their checksums."""
+"""Lines of text files and their checksums, columns of TSV and CSV, and keys of JSON lines."""
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from mnmt_data.errors import folder_holds
 from mnmt_eval.errors import EvalError
+
+Row = tuple[str, Sequence[str]]
+"""The place of a row, for messages, and its cells."""
+
+_LONGEST_CELL = 2**31 - 1  # characters of a cell of CSV; the module's own limit is 131,072
+_USUAL_NAME = re.compile("id|src|source|tgt|target|refs?|references?|mt|hyp|hypothesis|translation", re.I)
 
 
 def read_lines(path: Path) -> list[str]:
@@ -27,22 +36,6 @@ def read_lines(path: Path) -> list[str]:
     if not lines[-1]:
         lines.pop()
     return [decode_line(line, name=str(path), number=number) for number, line in enumerate(lines, start=1)]
-
-
-def read_text(path: Path) -> list[str]:
-    """Return the sentences of a file, one a line.
-
-    Raises:
-        EvalError: If there is no such file, a line is not UTF-8, or the file is plainly a table, whose lines
-            would be scored with all their columns.
-        OSError: If the file cannot be read.
-    """
-    lines = read_lines(path)
-    if lines and lines[0].startswith("{") and lines[0].endswith("}"):
-        raise EvalError(f"{path}: holds JSON lines; write the texts of one key to a file, one a line.")
-    if len(lines) > 1 and "\t" in lines[0] and len({line.count("\t") for line in lines}) == 1:
-        raise EvalError(f"{path}: is a table; write one column to a file, as `cut -f2` does.")
-    return lines
 
 
 def decode_line(line: bytes, *, name: str, number: int) -> str:
@@ -71,3 +64,115 @@ def join_lines(text: str) -> str:
 def checksum(*texts: Sequence[str]) -> str:
     """Return the SHA-256 of one or more texts, each a sequence of lines."""
     return hashlib.sha256(json.dumps([list(lines) for lines in texts]).encode()).hexdigest()
+
+
+def read_text(path: Path, column: str | None = None, *, option: str = "--column") -> list[str]:
+    """Return the sentences of a file.
+
+    Args:
+        path: A file with a sentence a line; TSV, whose cells are taken as they are; `.csv`, whose cells may
+            stand in quotes; or JSON lines, an object a line.
+        column: A name in the first line of TSV or CSV, or a number from 1 if it has no names; a key of JSON
+            lines. None for a file with a sentence a line.
+        option: The option that names a column, for messages.
+
+    Raises:
+        EvalError: If a line is not UTF-8, there is no such column, a line lacks it, or the file is plainly a
+            table, whose lines would be scored with all their columns.
+        OSError: If the file cannot be read.
+    """
+    lines = read_lines(path)
+    if column is None:
+        _refuse_table(path, lines, option)
+        return lines
+    if holds_objects(lines):
+        return [text_of(record, column, place, option) for place, record in read_objects(path, lines)]
+    return _cells(path, split_rows(path, lines), column, option)
+
+
+def holds_objects(lines: Sequence[str]) -> bool:
+    """Return whether lines are JSON lines, by the first."""
+    return bool(lines) and lines[0].startswith("{") and lines[0].endswith("}")
+
+
+def read_objects(path: Path, lines: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the place and the object of each of JSON lines.
+
+    Raises:
+        EvalError: If a line holds none.
+    """
+    for number, line in enumerate(lines, start=1):
+        try:
+            record = json.loads(line)
+        except ValueError:
+            record = None
+        if not isinstance(record, dict):
+            raise EvalError(f"{path}:{number}: must be a JSON object, but is {line[:20] or 'blank'}.")
+        yield f"{path}:{number}", record
+
+
+def text_of(record: dict[str, Any], key: str, place: str, option: str) -> str:
+    """Return the text of a key of a JSON object.
+
+    Raises:
+        EvalError: If there is no such key, or its value is no text.
+    """
+    if not isinstance(record.get(key), str):
+        raise EvalError(f"{place}: has no text under {key!r} for {option}; it has {', '.join(record)}.")
+    return str(record[key])
+
+
+def split_rows(path: Path, lines: Sequence[str]) -> list[Row]:
+    """Return the rows of CSV, if the file is called so, or else of TSV.
+
+    Raises:
+        EvalError: If a row has more or fewer cells than the first, or quotes of CSV do not match.
+    """
+    if path.suffix.lower() == ".csv":
+        rows = list(_csv_rows(path, lines))
+    else:
+        rows = [(f"{path}:{number}", line.split("\t")) for number, line in enumerate(lines, start=1)]
+    for place, cells in rows:
+        if len(cells) != len(rows[0][1]):
+            raise EvalError(
+                f"{place}: must have as many columns as the first line ({len(rows[0][1])}), "
+                f"but has {len(cells)}."
+            )
+    return rows
+
+
+def _csv_rows(path: Path, lines: Sequence[str]) -> Iterator[Row]:
+    csv.field_size_limit(_LONGEST_CELL)
+    rows = csv.reader((f"{line}\n" for line in lines), strict=True)
+    try:
+        for cells in rows:
+            yield f"{path}:{rows.line_num}", cells
+    except csv.Error as error:
+        raise EvalError(
+            f"{path}:{rows.line_num}: not CSV: {error}; check the quotes and ends of lines."
+        ) from None
+
+
+def _refuse_table(path: Path, lines: Sequence[str], option: str) -> None:
+    if holds_objects(lines):
+        raise EvalError(f"{path}: holds JSON lines; name the key of the texts with {option}.")
+    tabs = {line.count("\t") for line in lines}
+    if path.suffix.lower() == ".csv" or (len(lines) > 1 and len(tabs) == 1 and tabs != {0}):
+        raise EvalError(
+            f"{path}: is a table; name a column with {option}, by its name in the first line, or by its "
+            "number if there are no names."
+        )
+
+
+def _cells(path: Path, rows: Sequence[Row], column: str, option: str) -> list[str]:
+    """Return a column, without its name."""
+    names = rows[0][1] if rows else []
+    if names.count(column) == 1:
+        place = names.index(column)
+        return [cells[place] for _, cells in rows[1:]]
+    if column in names or not (column.isdecimal() and 0 < int(column) <= len(names)):
+        raise EvalError(f"{path}: must have one column {column!r} for {option}; it has {', '.join(names)}.")
+    # Names taken for a sentence would be scored.
+    if all(len(name.split()) == 1 for name in names) and any(map(_USUAL_NAME.fullmatch, names)):
+        raise EvalError(f"{path}:1: holds names ({', '.join(names)}): name the column, not its number.")
+    return [cells[int(column) - 1] for _, cells in rows]

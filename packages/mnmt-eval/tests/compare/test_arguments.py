@@ -32,6 +32,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         write(tmp_path / "outputs" / name, lines)
     write(tmp_path / "table", [f"{line}\t1" for line in sides["one"]])
     write(tmp_path / "objects", [json.dumps({"mt": line}) for line in sides["one"]])
+    columns = zip(*sides.values(), strict=True)
+    write(tmp_path / "all.tsv", ["\t".join(row) for row in (names, *columns)])
     write(tmp_path / "gaps", [sides["ref"][0], "", *sides["ref"][2:]])
     (tmp_path / "empty").mkdir()
     return tmp_path
@@ -49,6 +51,8 @@ def compared(command_line: CommandLine, command: str) -> list[dict[str, Any]]:
     [
         "outputs --reference ref --task en-de",
         "one two --reference ref --tokenizer 13a",
+        "all.tsv --column one --column two --reference-column ref --source-column src --task en-de",
+        "all.tsv --column one --column two --reference ref --source src --task en-de",
     ],
 )
 def test_the_numbers_are_those_of_plain_files(command_line: CommandLine, folder: Path, command: str) -> None:
@@ -79,6 +83,9 @@ def test_texts_have_the_name_of_their_test_set(command_line: CommandLine, folder
 @pytest.mark.parametrize(
     ("command", "message"),
     [
+        ("one --reference ref --column mt", "must have one column 'mt' for --column"),
+        ("all.tsv --reference ref", "all.tsv: is a table; name a column with --column"),
+        ("one --reference-column ref", "--reference-column: of which file?"),
         ("one --source src", "--source src: is of use only with references"),
         ("one", "plain files are compared with references; name them with --reference"),
         ("one --reference ref", "bleu: needs the target language; .* --task .* --tokenizer"),
@@ -88,12 +95,12 @@ def test_texts_have_the_name_of_their_test_set(command_line: CommandLine, folder
         ("empty --reference ref", "empty: holds neither runs nor files"),
         ("ours=outputs --reference ref", "outputs: holds 2 files, so one name"),
         ("one=two one --reference ref --task en-de", "2 systems are called 'one'"),
-        ("table --reference ref --task en-de", "table: is a table; write one column to a file, as `cut -f2`"),
-        ("objects --reference ref --task en-de", "objects: holds JSON lines; write the texts of one key"),
-        ("missing --reference ref", "missing: no such file or run; its folder holds empty, .* more."),
+        ("table --reference ref --task en-de", "table: is a table; name a column with --column"),
+        ("objects --reference ref --task en-de", "objects: holds JSON lines; name the key of the texts with"),
+        ("missing --reference ref", "missing: no such file or run; its folder holds all.tsv, .* more."),
         (
             "one --reference missing --task en-de",
-            "missing: no such file; its folder holds empty, .* more.",
+            "missing: no such file; its folder holds all.tsv, .* more.",
         ),
         ("one --reference empty --task en-de", "empty: must be a file, but is a folder."),
         ("one --reference gaps --task en-de", "gaps:2: must have a reference, but is blank"),

@@ -38,6 +38,19 @@ def test_what_translate_writes_is_read_as_it_was(
         assert read(path, content) == expected
 
 
+@pytest.mark.parametrize(
+    ("content", "column"),
+    [
+        ("1\ta\t-1\n1\tb\t-2\n2\tc\t-1\n", "2"),
+        ("score\tmt\tline\n-1\ta\t1\n-2\tb\t1\n-1\tc\t2\n", "mt"),
+        ('{"line": 1, "mt": "a"}\n{"line": 1, "mt": "b"}\n{"line": 2, "mt": "c"}\n', "mt"),
+    ],
+)
+def test_candidates_may_be_in_another_column(tmp_path: Path, content: str, column: str) -> None:
+    (tmp_path / "file").write_text(content, encoding="utf-8")
+    assert read_candidates(tmp_path / "file", column) == [("a", "b"), ("c",)]
+
+
 def test_a_json_object_may_be_one_candidate(tmp_path: Path) -> None:
     content = "".join(
         f'{{"line": {line}, "text": "{text}"}}\n' for line, text in [(0, "a"), (0, "b"), (1, "c")]
@@ -54,7 +67,8 @@ def test_a_json_object_may_be_one_candidate(tmp_path: Path) -> None:
         ("7\t-1\ta\n", "file:1: must be of source line 0 or 1, but is of 7"),
         ("1\ta\n", "file:1: must have line number, score and text, but has 2 columns"),
         ("1\t-1\ta\nx\t-1\tb\n", "file:2: must have the number of its source line, but has 'x'"),
-        ('{"line": 1, "text": "a"}\n5\n', "file:2: must be a JSON object with `line` and `text`"),
+        ('{"line": 1, "text": "a"}\n5\n', "file:2: must be a JSON object, but is 5"),
+        ('{"line": 1, "n_best": []}\n', "file:1: must be a JSON object with `line` and `text`"),
         ('{"line": 1}\n', "file:1: must be a JSON object with `line` and `text`"),
     ],
 )

@@ -15,10 +15,13 @@ from mnmt_eval.metrics.registry import DEFAULT_METRICS, MetricSet
 
 if TYPE_CHECKING:
     from mnmt_eval.compare import TranslatedText
+    from mnmt_eval.compare.systems import System
+    from mnmt_eval.runs.texts import TextFiles
 
 Json = Annotated[bool, Parameter("--json", negative="")]
 Flag = Annotated[bool, Parameter(negative="")]
 Paths = Annotated[list[Path] | None, Parameter(negative="", consume_multiple=True)]
+Columns = Annotated[tuple[str, ...], Parameter(negative="")]
 Systems = Annotated[list[str], Parameter(negative="")]
 """Files, folders and runs to compare, as `open_systems` reads them."""
 
@@ -50,6 +53,12 @@ class TextFlags:
     """The language pair, such as `en-de`, which bleu and language need; for runs by default every pair."""
     testset: str = "test"
     """The runs' test set."""
+    column: Columns = ()
+    """The column with translations, if files are TSV, CSV or JSON lines; each of several is a system."""
+    reference_column: Columns = ()
+    """The column with references; by default of the systems' file."""
+    source_column: str | None = None
+    """The column with source sentences; by default of the references' file."""
 
     def open(self, systems: list[str]) -> list[TranslatedText]:
         """Read the texts, with the systems' translations of each; see `open_systems`.
@@ -58,16 +67,33 @@ class TextFlags:
             EvalError: If there is a source, but no reference.
         """
         from mnmt_eval.compare import name_systems, open_systems
+
+        named = name_systems(systems, self.column)
+        return open_systems(named, testset=self.testset, task=self.task, files=self._files(named))
+
+    def _files(self, systems: Sequence[System]) -> TextFiles | None:
+        """Return the files of references and sources; None if no option names any."""
         from mnmt_eval.runs.texts import TextFiles
 
-        if self.source is not None and not self.reference:
-            raise EvalError(
-                f"--source {self.source}: is of use only with references; name them with --reference."
-            )
-        files = None
-        if self.reference:
-            files = TextFiles(task=self.task or "", references=tuple(self.reference), source=self.source)
-        return open_systems(name_systems(systems), testset=self.testset, task=self.task, files=files)
+        references, tables = tuple(self.reference or ()), {system.path for system in systems}
+        if self.reference_column and not references:
+            if len(tables) != 1 or any(system.column is None for system in systems):
+                raise EvalError("--reference-column: of which file? Name it with --reference.")
+            references = tuple(tables)
+        if not references:
+            for option, value in (("--source", self.source), ("--source-column", self.source_column)):
+                if value is not None:
+                    raise EvalError(
+                        f"{option} {value}: is of use only with references; name them with --reference."
+                    )
+            return None
+        return TextFiles(
+            task=self.task or "",
+            references=references,
+            source=self.source or (references[0] if self.source_column else None),
+            reference_columns=self.reference_column,
+            source_column=self.source_column,
+        )
 
 
 DEFAULT_TEXT_FLAGS = TextFlags()

@@ -39,6 +39,7 @@ def rerank(
     candidates: Path,
     /,
     *,
+    column: str | None = None,
     risk: Annotated[RiskFlags, Parameter("*")] = _DEFAULT_RISK,
     as_json: Json = False,
 ) -> None:
@@ -47,6 +48,8 @@ def rerank(
     Args:
         candidates: The table or JSON lines that `mnmt-eval translate --n-best` writes; `/dev/stdin` reads a
             pipe.
+        column: The column with candidates, by its name in the first line or its number; or a key of JSON
+            lines. By default `text`, or the third.
         risk: Options of minimum Bayes risk.
         as_json: Write a JSON object a line, with the values of all candidates.
     """
@@ -59,8 +62,8 @@ def rerank(
         raise EvalError(f"`--metric` must be one of {', '.join(_METRICS)}, but is {risk.metric!r}.")
     target = languages_of(risk.task)[1] if risk.task else ""
     judge = metric(risk.metric, target=target, config=MetricConfig(bleurt=risk.bleurt))
-    sources = read_candidates(candidates)
-    samples = read_candidates(risk.samples) if risk.samples else sources
+    sources = read_candidates(candidates, column)
+    samples = read_candidates(risk.samples, column) if risk.samples else sources
     if len(samples) != len(sources):
         raise EvalError(
             f"{risk.samples}: must have samples for each of {len(sources)} sources, but has {len(samples)}."

@@ -26,7 +26,9 @@ class System:
 
     name: str
     path: Path
-    """A run's folder, or a file with a translation a line."""
+    """A run's folder, or a file with a translation a line, or a table with a column of translations."""
+    column: str | None = None
+    """The column of the table; None for a plain file."""
 
     @property
     def is_run(self) -> bool:
@@ -67,15 +69,17 @@ class TranslatedText:
         return {output.system.name: output.search for output in self.outputs if output.search is not None}
 
 
-def name_systems(arguments: Sequence[str]) -> list[System]:
+def name_systems(arguments: Sequence[str], columns: Sequence[str] = ()) -> list[System]:
     """Return the systems that a command line names.
 
     Args:
         arguments: Each is a file, a folder of files, a run, a folder of runs, or a named file or run:
             `ours=out.de`.
+        columns: The columns with translations, if files are tables; each is a system.
 
     Returns:
-        The systems; a system without a name is called after the shortest end of its path that is unique.
+        The systems; a system without a name is called after the shortest end of its path that is unique, and
+        after its column if there are several.
 
     Raises:
         EvalError: If an argument is neither, or two systems have one name.
@@ -83,9 +87,22 @@ def name_systems(arguments: Sequence[str]) -> list[System]:
     pairs = [_split_name(argument) for argument in arguments]
     paths = [(name, path) for name, place in pairs for path in _systems_at(place, named=bool(name))]
     shortest = iter(_shortest_names([path for name, path in paths if not name]))
-    systems = [System(name=name or next(shortest), path=path) for name, path in paths]
+    whole = [System(name=name or next(shortest), path=path) for name, path in paths]
+    systems = [system for each in whole for system in _columns_of(each, columns, len(whole) == 1)]
+    if columns and all(system.column is None for system in systems):
+        raise EvalError(f"--column {columns[0]}: is of use only with tables, but {arguments[0]} is none.")
     _check_names(systems)
     return systems
+
+
+def _columns_of(system: System, columns: Sequence[str], is_alone: bool) -> list[System]:
+    """Return the systems in the columns of a file; the system itself if it is a run or no table."""
+    if not columns or system.is_run:
+        return [system]
+    if len(columns) == 1:
+        return [replace(system, column=columns[0])]
+    prefix = "" if is_alone else f"{system.name}:"
+    return [replace(system, name=f"{prefix}{column}", column=column) for column in columns]
 
 
 def _check_names(systems: Sequence[System]) -> None:
@@ -180,7 +197,7 @@ def _read(system: System, testset: str, task: str) -> list[str]:
         raise EvalError(f"{path}: no translations yet; run `mnmt-eval score {system.path}` first.")
     if system.is_run:
         check_translations(system.path, testset, task)
-    return read_lines(path) if system.is_run else read_text(path)
+    return read_lines(path) if system.is_run else read_text(path, system.column)
 
 
 def _search(system: System, testset: str, task: str) -> str | None:

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 
 from mnmt_eval.errors import EvalError
-from mnmt_eval.text import read_lines
+from mnmt_eval.text import holds_objects, read_lines, read_objects, split_rows, text_of
 
 Candidates = tuple[str, ...]
 """The candidates for the translation of a line, at least one, in the order of the file."""
 
 
-def read_candidates(path: Path) -> list[Candidates]:
+def read_candidates(path: Path, column: str | None = None) -> list[Candidates]:
     r"""Read the candidates of each source line.
 
     Args:
-        path: TSV, a candidate a row: number of its source line, score, text. Or JSON lines, an object a
-            source line with `line` and the list `n_best` of objects that have `text`, or an object a
-            candidate. The candidates of a source line follow each other, and source lines are numbered from 1
-            (or 0).
+        path: TSV or `.csv`, a candidate a row: number of its source line, score, text; or columns with names,
+            of which one is `line`. Or JSON lines, an object a source line with `line` and the list `n_best`
+            of objects that have `text`, or an object a candidate. The candidates of a source line follow each
+            other, and source lines are numbered from 1 (or 0).
+        column: The column with the text, by its name in the first line, or its number if there are no names;
+            or a key of JSON lines. By default `text`, or the third column.
 
     Raises:
         EvalError: If the file is neither, or its line numbers have gaps.
@@ -31,15 +31,10 @@ def read_candidates(path: Path) -> list[Candidates]:
     lines = read_lines(path)
     if not lines:
         raise EvalError(f"{path}: must have at least one candidate, but is empty.")
-    read_line = _json_candidates if lines[0].startswith("{") else _table_candidates
-    rows = [
-        (place, *pair)
-        for place, line in ((f"{path}:{number}", line) for number, line in enumerate(lines, start=1))
-        for pair in read_line(line, place)
-    ]
+    read = _json_candidates if holds_objects(lines) else _table_candidates
     sources: list[Candidates] = []
     expected = None
-    for number, group in groupby(rows, key=lambda row: row[1]):
+    for number, group in groupby(read(path, lines, column), key=lambda row: row[1]):
         candidates = list(group)
         if number != expected and not (expected is None and number in (0, 1)):
             allowed = "0 or 1" if expected is None else f"{expected - 1} or {expected}"
@@ -49,25 +44,38 @@ def read_candidates(path: Path) -> list[Candidates]:
     return sources
 
 
-def _table_candidates(line: str, place: str) -> Iterator[tuple[int, str]]:
-    cells = line.split("\t")
-    if len(cells) != 3:
-        raise EvalError(f"{place}: must have line number, score and text, but has {len(cells)} columns.")
-    yield _whole(cells[0], place), cells[2]
+def _table_candidates(path: Path, lines: Sequence[str], column: str | None) -> Iterator[tuple[str, int, str]]:
+    rows = split_rows(path, lines)
+    place, names = rows[0]
+    has_names = not any(cell.isdecimal() for cell in names)
+    if not has_names:
+        names = [str(number) for number in range(1, len(names) + 1)]
+    line, text = ("line", column or "text") if has_names else ("1", column or "3")
+    if column is None and not has_names and len(names) != 3:
+        raise EvalError(f"{place}: must have line number, score and text, but has {len(names)} columns.")
+    for name in (line, text):
+        if names.count(name) != 1:
+            raise EvalError(f"{path}: must have one column {name!r}, but its columns are {', '.join(names)}.")
+    for place, cells in rows[has_names:]:
+        yield place, _whole(cells[names.index(line)], place), cells[names.index(text)]
 
 
-def _json_candidates(line: str, place: str) -> Iterator[tuple[int, str]]:
-    try:
-        record: dict[str, Any] = json.loads(line)
-        number = _whole(record["line"], place)
-        for candidate in record.get("n_best", [record]):
-            yield number, str(candidate["text"])
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        if isinstance(error, EvalError):
-            raise
-        raise EvalError(
-            f"{place}: must be a JSON object with `line` and `text`, or with a list `n_best` of such."
-        ) from None
+def _json_candidates(path: Path, lines: Sequence[str], column: str | None) -> Iterator[tuple[str, int, str]]:
+    for place, record in read_objects(path, lines):
+        number, candidates = record.get("line"), record.get("n_best", [record])
+        if number is None or not _are_candidates(candidates, column):
+            raise EvalError(
+                f"{place}: must be a JSON object with `line` and `text`, or with a list `n_best` of such."
+            )
+        for each in candidates:
+            yield place, _whole(number, place), text_of(each, column or "text", place, "--column")
+
+
+def _are_candidates(candidates: object, column: str | None) -> bool:
+    """Return whether a value is a list of objects, each with `text` where no other key is named."""
+    if not isinstance(candidates, list) or not candidates:
+        return False
+    return all(isinstance(each, dict) and (column is not None or "text" in each) for each in candidates)
 
 
 def _whole(value: object, place: str) -> int:

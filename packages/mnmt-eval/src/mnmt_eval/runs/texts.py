@@ -158,6 +158,10 @@ class TextFiles:
     """A file, or several with a reference each."""
     source: Path | None = None
     """A file of sources, or None if they are not known."""
+    reference_columns: tuple[str, ...] = ()
+    """The columns of references, if their files are tables; each is a reference."""
+    source_column: str | None = None
+    """The column of sources, if their file is a table."""
 
     def read(self, testset: str) -> ReferenceText:
         """Read the text, under the name of a test set.
@@ -168,13 +172,17 @@ class TextFiles:
         """
         if self.task:
             languages_of(self.task)
-        sides = [(path, read_text(path)) for path in self.references]
+        sides = [
+            (path, read_text(path, column, option="--reference-column"))
+            for path in self.references
+            for column in self.reference_columns or (None,)
+        ]
         first, references = self.references[0], [lines for _, lines in sides]
         if not references[0]:
             raise EvalError(f"{first}: must have at least one line, but is empty.")
         src: list[str] = []
         if self.source is not None:
-            src = read_text(self.source)
+            src = read_text(self.source, self.source_column, option="--source-column")
             sides.append((self.source, src))
         count = len(references[0])
         for path, lines in sides:
