@@ -148,4 +148,4 @@ def test_a_sweep_begins_also_where_its_time_cannot_be_measured(
         raise error
 
     monkeypatch.setattr(study_plan, "plan_study", plan_study)
-    assert _measured_seconds(study_file, tmp_path, 1) is None
+    assert _measured_seconds(study_file, tmp_path, 1, []) is None

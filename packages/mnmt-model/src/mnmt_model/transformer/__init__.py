@@ -1,4 +1,4 @@
-"""The models: attention, layers and stacks, the architectures made of them, their loss and initial weights.
+"""The models: attention, layers, stacks, architectures, loss and initial weights.
 
 Its names are imported when they are used, since a config needs no torch.
 """

@@ -72,10 +72,10 @@ class EncoderDecoder(TranslationModel):
 class LanguageModel(TranslationModel):
     """(X^l, Y^l) = FFN(SAtt((X^{l-1}, Y^{l-1}), M)) (Zhang et al. 2022, eqs. 3-6).
 
-    A source token sees its whole sentence (PrefixLM), or the tokens before it (CausalLM). A target token sees
-    its source and the target tokens before it. With TopOnly, it sees the source's top states X^L in every
-    layer in place of X^{l-1}. Sources and targets count positions separately. A relative position bias acts
-    within each. Between target and source there is none, as in an encoder-decoder's cross-attention.
+    A source token attends to its whole sentence (PrefixLM), or to the tokens before it (CausalLM). A target
+    token attends to its source and the target tokens before it. With TopOnly, it attends to the source's top
+    states X^L in every layer instead of X^{l-1}. Sources and targets have separate positions, and relative
+    position biases act only within each, as in an encoder-decoder.
     """
 
     def make_stacks(self, config: ModelConfig, dropout: float, ranks: ExpertRanks) -> None:
@@ -89,7 +89,7 @@ class LanguageModel(TranslationModel):
         return self.stack
 
     def predict(self, src: Sentences, tgt: Sentences, routes: Routes | None = None) -> Predictions:
-        """Return the targets' states, and the sources' if the loss counts them."""
+        """Return the targets' states, and the sources' if the loss includes them."""
         sources, targets = self.embed_sources(src), self.embed_targets(tgt.previous_tokens(), tgt.positions)
         if self.config.top_only:
             within = _self_pattern(self.stack, src, sources, causal=self.config.source_is_causal)
@@ -110,7 +110,7 @@ class LanguageModel(TranslationModel):
         sources, targets = torch.split(states, [src.num_tokens, tgt.num_tokens])
         if not self.config.predicts_source:
             return Predictions(states=self.stack.finish(targets), tokens=tgt.tokens, pairs=tgt.rows)
-        # A source token predicts the next one. The first, a language tag or not, is given.
+        # A source token predicts the next one; the first is not predicted.
         predicting = src.predecessors()
         return Predictions(
             states=self.stack.finish(torch.cat([targets, sources[predicting]])),
@@ -129,7 +129,7 @@ class LanguageModel(TranslationModel):
         prefill = PrefillPattern(src, bias)
         for layer in layers[:-1]:
             x = layer(x, prefill)
-        # Nothing sees the source states that the last layer puts out.
+        # The last layer's output states are not needed.
         stored = [each.contiguous() for each in prefill.stored]
         return [*stored, _layer_keys_values(layers[-1], src, x)]
 

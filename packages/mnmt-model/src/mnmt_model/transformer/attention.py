@@ -1,4 +1,4 @@
-"""Multi-head attention; which tokens see which is said by a pattern."""
+"""Multi-head attention; a pattern defines which tokens attend to which."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
-from torch.nn import functional as F  # noqa: N812 - the name everybody uses
+from torch.nn import functional as F  # noqa: N812 - the customary name
 
 from mnmt_model.transformer.model_config import ModelConfig
 from mnmt_model.transformer.modules import Dropout, Linear, dropout, dropout_mask, has_written_gradient
 
 SHORT = 16
-"""Numbers of keys below which torch's softmax does not use vector instructions."""
+"""Number of keys below which torch's softmax does not use vector instructions."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class KeysValues:
-    """Keys and values `(rows, num_heads, len, head_dim)` that one attention compares queries with."""
+    """Keys and values `(rows, num_heads, len, head_dim)` of an attention."""
 
     keys: Tensor
     values: Tensor
@@ -29,12 +29,12 @@ class KeysValues:
         return KeysValues(keys=self.keys.index_select(0, rows), values=self.values.index_select(0, rows))
 
     def contiguous(self) -> KeysValues:
-        """Return the same keys and values in contiguous memory, so that products need no copy."""
+        """Return the same keys and values in contiguous memory, to avoid copies in products."""
         return KeysValues(keys=self.keys.contiguous(), values=self.values.contiguous())
 
 
 class Pattern(Protocol):
-    """Which tokens see which: lays states into padded tables, attends, and returns a state a query."""
+    """Defines which tokens attend to which: pads states into tables, attends, and returns a state a query."""
 
     def __call__(self, attention: Attention, x: Tensor) -> Tensor:
         """Return attended values `(num_queries, d_attention)`, given states `x (num_tokens, d_model)`."""
@@ -42,7 +42,7 @@ class Pattern(Protocol):
 
 
 class Attention(nn.Module):
-    """o(softmax(q kᵀ + bias) v) in `num_heads` heads; a pattern says which tokens are compared."""
+    """o(softmax(q kᵀ + bias) v) in `num_heads` heads; a pattern defines which tokens are compared."""
 
     def __init__(self, config: ModelConfig, dropout: float) -> None:
         super().__init__()
@@ -80,8 +80,7 @@ class Attention(nn.Module):
             queries: `(batch, num_heads, query_len, head_dim)`.
             keys: `(batch, num_heads, key_len, head_dim)`.
             values: Shaped like `keys`.
-            bias: Is added to the scores `(batch, num_heads, query_len, key_len)`; its first two sizes may be
-                1.
+            bias: Added to the scores `(batch, num_heads, query_len, key_len)`; its first two sizes may be 1.
         """
         rate = self.dropout.training_rate
         if queries.is_cuda:
@@ -102,9 +101,9 @@ def softmax_attention(
         queries: `(batch, num_heads, query_len, head_dim)`.
         keys: `(batch, num_heads, key_len, head_dim)`.
         values: Shaped like `keys`.
-        bias: Is added to the scores `(batch, num_heads, query_len, key_len)`; its first three sizes may be 1.
-        scale: The factor of q kᵀ.
-        rate: Dropout's.
+        bias: Added to the scores `(batch, num_heads, query_len, key_len)`; its first three sizes may be 1.
+        scale: Factor of q kᵀ.
+        rate: Rate of dropout.
     """
     if has_written_gradient(queries):
         attended: Tensor = _Attention.apply(  # type: ignore[no-untyped-call]
@@ -165,7 +164,7 @@ class _Attention(torch.autograd.Function):
 
 
 def _softmax_(scores: Tensor) -> Tensor:
-    """Return the softmax over the last dimension, written over the scores."""
+    """Return the softmax over the last dimension; overwrites the scores."""
     if scores.size(-1) >= SHORT:
         return torch.softmax(scores, -1, out=scores)
     scores.sub_(scores.amax(-1, keepdim=True)).exp_()
@@ -173,7 +172,7 @@ def _softmax_(scores: Tensor) -> Tensor:
 
 
 def _softmax_gradient(gradient: Tensor, weights: Tensor) -> Tensor:
-    """Return the gradient by the scores, w (g - Σ g w); it may be written over that by the weights."""
+    """Return the gradient of the scores, w (g - Σ g w); may overwrite the gradient of the weights."""
     if weights.size(-1) >= SHORT:
         return torch._softmax_backward_data(gradient, weights, -1, weights.dtype)
     mean = torch.linalg.vecdot(gradient, weights).unsqueeze(-1)

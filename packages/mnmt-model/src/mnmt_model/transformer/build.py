@@ -1,4 +1,4 @@
-"""Building a model from its config, and drawing its initial weights."""
+"""Build a model from its config, and draw its initial weights."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ def build_model(
     dtype: torch.dtype = torch.float32,
     ranks: ExpertRanks = SINGLE_RANK,
 ) -> TranslationModel:
-    """Build the model that `config` describes. Its weights are not yet drawn; see `initialise`.
+    """Build the model of `config`, with uninitialised weights; see `initialise`.
 
     Args:
         config: Architecture, widths and parts.
         vocab_size: Size of the vocabulary.
-        src_vocab_size: Size of the source's vocabulary, where the source has an embedding of its own.
+        src_vocab_size: Size of the source's vocabulary, if the source has a separate embedding.
         dropout: Rate in embeddings, attention, feed-forward, sublayer outputs and the last norms.
         dtype: Precision of the states; weights are float32.
         ranks: The processes that hold the model's experts, if it has any.
 
     Raises:
-        ValueError: If the source's vocabulary has another size but no embedding of its own.
+        ValueError: If the source's vocabulary has another size but no separate embedding.
         RunError: If the model has experts and the package mnmt-moe-ext is not installed.
     """
     architecture = LanguageModel if config.is_language_model else EncoderDecoder
@@ -53,9 +53,9 @@ def initialise(model: TranslationModel, seed: int) -> None:
     - linear maps, gates and experts: (inputs)^-1/2;
     - the q of unscaled attention: (inputs · head_dim)^-1/2, so that scores are as large as scaled ones;
     - softmax and relative position bias: d_model^-1/2;
-    - embeddings: 1, or d_model^-1/2 where the softmax shares them.
+    - embeddings: 1, or d_model^-1/2 if shared with the softmax.
 
-    Norm scales are 1 and biases 0. With T5 1.1's parts, these are its own scales.
+    Norm scales are 1 and biases 0. For T5 1.1 these are the original scales.
     """
     generator = torch.Generator().manual_seed(seed)
     for name, module in model.named_modules():
@@ -71,7 +71,7 @@ def initialise(model: TranslationModel, seed: int) -> None:
 
 
 def _draw_experts(experts: Experts, generator: torch.Generator) -> None:
-    """Draw each expert's weights from a seed of its own, so that a process draws only those it holds."""
+    """Draw each expert's weights from a separate seed, so that a process draws only its experts."""
     for parameter in (experts.wi, experts.wo):
         seed = int(torch.randint(2**62, (), generator=generator))
         local = parameter.to_local() if isinstance(parameter, DTensor) else parameter

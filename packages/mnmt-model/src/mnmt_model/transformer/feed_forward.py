@@ -1,11 +1,11 @@
-"""Feed-forwards of one matrix for all tokens, and the functions between their maps."""
+"""Dense feed-forwards and their activation functions."""
 
 from __future__ import annotations
 
 from typing import Literal
 
 from torch import Tensor, nn
-from torch.nn import functional as F  # noqa: N812 - the name everybody uses
+from torch.nn import functional as F  # noqa: N812 - the customary name
 
 from mnmt_model.transformer.modules import Dropout, Linear
 
@@ -13,12 +13,12 @@ FeedForward = Literal["relu", "gated-gelu", "gated-silu"]
 
 
 def gate(x: Tensor, kind: FeedForward) -> Tensor:
-    """Return GELU(x), in its tanh approximation (Hendrycks & Gimpel 2016), or SiLU(x)."""
+    """Return GELU(x) in the tanh approximation (Hendrycks & Gimpel 2016), or SiLU(x)."""
     return F.gelu(x, approximate="tanh") if kind == "gated-gelu" else F.silu(x)
 
 
 class GatedFeedForward(nn.Module):
-    """wo(f(wi_0 x) * wi_1 x): with GELU that of T5 1.1, with SiLU that of LLaMA.
+    """wo(f(wi_0 x) * wi_1 x): with GELU as in T5 1.1, with SiLU as in LLaMA.
 
     Args:
         kind: `gated-gelu` or `gated-silu`.
@@ -43,7 +43,7 @@ class GatedFeedForward(nn.Module):
 
 
 class ReLUFeedForward(nn.Module):
-    """wo(ReLU(wi x)), as in Vaswani et al. 2017; the arguments are those of `GatedFeedForward`."""
+    """wo(ReLU(wi x)), as in Vaswani et al. 2017; see `GatedFeedForward` for the arguments."""
 
     def __init__(self, d_model: int, d_ff: int, *, biases: bool, dropout: float) -> None:
         super().__init__()

@@ -22,7 +22,7 @@ class Layer(nn.Module):
 
     Args:
         config: The model's config.
-        index: The layer's place in its stack, from 0.
+        index: The layer's index in its stack.
         cross: Whether the layer has cross-attention.
         dropout: The rate.
         ranks: The processes that hold the layer's experts, if it has any.
@@ -70,8 +70,8 @@ class Layer(nn.Module):
             x: The states of the layer below.
             pattern: The attention's pattern.
             cross: The cross-attention's pattern, in a decoder.
-            source: States `(source tokens, d_model)` that the attention sees in front of `x`.
-            routes: Describes the tokens to a mixture of experts, in training.
+            source: States `(source tokens, d_model)` that the attention has as keys before `x`.
+            routes: The tokens, for a mixture of experts in training.
         """
         x = self._add(x, self.attention_norm, lambda states: self.attention(states, pattern), source)
         if cross is not None:

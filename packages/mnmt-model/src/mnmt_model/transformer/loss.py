@@ -1,4 +1,4 @@
-"""The losses of a batch: softmax and cross-entropy, a chunk of tokens at a time."""
+"""The losses of a batch: softmax and cross-entropy in chunks of tokens."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from torch.autograd.function import once_differentiable
 from mnmt_model.transformer.experts.routes import Balance
 
 CHUNK_LOGITS = 2**22
-"""Logits in memory at a time on a CPU: 16 MiB in float32, which caches hold and malloc does not return."""
+"""Logits of a chunk on a CPU: 16 MiB in float32, which fit into caches, and malloc reuses."""
 
 CUDA_CHUNK_LOGITS = 2**28
-"""Logits in memory at a time on a GPU, which is fastest at large products."""
+"""Logits of a chunk on a GPU, which is fastest at large products."""
 
 MIN_ROWS = 256
-"""Tokens of a chunk at least, since each chunk adds to the whole gradient of the weights."""
+"""Fewest tokens of a chunk, since each chunk adds to the whole gradient of the weights."""
 
 
 class Losses(NamedTuple):
     """Losses of a batch, in nats."""
 
     objective: Tensor
-    """Scalar: what training minimises, summed over all predicted tokens."""
+    """Scalar: the training objective, summed over all predicted tokens."""
     pair_nats: Tensor
     """`(batch,)` -log p(target | source) of each pair, `</s>` included; not differentiated."""
     balance: Balance | None = None
-    """How evenly experts were used, of a model that has any: in training, or where that is asked for."""
+    """Balance of experts, in training or if requested; None for a dense model."""
 
 
 def softmax_loss(
@@ -46,21 +46,21 @@ def softmax_loss(
 
         (1 - ε)(-log p_target) + ε mean_v(-log p_v) + z_loss · (log Z)²
 
-    Gradients are computed along with the loss. So logits are computed once, and are never all in memory.
+    Gradients are computed with the loss, so that logits are computed once, and never stored for all tokens.
 
     Args:
         states: `(num_tokens, d_model)`.
         weight: `(vocab_size, d_model)`.
         targets: `(num_tokens,)` int64, the tokens to predict.
-        token_weights: `(num_tokens,)` float32, the factor of each token's objective.
-        label_smoothing: ε, the share that is spread over the whole vocabulary.
+        token_weights: `(num_tokens,)` float32, the weight of each token's objective.
+        label_smoothing: ε, the share spread over the vocabulary.
         z_loss: The factor of the squared log-normaliser.
 
     Returns:
         The scalar Σ weight · objective, and `(num_tokens,)` -log p_target in nats, not differentiated.
     """
     if not torch.is_grad_enabled():
-        # A Function cannot see that nobody asks for the gradients that it would compute.
+        # A Function does not know that gradients are disabled, and would compute them.
         states, weight = states.detach(), weight.detach()
     objective, nats = _SoftmaxLoss.apply(  # type: ignore[no-untyped-call]
         states, weight, targets, token_weights, label_smoothing, z_loss
@@ -109,7 +109,7 @@ class _SoftmaxLoss(torch.autograd.Function):
 
 
 def chunk_rows(vocab_size: int, *, on_gpu: bool) -> int:
-    """Return the number of tokens whose logits are in memory at a time."""
+    """Return the number of tokens of a chunk."""
     return max(MIN_ROWS, (CUDA_CHUNK_LOGITS if on_gpu else CHUNK_LOGITS) // vocab_size)
 
 
@@ -119,7 +119,7 @@ def _chunks(states: Tensor, vocab_size: int) -> list[slice]:
 
 
 class _TokenLosses(NamedTuple):
-    """The losses of the tokens that a table of logits predicts."""
+    """The losses of the tokens of a chunk."""
 
     nats: Tensor
     """`(rows,)` float32, -log p of each target."""
@@ -153,5 +153,5 @@ def _softmax_(logits: Tensor) -> tuple[Tensor, Tensor]:
         probabilities = torch.softmax(logits, 1, out=logits)
     else:
         probabilities = logits.softmax(1, dtype=torch.float32)
-    # The highest is at least 1 / vocab_size, so that its logarithm is exact where others underflow.
+    # The highest probability is at least 1 / vocab_size: its logarithm is exact where others underflow.
     return probabilities, highest - probabilities.amax(1).log()

@@ -1,4 +1,4 @@
-"""A model's config: its architecture, its widths and its parts."""
+"""A model's config: architecture, widths and parts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SLOT_MULTIPLE = 4
 """The number of an expert's slots is a multiple of this."""
 
 MAX_EXPERTS_PER_TOKEN = 8
-"""The most experts that a token can choose, in mnmt-moe-ext."""
+"""Most experts of a token in mnmt-moe-ext."""
 
 SecondExpert = Literal["random", "always", "sampled"]
 
@@ -29,17 +29,17 @@ Embeddings = Literal["shared", "tied", "tied-target", "separate"]
 class ModelConfig:
     """Architecture, widths and parts; the `[model]` section of a study.
 
-    The defaults are T5 1.1's parts (Fernandes et al. 2023, App. A); `VASWANI` has the Transformer's, `NLLB`
-    those of NLLB-MoE.
+    The defaults are T5 1.1's parts (Fernandes et al. 2023, App. A); `VASWANI` has the parts of the original
+    Transformer, `NLLB` those of NLLB-MoE.
 
     Raises:
-        ValueError: If a number is out of its range, or two do not go together.
+        ValueError: If a field is out of range, or fields are incompatible.
     """
 
     architecture: Architecture = "encdec"
     """`encdec`, or a language model over source and target (Zhang et al. 2022, Table 1)."""
     encoder_layers: int | None = None
-    """Layers of the encoder: as many as the decoder's by default; a language model has none."""
+    """Layers of the encoder; by default the number of the decoder's. A language model has no encoder."""
     decoder_layers: int = 1
     """Layers of the decoder, or of a language model's one stack."""
     d_model: int = 64
@@ -75,32 +75,31 @@ class ModelConfig:
     """Experts that a token chooses: 1 (Fedus et al. 2022, Switch), 2 (GShard), up to 8. With 1, `renormalise`
     must be `never`; with more than 2, `capacity_factor` should be raised alike."""
     experts_every: int = 2
-    """Every so many layers of a stack have a mixture of experts: with 2, the 2nd, the 4th, …."""
+    """Distance of layers with a mixture of experts: with 2, the 2nd, the 4th, … layer of a stack."""
     expert_feed_forward: Literal["relu", "gated-gelu", "gated-silu"] = "relu"
     """Each expert's feed-forward, without biases. `relu`: wo(ReLU(wi x)); `gated-gelu`, `gated-silu`:
     wo(f(wi_0 x) * wi_1 x) with f = GELU or SiLU."""
     shared_experts: int = 0
-    """Experts that every token passes besides those that it chooses: one feed-forward of so many times `d_ff`
-    (Dai et al. 2024, DeepSeekMoE)."""
+    """Experts of every token besides its chosen ones: one feed-forward with this multiple of `d_ff` (Dai et
+    al. 2024, DeepSeekMoE)."""
     capacity_factor: float = 2.0
-    """Slots of an expert in training, as a multiple of its fair share of the tokens that a process computes
-    at a time; 0 sets no limit, so nothing is dropped. k choices of a token (`experts_per_token`) all have
-    slots from k on: below, 1 - capacity_factor / k of them are dropped even in perfect balance."""
+    """Slots of an expert in training, as a multiple of its equal share of the tokens that a process computes
+    at once; 0 sets no limit and drops nothing. With k choices a token (`experts_per_token`), a factor below k
+    drops 1 - capacity_factor / k of the choices even in perfect balance."""
     eval_capacity_factor: float = 0.0
-    """The capacity factor when the model evaluates and translates; 0 sets no limit, so nothing is dropped."""
+    """The capacity factor in evaluation and translation; 0 sets no limit and drops nothing."""
     expert_choice: bool = False
-    """Whether the experts of the encoder choose their tokens, as many each as they have slots (Zhou et al.
-    2022), instead of tokens their experts. A decoder's tokens choose, since experts would look at later
-    ones; so do those of a language model, whose one stack decodes."""
+    """Whether the experts of the encoder fill their slots with tokens of their choice (Zhou et al. 2022). In
+    decoders and language models tokens always choose, since experts' choices would depend on later tokens."""
     second_expert: SecondExpert = "random"
     """A token's second expert in training, if it chooses two. `random`: the second best, used with a
-    probability that grows with its weight; `always`: the second best; `sampled`: drawn from the gate. In
-    evaluation it is the second best. Where `experts_per_token` is not 2, tokens have all their best."""
+    probability that increases with its weight; `always`: the second best; `sampled`: drawn from the gate. In
+    evaluation it is the second best. For another `experts_per_token`, tokens have their best experts."""
     second_expert_threshold: float = 0.5
     """Weight from which a second expert is always used, for `random`."""
     renormalise: Literal["before", "after", "never"] = "before"
-    """Whether a token's weights are made to sum to 1 `before` choices are dropped, `after`, or `never`: then
-    they are the gates."""
+    """Whether to normalise a token's weights to sum to 1 `before` or `after` choices are dropped, or `never`:
+    then they are the gates."""
 
     def __post_init__(self) -> None:
         for name, choices in _choices().items():
@@ -181,7 +180,7 @@ class ModelConfig:
             raise ValueError("`expert_choice` needs a `capacity_factor` above 0, but that is 0.")
 
     def resolved(self) -> ModelConfig:
-        """Return the same config, with the defaults filled in that follow from other fields."""
+        """Return the config with defaults that depend on other fields filled in."""
         layers = None if self.is_language_model else self.num_encoder_layers
         return replace(self, encoder_layers=layers, head_dim=self.resolved_head_dim)
 
@@ -192,7 +191,7 @@ class ModelConfig:
 
     @property
     def source_is_causal(self) -> bool:
-        """Whether a source token sees only itself and those before it."""
+        """Whether a source token attends only to itself and earlier tokens."""
         return self.architecture in ("causal-lm", "causal-lm-tgtonly")
 
     @property
@@ -202,7 +201,7 @@ class ModelConfig:
 
     @property
     def predicts_source(self) -> bool:
-        """Whether the loss counts the source's tokens too."""
+        """Whether the loss includes the source's tokens."""
         return self.architecture == "causal-lm"
 
     @property
@@ -218,14 +217,13 @@ class ModelConfig:
         return max(self.num_encoder_layers, self.decoder_layers)
 
     def has_experts(self, layer: int) -> bool:
-        """Return whether the layer of this index in its stack, from 0, has a mixture of experts."""
+        """Return whether the layer with an index in its stack, from 0, has a mixture of experts."""
         return self.num_experts > 0 and (layer + 1) % self.experts_every == 0
 
     def expert_capacity(self, num_tokens: int, capacity_factor: float) -> int:
         """Return the slots C of each expert for a group of S tokens: 4 ceil(S · capacity_factor / 4E).
 
-        A share that rounding has pushed just above a multiple of 4 counts as that multiple, as in
-        mnmt-moe-ext.
+        A share just above a multiple of 4 by rounding counts as that multiple, as in mnmt-moe-ext.
         """
         share = num_tokens * capacity_factor / self.num_experts
         return SLOT_MULTIPLE * math.ceil(share / SLOT_MULTIPLE * (1 - 1e-12))
@@ -268,6 +266,6 @@ def _require_positive(name: str, value: int) -> None:
 
 @cache
 def _choices() -> dict[str, tuple[str, ...]]:
-    """Return {field: its names}, of the fields that name a part."""
+    """Return {field: its valid names} of the fields that name a part."""
     hints = get_type_hints(ModelConfig)
     return {name: get_args(hint) for name, hint in hints.items() if get_origin(hint) is Literal}

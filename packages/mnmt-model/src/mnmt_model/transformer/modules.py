@@ -9,18 +9,18 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
-from torch.nn import functional as F  # noqa: N812 - the name everybody uses
+from torch.nn import functional as F  # noqa: N812 - the customary name
 
 from mnmt_model.transformer.model_config import ModelConfig
 
 LEVELS = 2**16
-"""A dropout mask compares 16 random bits an element with the rate, which is thus rounded to 1 / 65,536."""
+"""Levels of the random 16-bit numbers of dropout masks; rates are rounded to 1 / 65,536."""
 
 
 def has_written_gradient(x: Tensor) -> bool:
-    """Return whether an operation on `x` has a gradient written out by hand, in an autograd Function.
+    """Return whether operations on `x` use a hand-written gradient, in an autograd Function.
 
-    In training on a CPU that halves its time. It cannot be differentiated twice: torch then raises an error.
+    In training on a CPU this halves their time. They cannot be differentiated twice: torch raises an error.
     """
     return (
         torch.is_grad_enabled()
@@ -31,7 +31,7 @@ def has_written_gradient(x: Tensor) -> bool:
 
 
 def table_rows(table: Tensor, indices: Tensor) -> Tensor:
-    """Return the rows `(n, columns)` of `table` that `indices (n,)` names, as an embedding does.
+    """Return the rows `(n, columns)` of `table` at `indices (n,)`, like an embedding.
 
     On a CPU the gradient of a selection takes half the time of an embedding's.
     """
@@ -52,7 +52,7 @@ class Linear(nn.Linear):
 
 
 def map_jointly(x: Tensor, maps: Sequence[Linear]) -> Tensor:
-    """Map `x (rows, in_features)` by several maps in one product: their outputs side by side."""
+    """Map `x (rows, in_features)` by several maps in one product, with outputs side by side."""
     weight = torch.cat([each.weight for each in maps]).to(x.dtype)
     bias = torch.cat([each.bias for each in maps]).to(x.dtype) if maps[0].has_bias else None
     return F.linear(x, weight, bias)
@@ -112,7 +112,7 @@ class LayerNorm(nn.Module):
 
 
 def make_norm(config: ModelConfig) -> RMSNorm | LayerNorm:
-    """Return the norm that `config` names."""
+    """Return the norm of `config`."""
     kind = RMSNorm if config.norm == "rms" else LayerNorm
     return kind(config.d_model, config.norm_epsilon)
 
@@ -130,11 +130,11 @@ class Dropout(nn.Module):
         return self.rate if self.training else 0.0
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return what dropout leaves of `x`."""
+        """Apply dropout to `x`."""
         return dropout(x, self.training_rate)
 
     def add(self, x: Tensor, residual: Tensor) -> Tensor:
-        """Return the sum of `residual` and what dropout leaves of `x`."""
+        """Return `residual` plus `x` after dropout."""
         if self.training_rate and x.is_cpu:
             return torch.addcmul(residual, x, dropout_mask(x, self.rate))
         return residual + dropout(x, self.training_rate)
@@ -150,22 +150,22 @@ def dropout(x: Tensor, rate: float) -> Tensor:
 def dropout_mask(x: Tensor, rate: float) -> Tensor:
     """Draw the factors of `x`, on a CPU, in its shape and precision.
 
-    Torch draws a CPU mask from one Mersenne Twister, a number for each element, which takes longer than the
-    matrix product before it. Here torch seeds another generator, whose numbers serve four elements each. So a
-    mask is a function of torch's generator. Activation checkpointing, which winds that generator back, draws
-    the same mask again.
+    Torch draws a CPU mask from a Mersenne Twister, one number for each element, which takes longer than the
+    matrix product before it. Here torch seeds another generator, each number of which serves four elements.
+    So a mask is a function of torch's generator, and activation checkpointing, which restores that generator,
+    draws the same mask again.
     """
-    # Torch's compiler cannot see into NumPy, and draws its own masks number by number.
+    # Torch's compiler cannot trace NumPy, so a custom operator wraps it.
     mask: Tensor = (_compiled_mask if torch.compiler.is_compiling() else _draw_mask)(x.detach(), rate)
     return mask
 
 
 def _draw_mask(x: Tensor, rate: float) -> Tensor:
-    # At 0 nothing would be left to scale, and `LEVELS` itself does not fit the bits.
+    # 0 would leave no elements, and `LEVELS` does not fit into 16 bits.
     least = min(max(round((1 - rate) * LEVELS), 1), LEVELS - 1)
     size, seed = x.numel(), int(torch.randint(2**62, ()))
     words = np.random.SFC64(seed).random_raw(-(-size // 4))
-    # NumPy compares 16-bit numbers, and makes numbers of bools, faster than torch.
+    # NumPy compares 16-bit numbers, and converts bools, faster than torch.
     factors = np.multiply(words.view(np.uint16)[:size] < least, np.float32(LEVELS / least))
     return torch.from_numpy(factors).view(x.shape).to(x.dtype)
 

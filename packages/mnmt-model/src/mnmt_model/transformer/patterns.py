@@ -22,7 +22,7 @@ def keys_values(attention: Attention, sentences: Sentences, x: Tensor) -> KeysVa
 def _queries_keys_values(
     attention: Attention, sentences: Sentences, outputs: Tensor
 ) -> tuple[Tensor, KeysValues]:
-    """Return the queries, and the keys and values, of tokens whose `outputs` `_map_all` has computed."""
+    """Split the `outputs` of `_map_all` for the tokens of `sentences` into queries, and keys and values."""
     queries, keys, values = attention.split_heads(sentences.pad(outputs), 3)
     return queries, KeysValues(keys=keys, values=values)
 
@@ -49,7 +49,7 @@ def _attend_within(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SelfPattern:
-    """Self-attention: the tokens of a sentence see each other."""
+    """Self-attention: the tokens of a sentence attend to each other."""
 
     sentences: Sentences
     bias: Tensor
@@ -76,7 +76,7 @@ class PrefillPattern:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CrossPattern:
-    """Cross-attention: targets see the states of their sources."""
+    """Cross-attention: targets attend to the states of their sources."""
 
     sentences: Sentences
     """The targets."""
@@ -95,7 +95,7 @@ class CrossPattern:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class JointPattern:
-    """Sources see themselves, and targets see their sources and themselves, all in one attention."""
+    """Sources attend to themselves, and targets to their sources and themselves, in one attention."""
 
     src: Sentences
     tgt: Sentences
@@ -114,7 +114,7 @@ class JointPattern:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PrefixPattern:
-    """Targets see their sources, as a prefix, and themselves; sources only give keys and values."""
+    """Targets attend to their sources, as a prefix, and themselves; sources are only keys and values."""
 
     src: Sentences
     tgt: Sentences
@@ -131,7 +131,7 @@ class PrefixPattern:
 def _attend_behind(
     attention: Attention, tgt: Sentences, outputs: Tensor, src_kv: KeysValues, bias: Tensor
 ) -> Tensor:
-    """Attend from the target tokens, whose `outputs` `_map_all` has computed, to sources and each other."""
+    """Attend from target tokens, given their `outputs` of `_map_all`, to sources and each other."""
     queries, tgt_kv = _queries_keys_values(attention, tgt, outputs)
     keys = torch.cat([src_kv.keys, tgt_kv.keys], dim=2)
     values = torch.cat([src_kv.values, tgt_kv.values], dim=2)

@@ -1,4 +1,4 @@
-"""Positions and masks: relative position biases, sinusoids, and the biases that hide keys."""
+"""Positions and masks: relative position biases, sinusoids, and biases that mask keys."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from mnmt_model.transformer.model_config import NUM_BUCKETS, ModelConfig
 from mnmt_model.transformer.modules import table_rows
 
 HIDDEN = -1e9
-"""The score of a hidden key. It is finite, so that a query that sees no key yields no NaN."""
+"""The bias of a masked key; finite, so that a query without keys yields no NaN."""
 
 MAX_DISTANCE = 128
 """Distance from which all positions share the last bucket."""
 
 TABLE_STEP = 256
-"""Tables of sinusoids are made for multiples of so many positions."""
+"""Tables of sinusoids have multiples of this number of positions."""
 
 
 class RelativePositionBias(nn.Module):
@@ -31,7 +31,7 @@ class RelativePositionBias(nn.Module):
 
     def forward(self, query_len: int, key_len: int) -> Tensor:
         """Return the bias `(num_heads, query_len, key_len)` of the last `query_len` positions."""
-        # A compiler does not see caches.
+        # A compiler cannot trace caches.
         make = _make_buckets if torch.compiler.is_compiling() else _buckets
         buckets = make(query_len, key_len, self.bidirectional, self.weight.device)
         return table_rows(self.weight, buckets.flatten()).T.view(-1, query_len, key_len)
@@ -42,7 +42,7 @@ def bucket(distance: Tensor, *, bidirectional: bool) -> Tensor:
 
     Args:
         distance: Key position minus query position, any shape, int64.
-        bidirectional: Whether keys after the query have buckets of their own (half of them).
+        bidirectional: Whether keys after the query have separate buckets (half of them).
             Otherwise they share bucket 0 with the query's own position.
 
     Returns:
@@ -70,7 +70,7 @@ def _make_buckets(query_len: int, key_len: int, bidirectional: bool, device: tor
 
 @lru_cache(maxsize=512)
 def _buckets(query_len: int, key_len: int, bidirectional: bool, device: torch.device) -> Tensor:
-    # What a first call in inference mode makes must serve later calls that are differentiated.
+    # A cached tensor from a call in inference mode must also serve differentiated calls.
     with torch.inference_mode(False):
         return _make_buckets(query_len, key_len, bidirectional, torch.device("cpu")).to(device)
 
@@ -108,15 +108,15 @@ def _sinusoids_at(positions: Tensor, d_model: int, is_fairseq: bool) -> Tensor:
 
 
 def padding_bias(padding_mask: Tensor, dtype: torch.dtype) -> Tensor:
-    """Return the bias `(batch, 1, 1, key_len)` that hides padding.
+    """Return the bias `(batch, 1, 1, key_len)` that masks padding.
 
     Args:
         padding_mask: `(batch, key_len)` bool, True at padding.
-        dtype: The bias's.
+        dtype: Type of the bias.
     """
     return torch.zeros_like(padding_mask, dtype=dtype).masked_fill_(padding_mask, HIDDEN)[:, None, None, :]
 
 
 def causal_bias(query_len: int, key_len: int, like: Tensor) -> Tensor:
-    """Return the bias `(query_len, key_len)` with which each of the last positions sees none after it."""
+    """Return the bias `(query_len, key_len)` that masks later keys for each of the last positions."""
     return like.new_full((query_len, key_len), HIDDEN).triu(key_len - query_len + 1)

@@ -1,4 +1,4 @@
-"""A batch of sentences whose tokens lie one after the other, with no padding between them."""
+"""A batch of sentences as one sequence of tokens without padding."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import cached_property
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F  # noqa: N812 - the name everybody uses
+from torch.nn import functional as F  # noqa: N812 - the customary name
 
 PAD = 0
 """The padding token, which is also the start token of every target."""
@@ -17,8 +17,8 @@ PAD = 0
 class Sentences:
     """A batch of sentences as one sequence of tokens.
 
-    Whatever acts on each token alone acts on `(num_tokens, …)` tensors. Attention, which compares the tokens
-    of a sentence, lays them into a padded table and takes them out again.
+    Operations on single tokens use `(num_tokens, …)` tensors. Attention pads the tokens into a table and
+    flattens the result.
     """
 
     tokens: Tensor
@@ -30,7 +30,7 @@ class Sentences:
 
     @classmethod
     def from_padded(cls, ids: Tensor) -> Sentences:
-        """Read a table `ids (batch, width)` of token ids, whose rows are filled up with 0."""
+        """Read a table `ids (batch, width)` of token ids, padded with 0."""
         padding_mask = ids == PAD
         cells = (~padding_mask).flatten().nonzero().squeeze(1)
         return cls(tokens=ids.flatten()[cells], cells=cells, padding_mask=padding_mask)
@@ -66,7 +66,7 @@ class Sentences:
         return previous.masked_fill(self.positions == 0, PAD)
 
     def predecessors(self) -> Tensor:
-        """Return the indices of the tokens that another token of their sentence follows."""
+        """Return the indices of all tokens except the last of each sentence."""
         if self._is_full:
             indices = torch.arange(self.num_tokens, device=self.tokens.device).view(self.batch, self.width)
             return indices[:, :-1].flatten()
@@ -79,7 +79,7 @@ class Sentences:
         return x.new_zeros(self.batch).index_add_(0, self.rows, x)
 
     def pad(self, x: Tensor) -> Tensor:
-        """Lay `x (num_tokens, features)` into a table `(batch, width, features)` with zeros elsewhere."""
+        """Pad `x (num_tokens, features)` with zeros to a table `(batch, width, features)`."""
         shape = (self.batch, self.width, x.size(1))
         if self._is_full:
             return x.view(shape)
@@ -87,7 +87,7 @@ class Sentences:
         return table.index_copy_(0, self.cells, x).view(shape)
 
     def flatten(self, table: Tensor) -> Tensor:
-        """Take the tokens `(num_tokens, features)` out of a table `(batch, width, features)`."""
+        """Read the tokens `(num_tokens, features)` from a table `(batch, width, features)`."""
         flat = table.reshape(self.batch * self.width, table.size(2))
         return flat if self._is_full else flat.index_select(0, self.cells)
 

@@ -16,13 +16,13 @@ from mnmt_model.transformer.sentences import Sentences
 
 
 class Stack(nn.Module):
-    """Layers, with one relative position bias and a last norm where `config` asks for them.
+    """Layers, with one relative position bias and a final norm if `config` has them.
 
     Args:
         config: The model's config.
         num_layers: The number of layers.
         cross: Whether the layers have cross-attention.
-        causal: Whether the position bias knows only tokens before the query.
+        causal: Whether the position bias distinguishes only tokens before the query.
         dropout: The rate.
         ranks: The processes that hold the stack's experts, if it has any.
     """
@@ -49,7 +49,7 @@ class Stack(nn.Module):
         self.has_cross_attention = cross
         self.dropout = Dropout(dropout)
         self.checkpointing = False
-        """Whether layers are computed again for the backward pass, instead of stored."""
+        """Whether to recompute layers in the backward pass instead of storing activations."""
 
     def forward(
         self,
@@ -65,8 +65,8 @@ class Stack(nn.Module):
             x: Embedded tokens `(num_tokens, d_model)`.
             pattern: The pattern of every layer's attention.
             cross: The pattern of every layer's cross-attention, in a decoder.
-            source: States `(source tokens, d_model)` that every attention sees in front of `x`.
-            routes: Describes the tokens to mixtures of experts, in training.
+            source: States `(source tokens, d_model)` that every attention has as keys before `x`.
+            routes: The tokens, for mixtures of experts in training.
         """
         x = self.dropout(x)
         for layer in self.layers:
@@ -85,8 +85,8 @@ class Stack(nn.Module):
 
         Args:
             sentences: The sentences that attend to themselves.
-            causal: Whether a token sees only itself and those before it. Padding comes last, so that no token
-                sees it.
+            causal: Whether a token attends only to itself and earlier tokens. Padding comes last, so no token
+                attends to it.
             like: A tensor of the states' precision and device.
         """
         positions = self.positional_bias(sentences.width, sentences.width, like)
@@ -95,7 +95,7 @@ class Stack(nn.Module):
         return positions + padding_bias(sentences.padding_mask, like.dtype)
 
     def positional_bias(self, query_len: int, key_len: int, like: Tensor) -> Tensor:
-        """Return the position bias `(1, num_heads or 1, query_len, key_len)`, 0 if the model has none."""
+        """Return the position bias `(1, num_heads or 1, query_len, key_len)`; zeros if the model has none."""
         if self.position_bias is None:
             return like.new_zeros(1, 1, query_len, key_len)
         bias: Tensor = self.position_bias(query_len, key_len)

@@ -1,4 +1,4 @@
-"""The base of all architectures: embeddings, softmax and loss."""
+"""The base class of all architectures: embeddings, softmax and loss."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F  # noqa: N812 - the name everybody uses
+from torch.nn import functional as F  # noqa: N812 - the customary name
 
 from mnmt_model.transformer.attention import KeysValues
 from mnmt_model.transformer.experts.layer import MixtureOfExperts
@@ -38,15 +38,15 @@ class TranslationModel(nn.Module, ABC):
 
     Args:
         config: Architecture, widths and parts.
-        vocab_size: Size of the target's vocabulary, and of the source's unless that has its own.
-        src_vocab_size: Size of the source's vocabulary, where the source has an embedding of its own.
+        vocab_size: Size of the target's vocabulary, and of the source's unless given.
+        src_vocab_size: Size of the source's vocabulary, if the source has a separate embedding.
         dropout: The rate.
         dtype: Precision of the states; weights are float32.
         ranks: The processes that hold the model's experts, if it has any.
 
     Raises:
-        ValueError: If the source's vocabulary has another size, but the source has no embedding of its own,
-            or is predicted too.
+        ValueError: If the source's vocabulary has another size, but the source has no separate embedding, or
+            is predicted too.
     """
 
     def __init__(
@@ -98,11 +98,11 @@ class TranslationModel(nn.Module, ABC):
         Args:
             src: The sources.
             tgt: Their translations.
-            pair_weights: `(batch,)` float32, the factor of each pair's objective; 1 by default.
+            pair_weights: `(batch,)` float32, the weight of each pair's objective; 1 by default.
             label_smoothing: See `softmax_loss`.
             z_loss: See `softmax_loss`.
-            routing: What the random choices of mixtures of experts depend on, in training. In evaluation,
-                which has none, it says by which labels choices are counted; without it they are not.
+            routing: Inputs of the random choices of mixtures of experts in training. In evaluation, the
+                labels by which to count choices; None does not count.
         """
         routes = self._routes(src, tgt, routing)
         predictions = self.predict(src, tgt, routes)
@@ -129,16 +129,16 @@ class TranslationModel(nn.Module, ABC):
 
     @abstractmethod
     def predict(self, src: Sentences, tgt: Sentences, routes: Routes | None = None) -> Predictions:
-        """Return the states from which tokens are predicted; `routes` is given where experts are counted."""
+        """Return the states from which tokens are predicted; `routes` records the use of experts."""
 
     @abstractmethod
     def source_keys_values(self, src: Sentences) -> list[KeysValues]:
-        """Return the sources' keys and values that targets see, for each layer of the target stack."""
+        """Return the sources' keys and values for each layer of the target stack."""
 
     @property
     @abstractmethod
     def target_stack(self) -> Stack:
-        """The stack that targets pass."""
+        """The stack of target tokens."""
 
     @property
     def softmax_weight(self) -> Tensor:
@@ -177,7 +177,7 @@ class TranslationModel(nn.Module, ABC):
     def _embed(self, weight: Tensor, tokens: Tensor, positions: Tensor) -> Tensor:
         x = table_rows(weight, tokens).to(self.dtype)
         if self.config.embeddings in ("tied", "tied-target"):
-            # A matrix that the softmax shares is drawn at the softmax's smaller scale.
+            # A matrix shared with the softmax is initialised at the softmax's smaller scale.
             x = x * self.config.d_model**0.5
         if self.config.positions != "relative":
             x = x + sinusoids(positions, self.config).to(x.dtype)

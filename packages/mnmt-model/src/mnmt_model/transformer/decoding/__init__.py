@@ -1,4 +1,4 @@
-"""Decoding one target token at a time: caches, and the state of every hypothesis."""
+"""Decode one target token at a time: caches, and states of hypotheses."""
 
 from mnmt_model.transformer.decoding.incremental_model import IncrementalModel
 

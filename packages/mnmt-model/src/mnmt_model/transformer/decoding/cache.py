@@ -1,4 +1,4 @@
-"""Keys and values that decoding stores: of sources, computed once, and of targets, which grow."""
+"""Caches of keys and values in decoding: of sources, computed once, and of growing targets."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from torch import Tensor
 from mnmt_model.transformer.attention import KeysValues
 
 BLOCK = 8
-"""Steps for which a cache makes room ahead. It makes room for half of what it holds, if that is more."""
+"""Steps to allocate ahead in a cache, or half of its length if that is more."""
 
 
 class _Buffer:
-    """Memory for keys and values, of which the first `written` places of each row are used."""
+    """Memory for keys and values; the first `written` places of each row are used."""
 
     def __init__(self, keys: Tensor, values: Tensor, written: int) -> None:
         self.keys, self.values, self.written = keys, values, written
 
     def claim(self, start: int, end: int) -> _Buffer:
-        """Claim the places from `start` to `end`, in a larger copy of what comes before if need be."""
+        """Reserve the places from `start` to `end`, in a larger copy if they are not free."""
         is_free = self.is_free(start, end)
         buffer = self if is_free else self._copy(start, end + max(BLOCK * (end - start), end // 2))
         buffer.written = end
         return buffer
 
     def is_free(self, start: int, end: int) -> bool:
-        """Return whether the places from `start` to `end` exist and are not written."""
+        """Return whether the places from `start` to `end` exist and are not used."""
         return self.written == start and end <= self.keys.size(2)
 
     def _copy(self, length: int, capacity: int) -> _Buffer:
@@ -44,10 +44,9 @@ def _enlarge(table: Tensor, capacity: int) -> Tensor:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class KeyValueCache:
-    """Keys and values of the tokens so far, to which more are appended in place.
+    """Keys and values of the tokens so far; more are appended in place.
 
-    A cache never changes. What is appended to the same cache a second time, as when two hypotheses continue
-    it, is written into a copy.
+    A cache is immutable: a second append to the same cache, as when two hypotheses continue it, copies it.
     """
 
     buffer: _Buffer
@@ -55,13 +54,13 @@ class KeyValueCache:
 
     @classmethod
     def of(cls, first: KeysValues) -> KeyValueCache:
-        """Return a cache that begins with these keys and values."""
+        """Return a cache with these keys and values."""
         length = first.keys.size(2)
         return cls(buffer=_Buffer(first.keys, first.values, length), length=length)
 
     @classmethod
     def empty(cls, like: KeysValues) -> KeyValueCache:
-        """Return a cache that holds nothing, with as many rows as `like`."""
+        """Return an empty cache with the rows of `like`."""
         return cls.of(KeysValues(keys=like.keys[:, :, :0], values=like.values[:, :, :0]))
 
     @property
@@ -75,7 +74,7 @@ class KeyValueCache:
         return self.buffer.values[:, :, : self.length]
 
     def has_room(self, number: int) -> bool:
-        """Return whether so many more places can be appended without a copy."""
+        """Return whether `number` more places can be appended without a copy."""
         return self.buffer.is_free(self.length, self.length + number)
 
     def append(self, new: KeysValues) -> KeyValueCache:
@@ -88,7 +87,7 @@ class KeyValueCache:
 
     def select(self, rows: Tensor) -> KeyValueCache:
         """Return the cache of the given rows, in their order."""
-        # Whole rows, the free places at their end included, are copied faster than parts of them.
+        # Whole rows, including free places, are copied faster than parts of rows.
         keys, values = (table.index_select(0, rows) for table in (self.buffer.keys, self.buffer.values))
         return KeyValueCache(buffer=_Buffer(keys, values, self.length), length=self.length)
 
@@ -109,6 +108,6 @@ class LayerCache:
     """The keys and values that one layer attends to."""
 
     target: KeyValueCache
-    """Those of the target tokens so far, behind those of the sources where `source` is None."""
+    """Cache of the target tokens so far, after those of the sources if `source` is None."""
     source: KeysValues | None
-    """Those of the sources, a row a sentence."""
+    """Keys and values of the sources, one row for each sentence."""

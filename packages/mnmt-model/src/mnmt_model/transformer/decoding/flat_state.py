@@ -1,4 +1,4 @@
-"""The state of flat decoding with a row for each sentence; nothing is moved when hypotheses branch."""
+"""The state of flat decoding, with a row for each sentence; branching moves no data."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F  # noqa: N812 - the name everybody uses
+from torch.nn import functional as F  # noqa: N812 - the customary name
 
 from mnmt_model.transformer.attention import KeysValues
 from mnmt_model.transformer.decoding.cache import KeyValueCache, LayerCache
@@ -23,22 +23,22 @@ from mnmt_model.transformer.stack import Stack
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FlatState:
-    """Caches in which a sentence has one buffer of `beam` slots a step.
+    """Caches with one buffer for each sentence, of `beam` slots for each step.
 
-    Step t writes the keys and values of a sentence's hypotheses into slots `[t * beam, (t + 1) * beam)`,
-    where they stay. A hypothesis is a set of slots, its ancestors, which the search represents as a mask. A
-    language model's buffer begins with the source.
+    Step t writes the keys and values of a sentence's hypotheses into slots `[t * beam, (t + 1) * beam)`. A
+    hypothesis is a set of slots, its ancestors, which the search represents as a mask. A language model's
+    buffer begins with the source.
 
-    Buffers grow block by block. When they grow, only slots that some hypothesis descends from are copied. All
-    hypotheses of a beam soon share all but the last tokens, so a buffer holds little more than one hypothesis
-    and a block or two.
+    Buffers grow block by block, and then only ancestors of some hypothesis are copied. The hypotheses of a
+    beam soon share all but their last tokens, so a buffer holds little more than one hypothesis and a block
+    or two.
     """
 
     layers: tuple[LayerCache, ...]
     src_padding_mask: Tensor
     """`(batch, src_width)` bool, True at padding."""
     slots: Tensor
-    """`(batch, places)` int64, the slot that each place of a buffer holds."""
+    """`(batch, places)` int64, the slot in each place of a buffer."""
     positions: Tensor
     """`(batch, places)` int64, the position in its hypothesis of the token in each place."""
     beam: int
@@ -54,7 +54,7 @@ class FlatState:
         beam: int,
         cross: bool,
     ) -> FlatState:
-        """Return a state in which no slot is written.
+        """Return the state before the first step.
 
         Args:
             sources: Keys and values of the sources, layer by layer.
@@ -72,7 +72,7 @@ class FlatState:
         return cls(layers=layers, src_padding_mask=src_padding_mask, slots=empty, positions=empty, beam=beam)
 
     def keep(self, rows: Tensor) -> FlatState:
-        """Return the state of the given sentences `(n,)`; the others leave."""
+        """Return the state of only the given sentences `(n,)`."""
         layers = tuple(
             LayerCache(target=layer.target.select(rows), source=layer.source and layer.source.select(rows))
             for layer in self.layers
@@ -104,10 +104,10 @@ class FlatState:
         )
 
     def _drop_dead_slots(self, ancestors: Tensor) -> FlatState:
-        """Return the state without the slots that no hypothesis descends from."""
+        """Return the state with only slots that are ancestors of some hypothesis."""
         is_live = ancestors.any(dim=1).gather(1, self.slots)
         most = int(is_live.sum(dim=1).max())
-        # Slots that are dead in one sentence fill it up to the width of another, and stay masked.
+        # Dead slots pad a sentence to the width of the widest, and stay masked.
         live = is_live.byte().argsort(dim=1, descending=True, stable=True)[:, :most]
         prefix = self.layers[0].target.length - self.slots.size(1)
         source = torch.arange(prefix, device=live.device).expand(len(live), -1)
@@ -120,7 +120,7 @@ class FlatState:
         )
 
     def patterns(self, stack: Stack, ancestors: Tensor, like: Tensor) -> list[LayerPatterns]:
-        """Return how the next token of every hypothesis attends in each layer.
+        """Return the attention patterns of each layer for the next token of every hypothesis.
 
         Args:
             stack: The target stack.
@@ -141,7 +141,7 @@ class FlatState:
         return patterns
 
     def advance(self, patterns: Sequence[LayerPatterns]) -> FlatState:
-        """Return the state after these patterns have been used."""
+        """Return the state after a step with these patterns."""
         layers = tuple(
             LayerCache(target=pattern.attention.cache, source=layer.source)
             for layer, pattern in zip(self.layers, patterns, strict=True)
@@ -151,7 +151,7 @@ class FlatState:
     def _bias(self, stack: Stack, ancestors: Tensor, like: Tensor) -> Tensor:
         """Return the bias `(batch, num_heads or 1, beam, places)`: `HIDDEN` except at ancestors."""
         is_ancestor = ancestors.gather(2, self.slots[:, None].expand(-1, self.beam, -1))
-        # One token a step: no two are farther apart than there were steps.
+        # One token a step: distances are at most the number of steps.
         by_distance = stack.positional_bias(1, self.steps, like)[0, :, 0]
         queries = self.positions[:, -self.beam :, None]
         places = self.positions[:, None] - queries + (self.steps - 1)

@@ -1,4 +1,4 @@
-"""A model that scores one target token at a time, as search needs it."""
+"""A model that scores one target token at a time, for search."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from mnmt_model.transformer.translation_model import TranslationModel
 
 
 class IncrementalModel:
-    """Reads sources, then scores one more token of every hypothesis a step.
+    """Encodes sources, then scores the next token of every hypothesis in each step.
 
-    There are two ways, with the same results. `encode` and `step` have a row for each hypothesis, in any
-    order and number. `start_flat` and `step_flat` have `beam` hypotheses of every source, and move nothing
-    when these branch.
+    There are two interfaces with the same results. `encode` and `step` have a row for each hypothesis, in any
+    order and number. `start_flat` and `step_flat` have `beam` hypotheses of every source, and move no data
+    when hypotheses branch.
     """
 
     def __init__(self, model: TranslationModel) -> None:
@@ -53,9 +53,8 @@ class IncrementalModel:
             src: `(batch, src_len)` token ids.
             padding_mask: `(batch, src_len)` bool, True at padding.
             beam: Hypotheses of a source.
-            max_steps: How often `step_flat` is called at most.
+            max_steps: Largest number of calls of `step_flat`; not used, since buffers grow.
         """
-        # Buffers grow step by step, so that short translations need no memory for long ones.
         sentences = _sentences(src, padding_mask)
         cross = self.translation_model.target_stack.has_cross_attention
         sources = self.translation_model.source_keys_values(sentences)
@@ -65,13 +64,13 @@ class IncrementalModel:
     def step_flat(
         self, state: FlatState, tokens: Tensor, ancestors: Tensor, positions: Tensor
     ) -> tuple[Tensor, FlatState]:
-        """Return the log-probabilities of what follows, and the next state.
+        """Return the log-probabilities of the next tokens, and the next state.
 
         Args:
             state: The state of every source.
             tokens: `(batch, beam)` int64, the token that continues each hypothesis; 0 at first.
-            ancestors: `(batch, beam, beam * steps)` bool, the slots of each hypothesis: its token's own, the
-                last `beam` in the order of the beam, and those before; `steps` counts this step too.
+            ancestors: `(batch, beam, beam * steps)` bool, the slots of each hypothesis, including this
+                step's: the last `beam`, in the order of the beam.
             positions: `(batch, beam)` int64, the position of each token in its hypothesis, from 0.
 
         Returns:
@@ -89,7 +88,7 @@ class IncrementalModel:
         for layer, pattern in zip(stack.layers, patterns, strict=True):
             x = layer(x, pattern.attention, pattern.cross_attention)
         logits = self.translation_model.output_logits(stack.finish(x)).float()
-        # In place: the logits are the largest tensor, and nothing else uses them.
+        # in place, since the logits are the largest tensor
         return torch.log_softmax(logits, -1, out=logits)
 
 

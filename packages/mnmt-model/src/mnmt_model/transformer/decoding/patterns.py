@@ -1,4 +1,4 @@
-"""Attention patterns of decoding, and the hypotheses whose new tokens attend."""
+"""Attention patterns of decoding, and the hypotheses that they apply to."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from mnmt_model.transformer.decoding.cache import KeyValueCache
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Hypotheses:
-    """Hypotheses of several sentences, a row each, and their cells in a table of sentences × hypotheses.
+    """Hypotheses of several sentences, one row each, and their cells in a table of sentences × hypotheses.
 
-    In the table, all hypotheses of a sentence see one copy of its source.
+    In the table, all hypotheses of a sentence share one copy of its source.
     """
 
     sentences: Tensor
@@ -26,11 +26,11 @@ class Hypotheses:
     batch: int
     """The number of sentences."""
     width: int
-    """Columns of the table: the most hypotheses that a sentence has."""
+    """Columns of the table: the largest number of hypotheses of a sentence."""
 
     @classmethod
     def beams(cls, batch: int, beam: int, device: torch.device) -> Hypotheses:
-        """Return `beam` hypotheses of every sentence, one sentence after the other."""
+        """Return `beam` hypotheses of every sentence, ordered by sentence."""
         sentences = torch.arange(batch, device=device).repeat_interleave(beam)
         return cls(sentences=sentences, cells=None, batch=batch, width=beam)
 
@@ -38,8 +38,7 @@ class Hypotheses:
         """Select the given rows `(n,)`, which may repeat rows and leave rows out.
 
         Returns:
-            The sentences that still have a row, or None if all do, and the rows, whose sentences are numbered
-            anew.
+            The remaining sentences, or None if all remain, and the selected rows with renumbered sentences.
         """
         remaining, sentences = torch.unique(self.sentences[rows], return_inverse=True)
         counts = sentences.bincount()
@@ -50,20 +49,20 @@ class Hypotheses:
         return None if len(remaining) == self.batch else remaining, selected
 
     def table(self, x: Tensor) -> Tensor:
-        """Lay `x (rows, features)` into the table `(batch, width, features)`, with zeros elsewhere."""
+        """Write `x (rows, features)` into the table `(batch, width, features)`, with zeros elsewhere."""
         shape = (self.batch, self.width, x.size(1))
         if self.cells is None:
             return x.view(shape)
         return x.new_zeros(self.batch * self.width, x.size(1)).index_copy_(0, self.cells, x).view(shape)
 
     def rows(self, table: Tensor) -> Tensor:
-        """Take the rows `(rows, features)` out of a table `(batch, width, features)`."""
+        """Read the rows `(rows, features)` from a table `(batch, width, features)`."""
         flat = table.flatten(0, 1)
         return flat if self.cells is None else flat.index_select(0, self.cells)
 
 
 def _cells(sentences: Tensor, counts: Tensor, width: int) -> Tensor | None:
-    """Return each row's cell: behind the rows of its sentence that come before it."""
+    """Return each row's cell, after the earlier rows of its sentence; None if the rows are the table."""
     places = torch.arange(len(sentences), device=sentences.device)
     order = sentences.argsort(stable=True)
     ranks = torch.empty_like(places)
@@ -74,11 +73,11 @@ def _cells(sentences: Tensor, counts: Tensor, width: int) -> Tensor | None:
 
 
 class CachedPattern:
-    """Self-attention with a cache: the new tokens of each row see the row's cache and each other."""
+    """Self-attention with a cache: the new tokens of each row attend to the row's cache and each other."""
 
     def __init__(self, cache: KeyValueCache, bias: Tensor) -> None:
         self.cache = cache
-        """Holds the new tokens too, once the pattern has been used."""
+        """The cache; after a call, with the new tokens."""
         self.bias = bias
         """`(rows or 1, num_heads or 1, new, len + new)`."""
 
@@ -100,7 +99,7 @@ class CachedPattern:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CachedCrossPattern:
-    """Cross-attention with a cache: the new token of each hypothesis sees its source."""
+    """Cross-attention with a cache: the new token of each hypothesis attends to its source."""
 
     source: KeysValues
     hypotheses: Hypotheses
@@ -115,9 +114,9 @@ class CachedCrossPattern:
 
 
 class CachedJointPattern(CachedPattern):
-    """The new token of each hypothesis sees its source and the tokens before it in one softmax.
+    """The new token of each hypothesis attends to its source and the tokens before it in one softmax.
 
-    Sources are seen in a table of sentences × hypotheses, targets row by row. Neither is copied.
+    Attention to sources uses a table of sentences × hypotheses, attention to targets rows. Neither is copied.
     """
 
     def __init__(self, cache: KeyValueCache, bias: Tensor, cross: CachedCrossPattern) -> None:
@@ -150,6 +149,6 @@ def _rows(hypotheses: Hypotheses, heads: Tensor) -> Tensor:
 
 
 def _softmax(*scores: Tensor) -> tuple[Tensor, ...]:
-    """Return weights shaped like each of the `scores (…, len)`, which together sum to 1."""
+    """Return weights with the shapes of all `scores (…, len)`, which sum to 1 over all of them."""
     weights = torch.cat(scores, dim=-1).softmax(-1, dtype=torch.float32).to(scores[0].dtype)
     return torch.split(weights, [each.size(-1) for each in scores], dim=-1)

@@ -1,4 +1,4 @@
-"""The state of decoding with a row for each hypothesis; caches are reordered when hypotheses branch."""
+"""The state of decoding with a row for each hypothesis; branching reorders caches."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from mnmt_model.transformer.stack import Stack
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DecoderState:
-    """Caches of every layer: of targets, a row a hypothesis, and of sources, a row a sentence."""
+    """Caches of every layer: of targets, one row a hypothesis, and of sources, one row a sentence."""
 
     layers: tuple[LayerCache, ...]
     src_padding_mask: Tensor
@@ -48,7 +48,7 @@ class DecoderState:
     def select(self, rows: Tensor) -> DecoderState:
         """Return the state of the given rows `(n,)`, which may repeat rows and leave rows out.
 
-        Sources are copied only when a sentence has no hypothesis left.
+        Sources are copied only when a sentence loses its last hypothesis.
         """
         sentences, hypotheses = self.hypotheses.select(rows)
         targets = [layer.target.select(rows) for layer in self.layers]
@@ -62,7 +62,7 @@ class DecoderState:
         return replace(self, layers=layers, src_padding_mask=src_padding_mask, hypotheses=hypotheses)
 
     def patterns(self, stack: Stack, like: Tensor) -> list[LayerPatterns]:
-        """Return how the next token of every row attends in each layer of `stack`.
+        """Return the attention patterns of each layer of `stack` for the next token of every row.
 
         Args:
             stack: The target stack.
@@ -81,7 +81,7 @@ class DecoderState:
         return patterns
 
     def advance(self, patterns: Sequence[LayerPatterns]) -> DecoderState:
-        """Return the state after these patterns of the next token have been used."""
+        """Return the state after a step with these patterns."""
         layers = tuple(
             LayerCache(target=pattern.attention.cache, source=layer.source)
             for layer, pattern in zip(self.layers, patterns, strict=True)

@@ -1,1 +1,1 @@
-"""Mixtures of experts: the layer, the routes of its tokens, and the processes that hold its experts."""
+"""Mixtures of experts: the layer, the routing of tokens, and the processes that hold the experts."""

@@ -18,16 +18,15 @@ if TYPE_CHECKING:
     from mnmt_model.transformer.experts.operators import Routing
 
 SLOWEST_RATE = 0.01
-"""Share of a step in the running means: they are over about the last hundred steps."""
+"""Smallest weight of a step in the running means, which thus cover about a hundred steps."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ChosenTokens:
-    """The tokens of each expert: those of the first, then those of the second, and so on."""
+    """The chosen tokens, ordered by expert."""
 
     tokens: Tensor
-    """`(n,)` int64, where each chosen token is among all tokens; one that several experts choose is there as
-    often."""
+    """`(n,)` int64, the index of each chosen token, once for every expert that chose it."""
     experts: Tensor
     """`(n,)` int32, the expert that chose it."""
     weights: Tensor
@@ -40,10 +39,9 @@ class ChosenTokens:
         return table_rows(x, self.tokens)
 
     def combine(self, outputs: Tensor, num_tokens: int) -> Tensor:
-        """Return each token's sum of its experts' `outputs (n, d_model)` by weight, `(num_tokens, d_model)`.
+        """Return the weighted sum of experts' `outputs (n, d_model)` for each token, `(num_tokens, d_model)`.
 
-        It adds in float32, one row after the other, so that the sum is the same each time: on a GPU
-        `index_add` would not be, but `index_put` sorts its rows.
+        Sums are in float32 and deterministic: on a GPU `index_add` is not, but `index_put` sorts its rows.
         """
         weighted = outputs.float() * self.weights[:, None]
         zeros = weighted.new_zeros(num_tokens, outputs.size(1))
@@ -52,12 +50,12 @@ class ChosenTokens:
         return zeros.index_add(0, self.tokens, weighted).to(outputs.dtype)
 
     def routing_of_rows(self) -> Routing:
-        """Return the routing of the rows, each of which goes to its expert, with the weight 1."""
+        """Return the routing of the rows, each to its expert with weight 1."""
         experts, ones = self.experts[None, :, None], torch.ones_like(self.weights)[None, :, None]
         return self._routing(experts, ones, gate_means=ones[:0], log_sums=ones[:0])
 
     def routing(self, logits: Tensor, gates: Tensor) -> Routing:
-        """Return the routing of all tokens: to expert e, or to none, at [..., e].
+        """Return the routing of all tokens; [..., e] is e if expert e chose the token, else -1.
 
         Args:
             logits: `(num_tokens, num_experts)`.
@@ -75,7 +73,7 @@ class ChosenTokens:
         load = self.ends.diff(prepend=self.ends.new_zeros(1))
         routing: Routing = extension().Routing(
             experts=experts,
-            slots=experts,  # Any number but -1 says that an expert takes the token.
+            slots=experts,  # any number except -1 means that an expert takes the token
             weights=weights,
             gate_means=gate_means,
             log_sums=log_sums,
@@ -87,13 +85,11 @@ class ChosenTokens:
 
 
 def best_tokens(gates: Tensor, capacity: int) -> ChosenTokens:
-    """Let each expert choose the tokens with the best gates, all if there are no more than it has slots.
-
-    Of equal gates, the earlier token comes first.
+    """Let each expert choose the `capacity` tokens with the largest gates; ties go to the earlier token.
 
     Args:
         gates: `(num_tokens, num_experts)`.
-        capacity: Slots of an expert.
+        capacity: Slots of an expert; it takes all tokens if they are fewer.
     """
     by_expert = gates.T
     order = by_expert.detach().sort(dim=1, descending=True, stable=True).indices[:, :capacity]
@@ -122,28 +118,28 @@ def tokens_above(gates: Tensor, thresholds: Tensor) -> ChosenTokens:
 class ExpertChoiceGate(Gate):
     """G(x) = softmax(W x), by which experts choose tokens.
 
-    In training each expert takes the tokens with the best gates, as many as it has slots, so that all are
-    used alike and none drops what it wants. Which tokens those are depends on all tokens of the group. In
-    evaluation it takes each token whose gate is at least its threshold: the running mean of the least gate
-    that it took in training. So a sentence's tokens are routed the same whatever stands beside it.
+    In training each expert fills its slots with the tokens of the largest gates, so that all experts have
+    equal loads without drops. This choice depends on all tokens of the group. In evaluation an expert takes
+    all tokens with a gate of at least its threshold, the running mean of its smallest chosen gate in
+    training. So the routing of a sentence does not depend on the batch.
 
     Args:
         config: Widths, number of experts and their slots.
     """
 
     thresholds: Tensor
-    """`(num_experts,)` float32; at first 0, so that experts take all tokens."""
+    """`(num_experts,)` float32; initially 0, so that experts take all tokens."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__(config)
         self.register_buffer("thresholds", torch.zeros(config.num_experts))
 
     def forward(self, x: Tensor, routes: TokenRoutes | None = None) -> ChosenTokens:
-        """Return the chosen tokens, of those with the states `x (num_tokens, d_model)`.
+        """Return the chosen tokens for states `x (num_tokens, d_model)`.
 
         Args:
             x: The states.
-            routes: Describes the tokens, in training or where choices are counted; takes down who chose them.
+            routes: The tokens, in training or for counting choices; records the routing.
         """
         logits = self.logits(x)
         gates, capacity = logits.softmax(dim=-1), self.capacity(len(x))
@@ -154,7 +150,7 @@ class ExpertChoiceGate(Gate):
         return choice
 
     def follow(self, least: Tensor, *, step: int) -> None:
-        """Move the thresholds to the least gates `(num_experts,)` that were taken in training step `step`.
+        """Move the thresholds towards the smallest chosen gates `(num_experts,)` of training step `step`.
 
         t ← t + max(1 / step, 0.01) (least - t): at first the mean of all steps, from 1.
         """

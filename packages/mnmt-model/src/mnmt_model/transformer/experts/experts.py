@@ -1,4 +1,4 @@
-"""The experts of a mixture: their weights, and what they compute of the rows that they get."""
+"""The experts of a mixture: their weights and computation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
-from torch.nn import functional as F  # noqa: N812 - the name everybody uses
+from torch.nn import functional as F  # noqa: N812 - the customary name
 
 from mnmt_model.transformer.experts.operators import extension
 from mnmt_model.transformer.experts.ranks import ExpertRanks
@@ -22,13 +22,13 @@ from mnmt_model.transformer.modules import Dropout
 class Experts(nn.Module):
     """FFN_e(x) = wo_e f(wi_e x), for every expert e (Lepikhin et al. 2021, GShard, eq. 2).
 
-    A gated f has two linear maps in `wi`, side by side: of gated SiLU FFN_e(x) = wo_e (SiLU(a) * b), where a
-    is the first half of wi_e x, and b the second.
+    For a gated f, `wi` has two linear maps side by side: with SiLU, FFN_e(x) = wo_e (SiLU(a) * b), where a is
+    the first half of wi_e x, and b the second.
 
     Args:
         config: Widths, number of experts and their f.
         dropout: Rate of the hidden states.
-        ranks: The processes that hold the experts; each has the weights of its own.
+        ranks: The processes that hold the experts; each has only its experts' weights.
     """
 
     def __init__(self, config: ModelConfig, dropout: float, ranks: ExpertRanks) -> None:
@@ -43,7 +43,7 @@ class Experts(nn.Module):
         self.dropout = Dropout(dropout)
 
     def forward(self, buffers: Tensor) -> Tensor:
-        """Map `buffers (num_experts, rows, d_model)` to the same shape, the rows of each expert by it."""
+        """Map `buffers (num_experts, rows, d_model)` to the same shape, each row by its expert."""
         if self.ranks.size == 1:
             return self._apply_local(buffers)
         exchanged: Tensor = extension().apply_experts(
@@ -53,18 +53,18 @@ class Experts(nn.Module):
 
     @torch.compiler.disable  # type: ignore[untyped-decorator]
     def ragged(self, rows: Tensor, ends: Tensor) -> Tensor:
-        """Map `rows (num_rows, d_model)` to the same shape, each by its expert, which this process holds.
+        """Map `rows (num_rows, d_model)` to the same shape, each by its expert in this process.
 
         Args:
-            rows: The rows of the first expert, then those of the second, and so on.
-            ends: `(num_experts,)` int32, the row after the last of each expert. In rows after all of them the
-                result is undefined.
+            rows: The rows, ordered by expert.
+            ends: `(num_experts,)` int32, the row after the last of each expert. Rows beyond are undefined in
+                the result.
         """
-        # Not compiled, since torch's compiler knows a product of ragged rows in bfloat16 only.
+        # Not compiled, since torch's compiler supports ragged products only in bfloat16.
         return self._apply_local(rows, ends)
 
     def _apply_local(self, x: Tensor, ends: Tensor | None = None) -> Tensor:
-        """Apply the experts that this process holds."""
+        """Apply the experts in this process."""
         product = torch.bmm if ends is None else partial(ragged_product, ends=ends)
         wi, wo = (self.casts.cast(weight, x.dtype) for weight in (self.wi, self.wo))
         return product(self.dropout(self._activation(product(x, wi))), wo)
@@ -79,18 +79,18 @@ class Experts(nn.Module):
 def ragged_product(x: Tensor, weights: Tensor, ends: Tensor) -> Tensor:
     """Return the product of each row with its expert's matrix, `(rows, columns)`.
 
-    In bfloat16 it is one kernel on GPUs of compute capability 9 and 10. Elsewhere torch multiplies expert by
-    expert, and waits for a GPU to know `ends`.
+    In bfloat16 it is one kernel on GPUs of compute capability 9 and 10. Otherwise torch multiplies expert by
+    expert, which waits for `ends` from the GPU.
 
     Args:
-        x: `(rows, inner)`, the rows of the first expert, then those of the second, and so on.
+        x: `(rows, inner)`, the rows, ordered by expert.
         weights: `(num_experts, inner, columns)`.
-        ends: `(num_experts,)` int32, the row after the last of each expert. In rows after all of them the
-            result is undefined.
+        ends: `(num_experts,)` int32, the row after the last of each expert. Rows beyond are undefined in the
+            result.
     """
     inner, columns = weights.shape[1:]
     step = 16 // x.element_size()
-    # It refuses rows that do not begin at multiples of 16 bytes.
+    # `grouped_mm` needs rows aligned to 16 bytes.
     missing = (-inner % step, -columns % step)
     if any(missing):
         x, weights = F.pad(x, (0, missing[0])), F.pad(weights, (0, missing[1], 0, missing[0]))
@@ -100,8 +100,8 @@ def ragged_product(x: Tensor, weights: Tensor, ends: Tensor) -> Tensor:
 class CastCache:
     """Casts weights to the precision of the states, once for all passes inside `cast_once`.
 
-    The copies end with `cast_once`, since nothing tells that a weight has changed: AdamW's fused step and a
-    copy into a DTensor's local part leave version counters as they are.
+    The copies are dropped at the end of `cast_once`, since changes of weights cannot be detected: AdamW's
+    fused step and copies into a DTensor's local part do not change version counters.
     """
 
     def __init__(self) -> None:
@@ -121,10 +121,10 @@ class CastCache:
 
 @contextmanager
 def cast_once(model: nn.Module) -> Iterator[None]:
-    """Cast the weights of the model's experts once for all passes inside, where nothing may change them.
+    """Cast the weights of the model's experts once for all passes inside, which must not change them.
 
-    The copies take the memory that a forward pass keeps of them for its backward pass in any case, but for
-    all layers at a time also where activations are recomputed.
+    The copies take no more memory than the forward pass stores anyway, except with recomputed layers, where
+    the copies of all layers exist at once.
     """
     caches = [module.casts for module in model.modules() if isinstance(module, Experts)]
     for cache in caches:
@@ -137,7 +137,7 @@ def cast_once(model: nn.Module) -> Iterator[None]:
 
 
 class _Cast(torch.autograd.Function):
-    """`weight` in the precision of `copy`, which holds it already."""
+    """Return `copy`, a cast of `weight`, with gradients to `weight`."""
 
     @staticmethod
     def forward(ctx: Any, weight: Tensor, copy: Tensor) -> Tensor:

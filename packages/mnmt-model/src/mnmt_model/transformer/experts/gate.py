@@ -1,4 +1,4 @@
-"""The gate of a mixture of experts, by which tokens choose their experts."""
+"""The gate of a mixture of experts, with which tokens choose experts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F  # noqa: N812 - the name everybody uses
+from torch.nn import functional as F  # noqa: N812 - the customary name
 
 from mnmt_model.transformer.experts.operators import extension, operators
 from mnmt_model.transformer.experts.routes import TokenRoutes
@@ -28,25 +28,25 @@ class Gate(nn.Module):
         self.config = config
         self.weight = nn.Parameter(torch.empty(config.num_experts, config.d_model))
         self.number = 0
-        """The place of the gate's mixture among all mixtures of the model, from 0."""
+        """The index of the gate's mixture among all mixtures of the model."""
 
     def logits(self, x: Tensor) -> Tensor:
         """Return `(num_tokens, num_experts)` of the states `x (num_tokens, d_model)`."""
         return F.linear(x.float(), self.weight.float())
 
     def capacity(self, num_tokens: int) -> int | None:
-        """Return the slots of each expert for a group of so many tokens; None if there is no limit."""
+        """Return the slots of each expert for a group of `num_tokens`; None without a limit."""
         factor = self.config.capacity_factor if self.training else self.config.eval_capacity_factor
         return self.config.expert_capacity(num_tokens, factor) if factor else None
 
 
 class TokenChoiceGate(Gate):
-    """G(x) = softmax(W x), by which each token chooses its experts.
+    """G(x) = softmax(W x), with which each token chooses its experts.
 
     Lepikhin et al. 2021 (GShard), algorithm 1, for any number of choices. In training an expert has a limited
-    number of slots, and of two choices the second may depend on chance; in evaluation each token has its best
-    experts. Best is by W x + b, with a bias b that learns from loads, not from gradients (Wang et al. 2024);
-    weights come from W x alone.
+    number of slots, and the second of two choices may be random; in evaluation each token has its best
+    experts. Experts are ranked by W x + b, with a bias b that is updated from loads, not by gradients (Wang
+    et al. 2024); weights depend only on W x.
 
     Args:
         config: Widths, number of experts, and how tokens choose them.
@@ -65,17 +65,17 @@ class TokenChoiceGate(Gate):
         b_e ← b_e + rate · sign(mean load - load_e) (Wang et al. 2024, algorithm 1).
 
         Args:
-            load: `(num_experts,)` choices of each expert in a batch, those dropped included.
+            load: `(num_experts,)` choices of each expert in a batch, including dropped ones.
             rate: The step.
         """
         self.balance_bias.add_(torch.sign(load.mean() - load), alpha=rate)
 
     def forward(self, x: Tensor, routes: TokenRoutes | None = None) -> Routing:
-        """Return the routing of the tokens with the states `x (num_tokens, d_model)`, as one group.
+        """Return the routing of states `x (num_tokens, d_model)`, as one group.
 
         Args:
             x: The states.
-            routes: Describes the tokens, in training or where choices are counted; takes down the routing.
+            routes: The tokens, in training or for counting choices; records the routing.
         """
         logits = self.logits(x)[None]
         routing: Routing = operators(x.device.type).top_k_gate(logits, **self._options(logits, routes))
@@ -86,12 +86,12 @@ class TokenChoiceGate(Gate):
     def with_layout(
         self, x: Tensor, routes: TokenRoutes | None = None, *, rows: int | None = None
     ) -> tuple[Routing, Layout]:
-        """Return the routing, and where each token lies in the experts' buffers.
+        """Return the routing, and the layout of tokens in the experts' buffers.
 
         Args:
             x: The states.
-            routes: As above.
-            rows: Rows of each expert; as many as it has tokens by default.
+            routes: See `forward`.
+            rows: Rows of each expert; by default the number of its tokens.
         """
         logits, layout = self.logits(x)[None], "ragged" if rows is None else "capacity"
         routed: tuple[Routing, Layout] = operators(x.device.type).route(
@@ -113,7 +113,7 @@ class TokenChoiceGate(Gate):
         }
 
     def _policy(self, logits: Tensor, routes: TokenRoutes) -> dict[str, Any]:
-        """Return the options that say how the second expert, or all, are chosen in training."""
+        """Return the options for the random or uniform choice of experts in training."""
         seed_and_step, top_k = routes.context.seed_and_step, self.config.experts_per_token
         if routes.context.uniform:
             padding = logits.new_zeros(logits.shape[:2]).bool()

@@ -16,17 +16,17 @@ from mnmt_model.transformer.model_config import ModelConfig
 
 
 class MixtureOfExperts(nn.Module):
-    """y = Σ_e G_e FFN_e(x), over the experts e that the gate G chooses for x, + FFN(x) if some are shared.
+    """y = Σ_e G_e FFN_e(x) over the experts e chosen by the gate G for x, + FFN(x) for shared experts.
 
     Lepikhin et al. 2021 (GShard), eqs. 1-3 and algorithm 1; Dai et al. 2024 (DeepSeekMoE), eq. 9, for shared
-    experts, which are one feed-forward. In training an expert can have a limited number of slots. A token
-    whose choices are all dropped gets 0 from them; so does one that no expert chooses, where experts choose.
+    experts, which are one feed-forward. In training an expert can have a limited number of slots. The sum is
+    0 for a token whose choices are all dropped, or that no expert chooses.
 
     Args:
         config: The model's config.
         dropout: Rate of the hidden states.
         ranks: The processes that hold the experts.
-        experts_choose: Whether experts choose tokens, instead of tokens experts.
+        experts_choose: Whether experts choose tokens, instead of tokens choosing experts.
 
     Raises:
         RunError: If the package mnmt-moe-ext is not installed.
@@ -54,13 +54,13 @@ class MixtureOfExperts(nn.Module):
 
         Args:
             x: The states.
-            routes: Describes the tokens, in training or where choices are counted.
+            routes: The tokens, in training or for counting choices.
         """
         y = self._expert_choice(x, routes) if self.experts_choose else self._token_choice(x, routes)
         return y + self.shared(x) if self.config.shared_experts else y
 
     def _expert_choice(self, x: Tensor, routes: TokenRoutes | None) -> Tensor:
-        """Return what the experts make of the tokens that each of them chooses."""
+        """Compute each expert on the tokens that it chooses."""
         choice: ChosenTokens = self.gate(x, routes)
         rows, ranks = choice.dispatch(x), self.experts.ranks
         if ranks.size == 1:
@@ -71,7 +71,7 @@ class MixtureOfExperts(nn.Module):
         return choice.combine(outputs.squeeze(0), len(x))
 
     def _token_choice(self, x: Tensor, routes: TokenRoutes | None) -> Tensor:
-        """Return what the experts that each token chooses make of it."""
+        """Compute each token's chosen experts."""
         gate, ops, ranks = self.gate, operators(x.device.type), self.experts.ranks
         assert isinstance(gate, TokenChoiceGate)
         rows = self._rows_of_expert(x, routes)
@@ -87,13 +87,13 @@ class MixtureOfExperts(nn.Module):
         return combined.squeeze(0)
 
     def _rows_of_expert(self, x: Tensor, routes: TokenRoutes | None) -> int | None:
-        """Return how many rows each expert has, the same in every process; None for as many as tokens.
+        """Return the number of rows of each expert in all processes; None for one row a token.
 
-        Empty slots cost time on a CPU; GPUs and exchanges want shapes that are known beforehand.
+        Empty slots cost time on a CPU; GPUs and exchanges need shapes that are known in advance.
         """
-        is_alone = x.is_cpu and self.experts.ranks.size == 1 and not torch.compiler.is_compiling()
         factor, ranks = self.config.capacity_factor, self.experts.ranks
-        if routes is None or not factor or not self.training or is_alone:
+        is_single_cpu = x.is_cpu and ranks.size == 1 and not torch.compiler.is_compiling()
+        if routes is None or not factor or not self.training or is_single_cpu:
             return None
         capacity = self.config.expert_capacity(routes.most_tokens, factor)
         if sends_tokens(

@@ -1,4 +1,4 @@
-"""The one door to `mnmt_moe_ext`: its compiled operators, or their plain-torch reference without them."""
+"""Access to `mnmt_moe_ext`: its compiled operators, or otherwise their plain-torch reference."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ INSTALL = "pip install --no-build-isolation packages/mnmt-moe-ext"
 _log = logging.getLogger(__name__)
 
 _warned: set[str] = set()
-"""Types of devices for which the warning was given."""
+"""Device types with a warning already logged."""
 
 
 def extension() -> ModuleType:
     """Return the package `mnmt_moe_ext`.
 
     Raises:
-        RunError: If it is not installed; the message names the command.
+        RunError: If it is not installed; the message has the command.
     """
     try:
         import mnmt_moe_ext
@@ -37,7 +37,7 @@ def extension() -> ModuleType:
 
 
 def operators(device_type: str) -> ModuleType:
-    """Return gate, layouts, dispatch and combine for tensors on such a device; warn once if they are slow."""
+    """Return gate, layouts, dispatch and combine for a type of device; warn once if they are slow."""
     package = extension()
     if package.is_available(torch.device(device_type)):
         return package

@@ -1,4 +1,4 @@
-"""The processes that hold the experts of a model together, and what they exchange: slots, or tokens."""
+"""The processes that divide the experts of a model, and their exchange of slots or tokens."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from mnmt_model.transformer.model_config import ModelConfig
 REPLICAS, EXPERTS = "replicas", "experts"
 
 WORTH = 2
-"""How many times fewer rows must be sent for processes to exchange their numbers first."""
+"""Least ratio of slots to rows of tokens at which sending tokens is worth exchanging their numbers first."""
 
 
 class MostTokens(NamedTuple):
-    """The most tokens in a pass that any of the processes has which hold the experts together."""
+    """The largest number of tokens in a pass over the processes that divide the experts."""
 
     src: int
     """In a pass of sources."""
@@ -33,46 +33,45 @@ class MostTokens(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ExpertRanks:
-    """The processes that hold the experts of a model together, as this one sees them.
+    """The processes that divide the experts of a model; by default this process holds all experts.
 
-    By default this process holds all experts. Of the E experts of a layer, the first process holds the first
-    E / size, the second the next, and so on.
+    Each process holds E / size consecutive experts of a layer, in the order of processes.
     """
 
     mesh: DeviceMesh | None = None
-    """Two-dimensional, (`replicas`, `experts`): the processes of a row hold all experts once."""
+    """Mesh of (`replicas`, `experts`): the processes of a row hold all experts once."""
     chunks: int = 1
-    """Parts in which tokens are exchanged, so that experts compute while the next part is on its way."""
+    """Parts in which tokens are exchanged, to overlap computation with communication."""
 
     @property
     def size(self) -> int:
-        """The number of processes that hold all experts once."""
+        """Number of processes that hold all experts once."""
         return 1 if self.mesh is None else self.mesh[EXPERTS].size()
 
     @property
     def group(self) -> distributed.ProcessGroup:
-        """The processes that hold all experts once, this one among them."""
+        """The processes that hold all experts once, including this one."""
         assert self.mesh is not None
         return self.mesh[EXPERTS].get_group()
 
     def local_experts(self, num_experts: int) -> range:
-        """Return the experts that this process holds; `num_experts` is a multiple of `size`."""
+        """Return the experts of this process; `num_experts` is a multiple of `size`."""
         number = num_experts // self.size
         rank = 0 if self.mesh is None else self.mesh[EXPERTS].get_local_rank()
         return range(rank * number, (rank + 1) * number)
 
     def distribute(self, local: Tensor) -> Tensor:
-        """Return the parameter of all experts, of which this process holds the rows `local`."""
+        """Return the parameter of all experts, given this process's rows `local`."""
         if self.mesh is None:
             return local
         return DTensor.from_local(local, self.mesh, [Replicate(), Shard(0)])
 
     def most_tokens(self, tokens: NDArray[np.int64]) -> MostTokens | None:
-        """Return the most tokens of the processes that hold the experts together; None for one process.
+        """Return the largest numbers of tokens over the processes that divide the experts; None for one.
 
         Args:
-            tokens: `(processes, 2)` source and target tokens of every process that trains the model. One that
-                has none computes a pair of one token each.
+            tokens: `(processes, 2)` source and target tokens of every process in training. A process without
+                pairs computes a pair of one token each.
         """
         if self.mesh is None:
             return None
@@ -90,27 +89,27 @@ SINGLE_RANK = ExpertRanks()
 
 
 def rows_per_token(config: ModelConfig, *, ranks: int) -> float:
-    """Return to how many of `ranks` processes a token is sent on average, if experts are chosen evenly.
+    """Return the mean number of `ranks` processes that a token is sent to, if experts are chosen evenly.
 
-    R (1 - C(E - E/R, k) / C(E, k)) for k of E experts on R processes: k if each has one expert, and the less,
-    the more experts of a token lie in one process.
+    R (1 - C(E - E/R, k) / C(E, k)) for k of E experts on R processes: k if each process has one expert, and
+    less if several experts of a token are in one process.
     """
     number, choices = config.num_experts, config.experts_per_token
     return ranks * (1 - comb(number - number // ranks, choices) / comb(number, choices))
 
 
 def sends_tokens(config: ModelConfig, *, ranks: int, chunks: int, tokens: int, capacity: int) -> bool:
-    """Return whether training sends tokens, each once to a process, and not the slots of all experts.
+    """Return whether training sends tokens, each once to a process, instead of the slots of all experts.
 
-    Slots are sent in parts, and no process waits for the sizes. So there must be `WORTH` times more slots
-    than rows of tokens, because most slots are empty or a token's experts lie in the same processes.
+    Slots can be sent in parts without waiting for sizes. So sending tokens is only worth while if there are
+    at least `WORTH` times more slots than rows of tokens.
 
     Args:
         config: The model's config.
-        ranks: The number of processes that hold the experts together.
+        ranks: Number of processes that divide the experts.
         chunks: Parts in which they exchange slots.
-        tokens: The most tokens of any of them.
-        capacity: Slots of an expert for these.
+        tokens: Largest number of tokens of a process.
+        capacity: Slots of an expert for these tokens.
     """
     rows = tokens * rows_per_token(config, ranks=ranks)
     return ranks > 1 and chunks == 1 and config.num_experts * capacity >= WORTH * rows

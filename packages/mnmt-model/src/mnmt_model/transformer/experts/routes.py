@@ -1,4 +1,4 @@
-"""The tokens of a training batch on their way through the experts, and how evenly they use them."""
+"""The routing of a batch's tokens through mixtures of experts, and the balance of experts."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ if TYPE_CHECKING:
     from mnmt_model.transformer.experts.operators import Routing
 
 _MAX_TOKENS = 2**31
-"""Upper limit of a sentence's length: a token's id is made of its pair, its side and its position."""
+"""Upper limit of a sentence's length: a token's id combines pair, side and position."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RoutingContext:
-    """What routing depends on besides the states. It is the same whichever process computes a pair."""
+    """Inputs of routing besides the states, independent of the process that computes a pair."""
 
     pair_ids: Tensor
     """`(batch,)` int64, different for all pairs of the step."""
     seed_and_step: Tensor
     """`(2,)` int64."""
     uniform: bool = False
-    """Whether tokens are spread evenly over the experts, whatever the gates say."""
+    """Whether tokens are distributed evenly over experts, independently of the gates."""
     most_tokens: MostTokens | None = None
-    """The most tokens of the processes that hold the experts together, which follow from the plan of the
-    batch; None where all of them have as many as this one."""
+    """Largest numbers of tokens over the processes that divide the experts, known from the plan of the batch;
+    None if they are those of this process."""
     labels: Tensor | None = None
-    """`(batch,)` int64, the kind of each pair, such as its task, by which choices are counted apart; None if
-    all are of one kind."""
+    """`(batch,)` int64, a label of each pair, such as its task, for counting choices by label; None for one
+    label."""
     num_labels: int = 1
 
     @classmethod
@@ -45,30 +45,30 @@ class RoutingContext:
 
 
 class Balance(NamedTuple):
-    """How evenly a batch used the experts of a model."""
+    """Statistics of a batch's use of the experts of a model."""
 
     auxiliary: Tensor
     """Scalar: the auxiliary losses of the layers, summed; each is 1 in perfect balance."""
     load: Tensor
-    """`(layers, num_labels, num_experts)` int64, tokens of each kind of pairs that chose each expert, those
-    dropped included."""
+    """`(layers, num_labels, num_experts)` int64, choices of each expert by label of the pair, including
+    dropped ones."""
     drops: Tensor
-    """`(num_labels,)` int64, choices that found no slot, over all layers."""
+    """`(num_labels,)` int64, dropped choices over all layers."""
     tokens: Tensor
-    """`(layers,)` int64, tokens that passed each mixture."""
+    """`(layers,)` int64, tokens of each mixture."""
     counts: Tensor
-    """`(layers, num_experts)` the choices that auxiliary losses count."""
+    """`(layers, num_experts)` choices counted in auxiliary losses."""
     gate_sums: Tensor
     """`(layers, num_experts)` the gates of all tokens, summed."""
     log_squares: Tensor
     """`(layers,)` (log Σ_e exp z_e)² of the logits z of all tokens, summed."""
     least_gates: Tensor
-    """`(layers, num_experts)` the least gate that each expert took, where experts chose; 0 elsewhere."""
+    """`(layers, num_experts)` the smallest gate chosen by each expert, if experts choose; else 0."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _LayerRouting:
-    """How one layer routed the tokens of one pass."""
+    """The routing of one layer in one pass."""
 
     layer: int
     routing: Routing
@@ -77,9 +77,9 @@ class _LayerRouting:
 
 
 class _RouteLog:
-    """The routing of all layers, in their order.
+    """The routing of all layers, in order.
 
-    It is no dataclass, since FSDP hands layers copies of dataclasses, and of the lists in them.
+    Not a dataclass, since FSDP passes copies of dataclasses and of their lists to layers.
     """
 
     def __init__(self) -> None:
@@ -93,19 +93,19 @@ class TokenRoutes:
     ids: Tensor
     """`(num_tokens,)` int64, different for all tokens of the step."""
     pairs: Tensor
-    """`(num_tokens,)` int64, the pair of each in the batch."""
+    """`(num_tokens,)` int64, the index of each token's pair in the batch."""
     most_tokens: int
-    """The most tokens that any of the processes that hold the experts together has in this pass."""
+    """Largest number of tokens in this pass over the processes that divide the experts."""
     context: RoutingContext
     log: _RouteLog
 
     def record(self, layer: int, routing: Routing, *, least_gates: Tensor | None = None) -> None:
-        """Store how a layer routed the tokens.
+        """Store the routing of a layer.
 
         Args:
-            layer: The mixture's place among all of the model.
+            layer: The index of the mixture in the model.
             routing: Its routing.
-            least_gates: `(num_experts,)` the least gate that each expert took, if experts chose.
+            least_gates: `(num_experts,)` the smallest gate chosen by each expert, if experts choose.
         """
         routing_of_layer = _LayerRouting(
             layer=layer, routing=routing, pairs=self.pairs, least_gates=least_gates
@@ -114,10 +114,10 @@ class TokenRoutes:
 
 
 class Routes:
-    """The tokens of a batch on their way through a model.
+    """The tokens of a batch in the passes of a model.
 
     Args:
-        context: What routing depends on besides the states.
+        context: Inputs of routing besides the states.
         src: The sources.
         tgt: Their translations.
     """
@@ -147,7 +147,7 @@ class Routes:
         return TokenRoutes(ids=ids, pairs=pairs, most_tokens=most, context=self._context, log=self._log)
 
     def balance(self, layers: int) -> Balance:
-        """Return how evenly the experts were used in the `layers` mixtures of the model."""
+        """Return the balance of experts in the `layers` mixtures of the model."""
         losses = torch.stack([each.routing.auxiliary_loss for each in self._log.layers])
         num_labels, num_experts = self._context.num_labels, self._log.layers[0].routing.load.size(1)
         load = torch.zeros(layers, num_labels * num_experts, dtype=torch.int64, device=losses.device)
@@ -155,14 +155,14 @@ class Routes:
         for each in self._log.layers:
             experts, slots = each.routing.experts.flatten(0, 1), each.routing.slots.flatten(0, 1)
             labels, claimed = self._labels(each.pairs)[:, None], experts >= 0
-            # Masks as summands, since to select by them would wait for the device. Zeros are spread over the
-            # experts, so that they do not wait for each other at one.
+            # Add masks, since indexing with them would wait for the device. Spread the zeros over the
+            # experts, to avoid contention of atomic additions at one.
             anywhere = torch.arange(experts.size(1), device=experts.device)
             cells = (labels * num_experts + experts.where(claimed, anywhere)).flatten()
             load[each.layer].index_add_(0, cells, claimed.flatten().long())
             drops.index_add_(0, labels[:, 0], (claimed & (slots < 0)).sum(dim=1))
         return Balance(
-            # Where sources and targets pass a layer separately, its loss is the mean of both.
+            # If sources and targets pass a layer separately, its loss is the mean of both.
             auxiliary=losses.sum() * layers / len(losses),
             load=load.view(layers, num_labels, num_experts),
             drops=drops,
@@ -180,7 +180,7 @@ class Routes:
         return torch.zeros_like(pairs) if labels is None else labels[pairs]
 
     def _by_layer(self, layers: int, statistic: Callable[[Routing], Tensor]) -> Tensor:
-        """Return a statistic of each layer, summed where sources and targets pass it separately."""
+        """Return a statistic of each layer, summed over separate passes of sources and targets."""
         passes: list[list[Tensor]] = [[] for _ in range(layers)]
         for each in self._log.layers:
             passes[each.layer].append(statistic(each.routing))
