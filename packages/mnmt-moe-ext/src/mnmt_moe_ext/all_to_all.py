@@ -21,7 +21,7 @@ class Transfer:
     Every rank of the group must start its transfers in the same order.
 
     Args:
-        rows: Rows to send, (sum(send), ...); those for rank 0 come first.
+        rows: Rows to send, (sum(send), ...), in the order of their ranks.
         send: The number of rows for each rank.
         receive: The number of rows from each rank.
         group: The ranks.
@@ -41,7 +41,7 @@ class Transfer:
             raise _failure(group, error) from error
 
     def wait(self) -> Tensor:
-        """Wait for the received rows, (sum(receive), ...), those of rank 0 first.
+        """Wait for the received rows, (sum(receive), ...), in the order of their ranks.
 
         On a GPU the current stream waits, not the host.
 
@@ -67,13 +67,13 @@ class Exchange:
     """An asynchronous all-to-all of rows along the first dimension, with gradients.
 
     In the backward pass `wait` starts the exchange of the gradient, and the constructor waits for it.
-    Whatever autograd computes between the two overlaps with the exchange.
+    Anything that autograd computes between the two overlaps with the exchange.
 
     It can be differentiated once, or several times with `retain_graph`. Whether the rows require a gradient,
     and whether the result is differentiated, must be the same on every rank of the group.
 
     Args:
-        rows: Floating-point rows to send, (sum(send), ...); those for rank 0 come first.
+        rows: Floating-point rows to send, (sum(send), ...), in the order of their ranks.
         send: The number of rows for each rank.
         receive: The number of rows from each rank.
         group: The ranks.
@@ -87,7 +87,7 @@ class Exchange:
         self._token: Tensor = _Start.apply(rows, self._state)  # type: ignore[no-untyped-call]
 
     def wait(self) -> Tensor:
-        """Wait for the received rows, (sum(receive), ...), those of rank 0 first; call this once.
+        """Wait for the received rows, (sum(receive), ...), in the order of their ranks; call this once.
 
         Raises:
             ExchangeError: A rank has died or did not take part before the group's timeout.

@@ -1,7 +1,7 @@
-"""Random numbers without a state, by Philox4x32-10.
+"""Random numbers without a state, from Philox4x32-10.
 
 The generator is that of Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3".
-A draw is a function of a key and a token id, so there is nothing to save, and every device draws the same.
+A draw is a function of a key and a token id: nothing has to be saved, and all devices draw the same number.
 The compiled operators draw in C++; the reference draws with the functions of this module.
 """
 
@@ -25,7 +25,7 @@ class RandomKey:
     seed_and_step: Tensor
     """(2,) int64, on the device of the logits."""
     layer: int = 0
-    """The number of the gate in its model, 0 to 2³² - 1."""
+    """Index of the gate in its model, 0 to 2³² - 1."""
 
     @classmethod
     def make(

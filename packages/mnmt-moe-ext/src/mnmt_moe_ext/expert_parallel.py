@@ -1,4 +1,4 @@
-"""Expert parallelism: the slots of the experts travel to their rank and back, filled or not.
+"""Expert parallelism that sends all slots of the experts to their rank and back, including empty slots.
 
 With R ranks and E experts, rank r holds the experts r·E/R to (r+1)·E/R - 1. Two ranks and four experts, where
 a2 are the rows of rank a for expert 2:
@@ -6,8 +6,8 @@ a2 are the rows of rank a for expert 2:
     rank a   a0 a1 a2 a3 ─┐ all-to-all ┌─ a0 b0 a1 b1 ── experts 0, 1 ─┐ all-to-all ┌─ a0 a1 a2 a3
     rank b   b0 b1 b2 b3 ─┘            └─ a2 b2 a3 b3 ── experts 2, 3 ─┘            └─ b0 b1 b2 b3
 
-An expert's rows arrive in the order of the ranks. So groups of tokens that are dealt to the ranks in order
-arrive in order.
+An expert's rows arrive in the order of the ranks: if rank 0 has the first groups of tokens, rank 1 the next
+and so on, the groups arrive in order.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def apply_experts(
 ) -> Tensor:
     """Apply the experts of all ranks to the buffers of all ranks, which have the same shape everywhere.
 
-    The rows of each expert are split into chunks that travel on their own. While one chunk is computed, the
-    next one arrives and the one before goes back:
+    The rows of each expert are split into chunks that are sent separately. While one chunk is computed, the
+    next one arrives and the previous one returns:
 
         to the experts   0 1 2
         experts            0 1 2
@@ -50,9 +50,9 @@ def apply_experts(
             follow those of the rank before. It is called once for every chunk.
         buffers: The rows of this rank for each expert, (E, rows, d), floating point, as `dispatch` returns
             them.
-        group: The R ranks that share the experts, this one among them. With one rank nothing is sent or
+        group: The R ranks that share the experts, including this one. With one rank nothing is sent or
             split.
-        num_chunks: Number of chunks. Their sizes differ by at most one; empty ones are left out.
+        num_chunks: Number of chunks. Their sizes differ by at most one; empty chunks are omitted.
 
     Returns:
         The experts' outputs (E, rows, d_out), where the rows were in `buffers`.

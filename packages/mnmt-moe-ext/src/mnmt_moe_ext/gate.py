@@ -93,23 +93,23 @@ def route(
 ) -> tuple[Routing, Layout]:
     """Route tokens and lay out their rows: `top_k_gate` and `capacity_layout` or `ragged_layout` in one call.
 
-    On a GPU the kernel that gives out the slots writes the rows too, so that fewer kernels are launched.
+    On a GPU, the kernel that assigns the slots also writes the rows, which saves kernel launches.
 
     Args:
-        logits: (groups, tokens, experts), as of `top_k_gate`.
+        logits: (groups, tokens, experts); see `top_k_gate`.
         padding_mask: (groups, tokens) bool, True for padding; None for no padding.
         layout: The kind of layout, "capacity" or "ragged".
         bin_size: Rows of a bin of a capacity layout, at least the capacity, which is the default.
         options: The options of `top_k_gate`.
 
     Returns:
-        The routing, which can be differentiated as that of `top_k_gate`, and its layout.
+        The routing, differentiable like `top_k_gate`'s, and its layout.
 
     Raises:
         TypeError: An argument has the wrong dtype.
         ValueError: An argument has the wrong shape, device or value, or the options do not go with the
             layout.
-        RuntimeError: As of `top_k_gate`.
+        RuntimeError: For the same reasons as `top_k_gate`.
     """
     gate_options = GateOptions(**options)
     arguments = to_arguments(logits, padding_mask, gate_options)
@@ -127,7 +127,7 @@ def route(
 
 
 def to_arguments(logits: Tensor, padding_mask: Tensor | None, options: GateOptions) -> tuple[Any, ...]:
-    """Check the arguments of a gate, and return them as its operator takes them.
+    """Check the arguments of a gate, and return the arguments of its operator.
 
     Raises:
         TypeError: An argument has the wrong dtype.
@@ -155,7 +155,7 @@ def to_arguments(logits: Tensor, padding_mask: Tensor | None, options: GateOptio
 
 
 def to_routing(results: Sequence[Tensor], options: GateOptions) -> Routing:
-    """Return the results of the gate's operator by their names."""
+    """Return the results of the gate's operator as a `Routing`."""
     weights, gate_means, log_sums, experts, slots, load, _, real_tokens = results
     return Routing(
         experts=experts,
@@ -172,7 +172,7 @@ def to_routing(results: Sequence[Tensor], options: GateOptions) -> Routing:
 def operator_bin_size(
     layout: str, bin_size: int | None, capacity: int | None, groups: int, num_experts: int
 ) -> int:
-    """Return the bin size as the operator `route` takes it: 0 for a ragged layout.
+    """Return the bin size for the operator `route`: 0 for a ragged layout.
 
     Raises:
         ValueError: The kind of layout is unknown, or bin size and capacity do not go with it.
@@ -187,7 +187,7 @@ def operator_bin_size(
 
 
 def uniform_choices(padding_mask: Tensor, num_experts: int, step: Tensor | int, *, top_k: int = 2) -> Tensor:
-    """Choose experts that spread the tokens of each group evenly, whatever the gates are.
+    """Choose experts that spread the tokens of each group evenly, independently of the gates.
 
     The t-th real token of its group goes to e_1 = (t + step) mod E, and its choice j > 1 to
     e_j = (e_1 + 1 + (⌊t / E⌋ + step + j - 2) mod (E - 1)) mod E. Pass them to `top_k_gate` as `choices` while

@@ -33,7 +33,7 @@ class GateKeywords(TypedDict, total=False):
 
 @dataclass(frozen=True, kw_only=True)
 class GateOptions:
-    """The options of `top_k_gate`, which explains them."""
+    """The options of `top_k_gate`; see its arguments."""
 
     top_k: int = 2
     capacity: int | None

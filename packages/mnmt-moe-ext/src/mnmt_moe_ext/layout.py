@@ -19,13 +19,13 @@ class Layout:
 
     The buffers consist of bins of `bin_size` rows, each filled from its start. A capacity layout has a bin
     for each expert and group, in the order (experts, groups, bin_size). A ragged layout has one bin, in which
-    each expert's rows follow those of the expert before.
+    each expert's rows follow the previous expert's.
     """
 
     rows: Tensor
-    """(groups, tokens, top_k) int32: the row of each choice; -1 for none."""
+    """(groups, tokens, top_k) int32: the row of each choice; -1 without a row."""
     filled: Tensor
-    """(bins,) int32: how many rows at the start of each bin hold a token."""
+    """(bins,) int32: the number of rows with a token, at the start of each bin."""
     bin_size: int
     """Rows of a bin."""
     num_experts: int
@@ -62,10 +62,10 @@ def capacity_layout(routing: Routing, *, bin_size: int | None = None) -> Layout:
 
 
 def ragged_layout(routing: Routing) -> Layout:
-    """Lay out each expert's rows right after those of the expert before, for a grouped matrix product.
+    """Lay out each expert's rows directly after the previous expert's, for a grouped matrix product.
 
     The rows of an expert are in the order of groups, and within a group in the order of slots. There are rows
-    for all choices of every token; those after the last expert's end are free.
+    for all choices of every token; rows after the last expert's end are unused.
 
     Args:
         routing: The result of `top_k_gate`, with a capacity or without.

@@ -1,4 +1,4 @@
-"""The compiled operators of this installation: which there are, and how they were built."""
+"""The compiled operators of this installation, and their build."""
 
 from __future__ import annotations
 

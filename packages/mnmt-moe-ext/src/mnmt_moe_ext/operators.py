@@ -1,7 +1,7 @@
 """Registers output shapes and gradients of the compiled operators with torch.
 
 torch.compile needs the shapes, and autograd the gradients. The gradient of `dispatch` is `combine` without
-weights, and the other way around.
+weights, and vice versa.
 """
 
 from __future__ import annotations

@@ -14,21 +14,21 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True, kw_only=True)
 class Routing:
-    """Where each token of (groups, tokens) goes: its choices, the best first, at [..., 0], [..., 1], …."""
+    """The experts of each token of (groups, tokens): its choices, the best first, at [..., 0], [..., 1], …."""
 
     experts: Tensor
     """(groups, tokens, top_k) int32: the expert; -1 for padding, and for a second choice that the policy
     drops."""
     slots: Tensor
-    """(groups, tokens, top_k) int32: the token's place at that expert, in [0, capacity); -1 for none."""
+    """(groups, tokens, top_k) int32: the token's slot at that expert, in [0, capacity); -1 without a slot."""
     weights: Tensor
     """(groups, tokens, top_k) float32 (float64 for float64 logits): the expert's weight in the token's
     output; 0 without a slot."""
     gate_means: Tensor
-    """(groups, experts), as precise as the weights: the mean gate of the group's real tokens; 0 if it has
-    none."""
+    """(groups, experts), in the dtype of the weights: the mean gate of the group's real tokens; 0 without
+    real tokens."""
     log_sums: Tensor
-    """(groups, tokens), as precise as the weights: the logarithm of the sum of exp(logits); 0 for padding."""
+    """(groups, tokens), in the dtype of the weights: the logarithm of the sum of exp(logits); 0 for padding."""
     load: Tensor
     """(groups, experts, top_k) int32: the number of tokens that claim each expert as their choice of each
     rank, including dropped ones."""
@@ -68,7 +68,7 @@ def balance_loss(routing: Routing, *, counts: Tensor | None = None) -> Tensor:
         routing: The result of `top_k_gate`.
         counts: (experts,) claims in a larger batch that should be balanced as a whole (Qiu et al. 2025,
             "Demons in the detail"): the sum of `routing.balance_counts` over its groups, parts and processes.
-            By default each group's own are taken (Lepikhin et al. 2021, GShard, algorithm 1).
+            By default each group's own claims (Lepikhin et al. 2021, GShard, algorithm 1).
     """
     counts = (routing.balance_counts if counts is None else counts).to(routing.gate_means.dtype)
     shares = counts / counts.sum(dim=-1, keepdim=True).clamp(min=1)

@@ -1,8 +1,8 @@
-"""Expert parallelism in which a token travels once to each rank that has experts of it.
+"""Expert parallelism that sends a token once to each rank that holds some of its experts.
 
 With R ranks and E experts, rank r holds the experts r·E/R to (r+1)·E/R - 1. A token whose experts lie on two
-of the ranks is one row for each, whatever the number of its experts. With the row travel the token's choices,
-so that the receiver applies its experts, sums their weighted outputs and returns one row:
+of the ranks is one row for each, for any number of experts. The token's choices are sent with the row. The
+receiver applies its experts, sums their weighted outputs and returns one row:
 
     tokens ─ rows by rank ─ all-to-all ─ rows by expert ─ experts ─ sums by row ─ all-to-all ─ sums by token
 """
@@ -53,7 +53,7 @@ def apply_experts_to_tokens(
         tokens: Hidden states (groups, tokens, d) of this rank, float32, bfloat16 or float64. The numbers of
             groups and tokens may differ between ranks.
         routing: The routing of the same groups and tokens; choices without a slot are left out.
-        group: The R ranks that share the experts, this one among them.
+        group: The R ranks that share the experts, including this one.
 
     Returns:
         Hidden states (groups, tokens, d_out) in the dtype of the outputs; 0 for a token without a slot.
@@ -111,9 +111,9 @@ def layout_by_bin(bins: Tensor, *, num_bins: int, num_rows: int) -> Layout:
     """Lay out a ragged buffer bin by bin, the choices of a bin in the order of tokens.
 
     Args:
-        bins: (groups, tokens, k) the bin of each choice, in [0, num_bins); -1 for none.
+        bins: (groups, tokens, k) the bin of each choice, in [0, num_bins); -1 without a bin.
         num_bins: Number of bins.
-        num_rows: How many choices have a bin.
+        num_rows: Number of choices with a bin.
     """
     flat = bins.flatten()
     order = flat.masked_fill(flat < 0, num_bins).argsort(stable=True)
@@ -136,14 +136,14 @@ def _first_of_each(ranks: Tensor) -> Tensor:
 
 
 def _count(bins: Tensor, num_bins: int) -> Tensor:
-    """Return how many choices have each bin, (num_bins,) int64."""
+    """Return the number of choices with each bin, (num_bins,) int64."""
     counts = torch.zeros(num_bins + 1, dtype=torch.int64, device=bins.device)
     numbers = bins.flatten().long() + 1
     return counts.scatter_add_(0, numbers, torch.ones_like(numbers))[1:]
 
 
 def _exchange_counts(counts: Tensor, group: dist.ProcessGroup) -> tuple[list[int], list[int], int]:
-    """Return the rows for each rank, those from each rank, and the choices that come with these.
+    """Return the numbers of rows for and from each rank, and the choices that arrive with the received rows.
 
     `counts` is (ranks, 2): rows and choices for each rank.
     """
@@ -155,6 +155,6 @@ def _exchange_counts(counts: Tensor, group: dist.ProcessGroup) -> tuple[list[int
 
 
 def _local(numbers: Tensor, *, first: int, size: int) -> Tensor:
-    """Return the numbers of experts as numbers among those of this rank, int64; -1 for others."""
+    """Return experts' numbers among this rank's experts, int64; -1 for experts of other ranks."""
     local = numbers.detach().long() - first
     return local.masked_fill((local < 0) | (local >= size), NONE)

@@ -1,10 +1,10 @@
-"""Work that many processes share: jobs in folders, claims by locks, and the workers that do them.
+"""Work shared between processes: jobs in folders, claims by locks, and the workers that do the jobs.
 
-Each job has a file or a folder that all machines see. A process claims it by a lock, which ends with the
-process, however that ends, so the job of a killed worker is free again. Whatever has been done is read from
-disk, so interrupted work resumes. `mnmt-data prepare` puts its jobs into a `JobQueue`; those of `mnmt-model
-sweep` are the folders of its runs. For both, a `Crew` keeps workers at work: processes of this machine
-(`LocalWorkers`), or jobs that Slurm schedules (`SlurmWorkers`).
+Each job has a file or a folder on a disk that all machines share. A process claims a job with a lock, which
+the system releases when the process ends, so a killed worker's job is free again. Progress is read from
+disk, so interrupted work resumes. `mnmt-data prepare` puts its jobs into a `JobQueue`; the jobs of
+`mnmt-model sweep` are the folders of its runs. For both, a `Crew` starts and replaces workers: processes of
+this machine (`LocalWorkers`) or Slurm jobs (`SlurmWorkers`).
 """
 
 import lazy_loader

@@ -1,7 +1,7 @@
 """Claims of a job that has a folder: a lock that ends with its process, and a heartbeat for other machines.
 
-The lock alone says who does a job. The heartbeat shows how far the job has come, and keeps machines apart
-between which locks do not hold: a job whose heartbeat another machine has renewed lately is not claimed.
+The lock decides which process does a job. The heartbeat shows the job's progress. It also protects against
+machines between which locks do not work: a job with a fresh heartbeat of another machine is not claimed.
 """
 
 from __future__ import annotations
@@ -25,56 +25,56 @@ from mnmt_data.store.lock import file_lock, is_locked
 LOCK = ".lock"
 """Name of the lock in a job's folder."""
 LOCK_SECONDS = 0.5
-"""How long to wait for a lock, which others take for a moment to see whether it is free."""
+"""How long to wait for a lock: other processes hold it for a moment when they check whether it is free."""
 HEARTBEAT = "heartbeat.json"
 PERIOD = 10.0
 """Seconds from one heartbeat to the next."""
 DEAD_AFTER = 60.0
-"""Seconds without a heartbeat after which a process of another machine is taken for dead."""
+"""Seconds without a heartbeat after which a process of another machine counts as dead."""
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Heartbeat:
-    """The content of heartbeat.json: which process does a job, and how far it has come."""
+    """The content of heartbeat.json: the process that does a job, and its progress."""
 
     host: str
     """Name of the machine."""
     pid: int
     """The process, on that machine."""
     boot: str | None = None
-    """Number of the machine's start, which tells apart machines of one name; None where it has none."""
+    """Kernel's boot id, which distinguishes machines with the same name; None if the system has none."""
     time: str
     """When this was written, in UTC."""
     step: int
-    """Steps that are done."""
+    """Number of finished steps."""
     steps: int
-    """Steps of the job."""
+    """Total number of steps."""
     loss: float | None = None
     """The newest training loss, nats per target token; None before the first."""
     seconds_left: float | None = None
     """Seconds until the last step, at the speed since its process began; None while unknown."""
     phase: str | None = None
-    """What its process does before the first step, such as compiling; None from then on."""
+    """Current activity before the first step, such as compiling; None after that."""
 
     @property
     def is_here(self) -> bool:
-        """Whether it was written on this machine, since its start."""
+        """Whether it was written on this machine since the last boot."""
         return (self.host, self.boot) == (socket.gethostname(), _boot())
 
     @property
     def age(self) -> float:
-        """Seconds since it was written; below 0 if the clock of its machine is ahead."""
+        """Seconds since it was written; negative if the clock of its machine is ahead."""
         return (_now() - datetime.fromisoformat(self.time)).total_seconds()
 
     @property
     def is_fresh(self) -> bool:
-        """Whether its process has renewed it lately, if the clocks agree."""
+        """Whether it was renewed in the last minute, provided that the clocks agree."""
         return abs(self.age) < DEAD_AFTER
 
 
 def read_heartbeat(folder: Path) -> Heartbeat | None:
-    """Return the newest heartbeat of a job; None if it has none, as once it has ended."""
+    """Return the newest heartbeat of a job, or None if there is none, e.g. because the job has ended."""
     try:
         return Heartbeat(**read_json(folder / HEARTBEAT))
     except (DataError, TypeError, OSError):
@@ -82,23 +82,24 @@ def read_heartbeat(folder: Path) -> Heartbeat | None:
 
 
 def is_alive(folder: Path) -> bool:
-    """Return whether a process does a job, as far as can be told from here.
+    """Return whether a process works on a job.
 
-    A process of this machine is looked for; one of another machine is alive while its heartbeat is fresh.
+    Processes of this machine are looked up; those of other machines count as alive while their heartbeat is
+    fresh.
     """
     beat = read_heartbeat(folder)
     if beat is None:
-        return is_locked(folder / LOCK)  # It has just begun.
+        return is_locked(folder / LOCK)  # It has just started.
     if not beat.is_here:
         return beat.is_fresh
-    # A process that is stopped for a while is silent; one that was given an old number holds no lock.
+    # A suspended process writes no heartbeat but holds the lock; another process with a reused id does not.
     return _exists(beat.pid) and (beat.is_fresh or is_locked(folder / LOCK))
 
 
 def is_free(folder: Path) -> bool:
     """Return whether a job can be claimed.
 
-    The heartbeat of another machine may outlive its process for up to a minute, for which the job waits.
+    After a process of another machine is killed, the job stays claimed until its heartbeat is a minute old.
     """
     return _other_machine(folder) is None and not is_locked(folder / LOCK)
 
@@ -107,15 +108,15 @@ def is_free(folder: Path) -> bool:
 def claim(
     folder: Path, *, error: type[Exception] = DataError, seconds: float = LOCK_SECONDS
 ) -> Iterator[None]:
-    """Hold the claim of a job; it ends with the block, or with the process, however that ends.
+    """Hold the claim of a job until the block or the process ends, even if the process is killed.
 
     Args:
-        folder: The job's folder, which is made if it is missing.
-        error: The exception to raise.
-        seconds: The time to wait for the lock.
+        folder: The job's folder; created if it does not exist.
+        error: Type of the exception to raise.
+        seconds: Maximal time to wait for the lock.
 
     Raises:
-        DataError: If another process has the claim, or one of another machine had it less than a minute ago.
+        DataError: If another process holds the claim, or one of another machine did less than a minute ago.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with file_lock(folder / LOCK, name=folder, error=error, seconds=seconds):
@@ -129,12 +130,12 @@ def claim(
 
 
 class HeartbeatWriter:
-    """Renews the heartbeat of a job from a thread, until it is closed, which removes it.
+    """Renews the heartbeat of a job from a thread; `close` removes it.
 
     Args:
         folder: The job's folder.
-        step: Steps that are done.
-        steps: Steps of the job.
+        step: Number of finished steps.
+        steps: Total number of steps.
         clock: Returns the time in seconds.
     """
 
@@ -153,13 +154,13 @@ class HeartbeatWriter:
         self._thread.start()
 
     def update(self, step: int) -> None:
-        """Count `step` as done; the first one starts the clock, since it may compile."""
+        """Set the number of finished steps; the speed leaves out the first step, which may compile."""
         self.step, self.phase = step, None
         if self._first is None:
             self._first = step, self._clock()
 
     def announce(self, phase: str) -> None:
-        """Write at once what is done before the first step."""
+        """Write a heartbeat with an activity that precedes the first step."""
         self.phase = phase
         self.renew()
 
@@ -176,18 +177,19 @@ class HeartbeatWriter:
             seconds_left=self._seconds_left(),
             phase=self.phase,
         )
-        with self._lock, suppress(OSError):  # A full disk ends no job; its next checkpoint may find room.
+        # A full disk must not end the job; its next checkpoint may find room.
+        with self._lock, suppress(OSError):
             write_json(self.folder / HEARTBEAT, asdict(beat), end="")
 
     def close(self) -> None:
-        """End the thread and remove the heartbeat, and parts of those of killed processes."""
+        """End the thread; remove the heartbeat and partial files of killed processes."""
         self._ended.set()
         self._thread.join()
         for path in (self.folder / HEARTBEAT, *self.folder.glob(f".{HEARTBEAT}.*")):
             path.unlink(missing_ok=True)
 
     def _seconds_left(self) -> float | None:
-        """Return the seconds until the last step, at the speed since the first; None before two are done."""
+        """Return the seconds until the last step at the speed since the first; None before the second."""
         if self._first is None or self.step <= self._first[0]:
             return None
         step, since = self._first
@@ -199,7 +201,7 @@ class HeartbeatWriter:
 
 
 def _other_machine(folder: Path) -> Heartbeat | None:
-    """Return the fresh heartbeat of another machine's process, if there is one."""
+    """Return the heartbeat if it is fresh and of another machine."""
     beat = read_heartbeat(folder)
     return beat if beat is not None and not beat.is_here and beat.is_fresh else None
 
@@ -210,7 +212,7 @@ def _now() -> datetime:
 
 @cache
 def _boot() -> str | None:
-    """Return the number of this machine's start."""
+    """Return the kernel's boot id."""
     try:
         return BOOT_ID.read_text(encoding="ascii").strip()
     except OSError:
@@ -218,7 +220,7 @@ def _boot() -> str | None:
 
 
 def _exists(pid: int) -> bool:
-    """Return whether this machine has a process of this number."""
+    """Return whether this machine has a process with this id."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -1,4 +1,4 @@
-"""Workers that are jobs of a cluster which Slurm schedules, submitted through submitit."""
+"""Workers as Slurm jobs, submitted through submitit."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ from mnmt_data.jobs.workers import Work
 from mnmt_data.store.json_lines import append_json_lines, read_json_lines
 
 SUBMISSIONS = "jobs.jsonl"
-"""File of the jobs' folder with a line a submission."""
+"""File in the jobs' folder with a line per submission."""
 MAX_REQUEUES = 1000
-"""How often a job may be queued again after its time was up."""
+"""How often a job may be queued again after its time limit."""
 SIGNAL_SECONDS = 120
-"""Seconds before its time is up at which a job is asked to save its work; Slurm may be a minute early."""
+"""Seconds before the time limit at which a job gets the signal to save its work (up to 60 s earlier)."""
 SETUP = "export SUBMITIT_PREEMPT_SIGNAL=USR1"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterConfig:
-    """What a job asks of the cluster."""
+    """Resources of a Slurm job."""
 
     nodes: int = 1
-    """Machines of a job."""
+    """Number of machines per job."""
     processes: int | None = None
-    """Processes on each machine, by default one a GPU, or one; in a sweep they train one run together."""
+    """Processes per machine, by default one per GPU, or one; in a sweep they train one run together."""
     gpus_per_node: int | None = None
-    """GPUs of each machine."""
+    """GPUs per machine."""
     cpus_per_task: int | None = None
-    """Cores of each process."""
+    """Cores per process."""
     minutes: int = 60
-    """Time limit of a job; when it is up, the work goes on in another."""
+    """Time limit of a job; after it, another job continues the work."""
     slurm: dict[str, str] | None = None  # a Mapping has no `--slurm.NAME` on the command line
-    """Any other option of sbatch, such as `--slurm.partition gpu` or `--slurm.mem 64G`."""
+    """Other options of sbatch, such as `--slurm.partition gpu` or `--slurm.mem 64G`."""
 
     def __post_init__(self) -> None:
         for name in ("nodes", "processes", "cpus_per_task", "minutes"):
@@ -51,12 +51,12 @@ class ClusterConfig:
 
     @property
     def tasks_per_node(self) -> int:
-        """Processes on each machine."""
+        """Processes per machine."""
         return self.processes or self.gpus_per_node or 1
 
     @property
     def num_tasks(self) -> int:
-        """Processes of a job."""
+        """Processes per job."""
         return self.nodes * self.tasks_per_node
 
     def parameters(self) -> dict[str, Any]:
@@ -81,14 +81,14 @@ class ClusterConfig:
 
 
 class SlurmWorkers:
-    """Jobs of Slurm, which go on in the next job when their time is up.
+    """Slurm jobs as workers; after the time limit, the next job continues the work.
 
     Args:
-        work: What each process of a job does.
-        folder: For the jobs' logs; all machines must see it.
+        work: The work of each process of a job.
+        folder: Folder for the jobs' logs, on a disk that all machines share.
         name: Name of the jobs.
-        config: What a job asks of the cluster.
-        detached: Whether jobs outlive the process that submits them.
+        config: Resources of a job.
+        detached: Whether jobs continue after the process that submits them has ended.
 
     Raises:
         DataError: If submitit is not installed, or this machine has no Slurm.
@@ -107,14 +107,14 @@ class SlurmWorkers:
         self._alive = 0
 
     def alive(self) -> int:
-        """Return how many jobs wait or run; as many as before where Slurm does not answer."""
+        """Return the number of pending and running jobs; the last known number if Slurm does not answer."""
         ids = {line["job"] for line in read_json_lines(self.folder / SUBMISSIONS)}
         if ids and (listed := _squeue()) is not None:
             self._alive = sum(job.partition("_")[0] in ids for job in listed)
         return self._alive
 
     def start(self, count: int) -> None:
-        """Submit jobs, as an array if they are several.
+        """Submit jobs, as an array if `count` is above 1.
 
         Raises:
             DataError: If sbatch fails.
@@ -127,23 +127,23 @@ class SlurmWorkers:
         self._alive += count
 
     def stop(self, signum: int) -> None:
-        """Leave the jobs alone if they are detached, and cancel them otherwise."""
+        """Cancel the jobs, unless they are detached."""
         if self._started and not self.detached:
             subprocess.run(["scancel", *self._started], check=False, capture_output=True)
 
     def describe(self) -> str:
-        """Return where their logs are."""
+        """Return a hint at the logs."""
         return f"see the newest log in {self.folder}"
 
 
 @dataclass(frozen=True)
 class ClusterJob:
-    """What submitit calls in every process of a job, and again in the next one when the time is up."""
+    """The callable that submitit runs in each process of a job, and again in the next job after the limit."""
 
     work: Work
 
     def __call__(self) -> None:
-        """Do the work; submitit queues the job again if the work ends for SIGUSR1."""
+        """Do the work; submitit queues the job again if SIGUSR1 ended the work."""
         handler = signal.getsignal(signal.SIGUSR1)
         status = self.work()
         if status == 128 + signal.SIGUSR1:
@@ -152,7 +152,7 @@ class ClusterJob:
         sys.exit(status)
 
     def checkpoint(self) -> Any:
-        """Return what the next job does: the same."""
+        """Return the work of the next job, which is the same."""
         import submitit
 
         return submitit.helpers.DelayedSubmission(self)
@@ -160,10 +160,10 @@ class ClusterJob:
 
 @contextmanager
 def _explain_sbatch() -> Iterator[None]:
-    """Turn the lines of an sbatch that fails, which submitit prints as well, into a message of one line.
+    """Turn the output of a failed sbatch, which submitit also prints, into a message of one line.
 
     Raises:
-        DataError: If sbatch refuses a job, or cannot reach Slurm.
+        DataError: If sbatch rejects a job or cannot reach Slurm.
     """
     from submitit.core.utils import FailedJobError
 
@@ -187,7 +187,7 @@ def _executor(folder: Path) -> Any:
 
 
 def _squeue() -> list[str] | None:
-    """Return the ids of the user's jobs that wait or run; None if Slurm does not answer."""
+    """Return the ids of the user's pending and running jobs, or None if Slurm does not answer."""
     command = ["squeue", "--me", "--array", "--noheader", "--format=%i"]
     try:
         return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout.split()

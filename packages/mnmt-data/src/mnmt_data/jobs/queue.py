@@ -1,7 +1,8 @@
-"""Pickled jobs in a folder that several machines see: a leader puts them there, and workers do them.
+"""Queue of pickled jobs in a folder that machines share: a leader adds jobs, and workers do them.
 
-A job is a file, and so is its result. Whoever does a job holds its lock. What a job writes appears whole and
-is the same whoever writes it, so a job may be done twice, as where locks do not hold between machines.
+Each job is a file, and each result too. A worker holds the lock of its job. Output files appear whole, and
+every worker would write the same, so it is harmless if two do one job (where locks do not work between
+machines).
 """
 
 from __future__ import annotations
@@ -28,35 +29,35 @@ from mnmt_data.store.atomic_file import atomic_file
 from mnmt_data.store.lock import file_lock, is_locked, see_changes
 
 MAX_DEATHS = 5
-"""Attempts at a job whose worker is killed each time."""
+"""Attempts at a job whose worker is killed each time, before the job fails."""
 
 POLL_SECONDS = 0.05
 IDLE_SECONDS = 1.0
-"""Longest pause of a worker that finds no job; many that look often would keep a server of files busy."""
+"""Longest pause of a worker without a job; frequent checks by many workers would load a file server."""
 LEADER_SECONDS = 0.5
-"""Seconds between two looks at the leader."""
+"""Seconds between two checks of the leader."""
 
 ORPHAN_SECONDS = 60.0
-"""How long a new leader waits for jobs that workers of an ended one still do."""
+"""How long a new leader waits until workers of an earlier leader have finished their jobs."""
 
 
 class JobQueue:
-    """Jobs in a folder, as leader and workers see them.
+    """Jobs in a folder, for the leader and the workers.
 
     Args:
-        folder: The folder; all machines must see it.
+        folder: The folder, on a disk that all machines share.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def clear(self, *, seconds: float = ORPHAN_SECONDS) -> None:
-        """Remove the jobs of an earlier leader, once its workers have let go of them.
+        """Remove the jobs of an earlier leader, after its workers have released them.
 
-        They could otherwise write what that leader wanted into the folders of this one.
+        Otherwise they could write the earlier leader's output into the folders of this one.
 
         Raises:
-            DataError: If a worker still does one after `seconds`.
+            DataError: If a worker still does one after `seconds` s.
         """
         for path in [*self.folder.glob("*.job"), *self.folder.glob("*.result")]:
             path.unlink(missing_ok=True)
@@ -68,19 +69,19 @@ class JobQueue:
         self.remove()
 
     def remove(self) -> None:
-        """Remove the folder, at which workers end."""
+        """Remove the folder, which makes the workers end."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def attempts(self) -> list[tuple[str, int]]:
-        """Return the jobs that were begun, and for each a number that grows with its attempts."""
+        """Return the names of started jobs, each with a number that grows with its attempts."""
         return sorted((path.name, path.stat().st_size) for path in self.folder.glob("*.attempts"))
 
     def put(self, number: int, work: Callable[[Any], Any], job: object) -> None:
         """Add a job.
 
         Args:
-            number: Its place in the order in which jobs are begun.
-            work: Does it.
+            number: Its place in the order in which jobs are started.
+            work: Function that does the job.
             job: The argument of `work`.
         """
         with atomic_file(self._path(number)) as file:
@@ -91,10 +92,10 @@ class JobQueue:
         return self._path(number).with_suffix(".result").exists()
 
     def take_result(self, number: int) -> Any:
-        """Return the result of a job that is done, and remove its files.
+        """Return the result of a finished job, and remove its files.
 
         Raises:
-            Exception: The job's own.
+            Exception: The exception of the job.
         """
         path = self._path(number)
         result, error = pickle.loads(path.with_suffix(".result").read_bytes())
@@ -105,7 +106,7 @@ class JobQueue:
         return result
 
     def work_on_next(self) -> bool:
-        """Do the first job that nobody does; return whether there was one."""
+        """Do the first free job; return whether there was one."""
         return any(_claim(path) for path in sorted(self.folder.glob("*.job")))
 
     def _path(self, number: int) -> Path:
@@ -114,7 +115,7 @@ class JobQueue:
 
 @dataclass(frozen=True)
 class QueueWork:
-    """The whole work of a process: the jobs of a queue, until its leader ends.
+    """The work of a worker process: the jobs of a queue, until its leader ends.
 
     Args:
         folder: The queue's folder.
@@ -147,12 +148,12 @@ class QueueWork:
 
 
 class JobPool:
-    """A queue that this process leads, and the workers that do its jobs.
+    """A queue with this process as leader, and its workers.
 
     Args:
         queue: The queue.
-        crew: Keeps workers at work on it.
-        outputs: Folder that jobs write to.
+        crew: Starts and replaces the workers.
+        outputs: Output folder of the jobs.
 
     Raises:
         DataError: If workers cannot be started.
@@ -176,15 +177,15 @@ class JobPool:
         return number
 
     def is_done(self, number: int) -> bool:
-        """Return whether a job is done."""
+        """Return whether a job has a result."""
         return self._queue.is_done(number)
 
     def result(self, number: int) -> Any:
         """Wait for the result of a job, and return it.
 
         Raises:
-            DataError: If workers end again and again, and do no job.
-            Exception: The job's own.
+            DataError: If workers end repeatedly without doing a job.
+            Exception: The exception of the job.
         """
         while not self._queue.is_done(number):
             self._tend()
@@ -193,17 +194,17 @@ class JobPool:
         return self._queue.take_result(number)
 
     def see_outputs(self) -> None:
-        """Let this machine see what workers of other machines have written."""
+        """Make files that workers of other machines have written visible on this machine."""
         for folder, _, _ in os.walk(self._outputs):
             see_changes(Path(folder))
 
     def close(self) -> None:
-        """End the workers, and forget jobs that are not done."""
+        """Kill the workers and remove the queue."""
         self._crew.workers.stop(signal.SIGKILL)
         self._queue.remove()
 
     def _tend(self) -> None:
-        """Replace workers that have ended, at most once in their time between two looks."""
+        """Replace workers that have ended, at most once per `poll_seconds`."""
         if time.monotonic() >= self._next_look:
             self._crew.alive()
             self._crew.tend(self._crew.count, self._queue.attempts())
@@ -211,7 +212,7 @@ class JobPool:
 
 
 def _claim(path: Path) -> bool:
-    """Do a job, unless it is done or another process does it; return whether it was done here."""
+    """Do a job unless it is finished or claimed; return whether this process has done it."""
     if path.with_suffix(".result").exists():
         return False
     with suppress(TimeoutError), file_lock(path.with_suffix(".lock"), name=path, error=TimeoutError):
@@ -223,7 +224,7 @@ def _claim(path: Path) -> bool:
 
 
 def _do(path: Path) -> None:
-    """Do a job and write its result, or what it raises."""
+    """Do a job and write its result or exception."""
     attempts = path.with_suffix(".attempts")
     before = attempts.read_text(encoding="utf-8") if attempts.exists() else ""
     attempts.write_text(f"{before}{socket.gethostname()}.{os.getpid()}\n", encoding="utf-8")
@@ -239,14 +240,14 @@ def _do(path: Path) -> None:
     except Exception as mistake:
         error = _portable(mistake)
     except BaseException:
-        attempts.write_text(before, encoding="utf-8")  # It is not the job's fault that its worker ends.
+        attempts.write_text(before, encoding="utf-8")  # The job did not cause the end of its worker.
         raise
     with atomic_file(path.with_suffix(".result")) as file:
         pickle.dump((result, error), file)
 
 
 def _portable(error: Exception) -> Exception:
-    """Return an exception that can be pickled, with the traceback of a bug as a note."""
+    """Return an exception that can be pickled; unless it is a DataError, with its traceback as a note."""
     text = "".join(traceback.format_exception(error))
     if not isinstance(error, DataError):
         error.add_note(f"{socket.gethostname()}: {text}")
@@ -258,9 +259,9 @@ def _portable(error: Exception) -> Exception:
 
 
 def _end_with(leader: Path) -> None:
-    """End this process once nobody leads the queue any more; what it writes appears whole or not at all."""
+    """End this process when the leader has ended; files appear whole or not at all."""
     try:
         while is_locked(leader):
             time.sleep(LEADER_SECONDS)
     finally:
-        os._exit(0)  # A folder that cannot be looked at, as on NFS when it has been removed, has no leader.
+        os._exit(0)  # If the folder cannot be read (removed on NFS), there is no leader either.

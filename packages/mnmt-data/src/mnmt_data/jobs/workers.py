@@ -1,4 +1,4 @@
-"""Workers that are kept at work, and those of this machine: processes forked from one that has loaded all."""
+"""Crews of workers, and local workers: processes forked from a server that has loaded all modules."""
 
 from __future__ import annotations
 
@@ -16,43 +16,43 @@ from typing import Protocol
 from mnmt_data.errors import DataError
 
 RESEND_SECONDS = 0.5
-"""Seconds after which a signal is sent again to workers that have not ended; one may be too new to hear."""
+"""Seconds after which a signal is sent again to workers that still run; a new one may have missed it."""
 GRACE_SECONDS = 60.0
-"""How long a worker may take to save its work once the process that started it is gone."""
+"""How long a worker may take to save its work after its parent process has ended."""
 MAX_USELESS = 2
-"""Workers that may end without work, beside one each, before no more are started."""
+"""Workers that may end without progress, in addition to one per place, before the crew gives up."""
 
 ASKED_TO_END = (signal.SIGTERM, signal.SIGUSR1)
 
 Work = Callable[[], int]
-"""The whole work of a worker, which can be pickled; returns the exit status of its process."""
+"""The work of a worker process: a callable that can be pickled and returns the exit status."""
 
 
 class Workers(Protocol):
-    """Processes or jobs of a cluster that claim work and do it."""
+    """Processes or Slurm jobs that claim work and do it."""
 
     poll_seconds: float
-    """Seconds between two looks at them."""
+    """Seconds between two checks of the workers."""
 
     def alive(self) -> int:
-        """Return how many there are, those included that wait for a machine."""
+        """Return the number of workers, including those that wait for a machine."""
 
     def start(self, count: int) -> None:
         """Start `count` workers."""
 
     def stop(self, signum: int) -> None:
-        """Handle the signal that ends their leader, or SIGKILL after an error or at the end of all work."""
+        """End the workers with a signal: the leader's, or SIGKILL after an error or when all work is done."""
 
     def describe(self) -> str:
-        """Return where their errors are to be read."""
+        """Return a hint at the workers' error messages."""
 
 
 class Crew:
-    """Starts workers in place of those that end.
+    """Replaces workers that end.
 
     Args:
         workers: The workers.
-        count: Workers at a time.
+        count: Maximal number of workers at a time.
     """
 
     def __init__(self, workers: Workers, count: int) -> None:
@@ -61,21 +61,21 @@ class Crew:
         self._progress: object = None
 
     def alive(self) -> int:
-        """Return how many workers there are, those included that wait for a machine."""
+        """Return the number of workers, including those that wait for a machine."""
         alive = self.workers.alive()
         self._useless += max(0, self._alive - alive)
         self._alive = alive
         return alive
 
     def tend(self, demand: int, progress: object) -> None:
-        """Start workers until there are `demand`, or `count` if that is less.
+        """Start workers until there are `min(demand, count)`.
 
         Args:
-            demand: Workers for which there is something to do.
-            progress: A value that changes with the work that is done.
+            demand: Number of workers for which there is work.
+            progress: Any value that changes when work is done.
 
         Raises:
-            DataError: If workers end again and again without progress, or cannot be started.
+            DataError: If workers end repeatedly without progress, or cannot be started.
         """
         if progress != self._progress:
             self._progress, self._useless = progress, 0
@@ -87,12 +87,12 @@ class Crew:
 
 
 class LocalWorkers:
-    """Processes of this machine, which end with this one; one that is killed takes no other along.
+    """Processes on this machine, which end with this one; a killed worker does not affect the others.
 
     Args:
-        work: What each does.
-        count: Workers at a time.
-        preload: Modules that workers are forked with.
+        work: The work of each.
+        count: Maximal number of workers at a time.
+        preload: Modules that are imported before workers are forked.
     """
 
     poll_seconds = 0.1
@@ -100,11 +100,11 @@ class LocalWorkers:
     def __init__(self, work: Work, *, count: int, preload: Sequence[str] = ()) -> None:
         self.work, self.count, self.preload = work, count, tuple(preload)
         self.exit_statuses: list[int] = []
-        """How the workers ended, in that order; below 0 if by a signal."""
+        """Exit statuses of the workers in the order in which they ended; negative for a signal."""
         self._processes: dict[int, ForkServerProcess] = {}
 
     def alive(self) -> int:
-        """Return how many workers there are."""
+        """Return the number of workers."""
         for place, process in list(self._processes.items()):
             if not process.is_alive():
                 process.join()
@@ -123,8 +123,8 @@ class LocalWorkers:
             self._processes[place].start()
 
     def stop(self, signum: int) -> None:
-        """Pass on a signal, at which workers save their work and end, and wait for them."""
-        # Workers have a terminal's SIGINT themselves, and a second ends them at once.
+        """Send a signal, on which workers save their work and end, and wait for them."""
+        # A terminal sends SIGINT to the workers too, and a second SIGINT would end them at once.
         passed_on = signal.SIGTERM if signum == signal.SIGINT else signum
         while self.alive():
             for process in self._processes.values():
@@ -134,21 +134,21 @@ class LocalWorkers:
                 process.join(RESEND_SECONDS)
 
     def describe(self) -> str:
-        """Return where their errors are to be read."""
+        """Return a hint at the workers' error messages."""
         return "the lines above say why"
 
 
 def num_cores() -> int:
-    """Return how many cores this process may use."""
+    """Return the number of cores that this process may use."""
     if "SLURM_JOB_ID" in os.environ:
         return int(os.environ.get("SLURM_CPUS_PER_TASK", "1"))
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _start_forkserver() -> None:
-    """Start the process that workers fork from, deaf to the signals that ask them to end.
+    """Start the process that forks workers, with the signals ignored that ask workers to end.
 
-    A scheduler sends them to all processes of a job. How workers end would be unknown without this one.
+    A scheduler sends these to all processes of a job, and without the server exit statuses would be lost.
     """
     handlers = {number: signal.signal(number, signal.SIG_IGN) for number in ASKED_TO_END}
     try:
@@ -159,10 +159,10 @@ def _start_forkserver() -> None:
 
 
 def _run(work: Work, place: int) -> None:
-    """Do the work of a process, which finds its place among the others in LOCAL_RANK."""
+    """Do the work in a worker process, with its place among the workers in LOCAL_RANK."""
     for number in ASKED_TO_END:
         signal.signal(number, signal.SIG_DFL)
-    # The leader passes a Ctrl-C on. Outside of the work it would leave a traceback wherever it comes.
+    # The leader forwards Ctrl-C. Outside of `work`, a SIGINT would print a traceback.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     os.environ["LOCAL_RANK"] = str(place)
@@ -170,7 +170,7 @@ def _run(work: Work, place: int) -> None:
 
 
 def _end_with_parent() -> None:
-    """End this process when its parent has ended, so that a killed leader leaves no process at work."""
+    """End this process when its parent has ended, so that a killed leader leaves no processes behind."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()

@@ -91,7 +91,7 @@ def route(
 
 
 def choose(logits: Tensor, padding_mask: Tensor, options: GateOptions) -> tuple[Tensor, Tensor]:
-    """Return the choices, and those of them that the policy keeps: (groups, tokens, top_k) int32."""
+    """Return the choices, and the choices that the policy keeps: (groups, tokens, top_k) int32."""
     scores = logits if options.bias is None else logits + options.bias
     choices = options.choices
     if choices is None:
