@@ -14,7 +14,7 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True, kw_only=True)
 class Routing:
-    """The experts of each token of (groups, tokens): its choices, the best first, at [..., 0], [..., 1], …."""
+    """The experts of each token of (groups, tokens): the best choice at [..., 0], the next at [..., 1], …."""
 
     experts: Tensor
     """(groups, tokens, top_k) int32: the expert; -1 for padding, and for a second choice that the policy
@@ -28,7 +28,7 @@ class Routing:
     """(groups, experts), in the dtype of the weights: the mean gate of the group's real tokens; 0 without
     real tokens."""
     log_sums: Tensor
-    """(groups, tokens), in the dtype of the weights: the logarithm of the sum of exp(logits); 0 for padding."""
+    """(groups, tokens), in the dtype of the weights: the logarithm of Σ exp(logits); 0 for padding."""
     load: Tensor
     """(groups, experts, top_k) int32: the number of tokens that claim each expert as their choice of each
     rank, including dropped ones."""
