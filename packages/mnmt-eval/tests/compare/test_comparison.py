@@ -34,6 +34,11 @@ def write_corpus(folder: Path, corpus: Corpus) -> Path:
     return folder
 
 
+def texts(folder: Path) -> tuple[str | Path, ...]:
+    """Name the German references and sources of a folder."""
+    return "--reference", folder / "ref", "--source", folder / "src", "--task", "en-de"
+
+
 def compared(command_line: CommandLine, *arguments: str | Path) -> list[dict[str, Any]]:
     done = command_line.run("compare", *arguments, "--json")
     assert done.status == 0, done.stderr
@@ -90,15 +95,8 @@ def test_several_references_are_taken_together(command_line: CommandLine, german
 def test_the_table_names_systems_intervals_and_signatures(command_line: CommandLine, german: Path) -> None:
     done = command_line.run(
         "compare",
-        *(
-            f"first={german / 'one.txt'}",
-            german / "two.txt",
-            "--reference",
-            german / "ref",
-            "--task",
-            "en-de",
-        ),
-        *("--source", german / "src", "--baseline", "two.txt", "--metric", "chrf,ter", "--samples", "200"),
+        *(f"first={german / 'one.txt'}", german / "two.txt", *texts(german)),
+        *("--baseline", "two.txt", "--metric", "chrf,ter", "--samples", "200"),
     )
     table = done.stdout.decode().splitlines()
     assert table[0] == "test en-de, 7 sentences"
@@ -125,17 +123,7 @@ def test_systems_that_are_alike_differ_by_zero_without_a_minus(
 def test_all_pairs_are_tested_corrected_and_ranked(command_line: CommandLine, german: Path) -> None:
     write(german / "good.txt", GERMAN.references[0])
     systems = [german / name for name in ("one.txt", "two.txt", "good.txt")]
-    arguments = (
-        *systems,
-        "--reference",
-        german / "ref",
-        "--source",
-        german / "src",
-        "--task",
-        "en-de",
-        "--metric",
-        "chrf",
-    )
+    arguments = (*systems, *texts(german), "--metric", "chrf")
     (ours,) = compared(command_line, *arguments)
     (each,) = ours["metrics"]
     pairs = {tuple(pair["systems"]): pair for pair in each["pairs"]}
@@ -174,24 +162,14 @@ def test_wins_are_sentences_with_a_better_score(command_line: CommandLine, germa
 
 def test_too_few_draws_for_so_many_pairs_are_told(command_line: CommandLine, german: Path) -> None:
     systems = (german / "one.txt", german / "two.txt", f"three={german / 'ref2'}")
-    files = (
-        *systems,
-        "--reference",
-        german / "ref",
-        "--source",
-        german / "src",
-        "--task",
-        "en-de",
-        "--metric",
-        "chrf",
-    )
+    files = (*systems, *texts(german), "--metric", "chrf")
     for permutations, told in ((59, True), (60, False)):
         done = command_line.run("compare", *files, "--permutations", str(permutations))
         assert ("no difference of 3 can be significant with so few draws" in done.stdout.decode()) == told
 
 
 def test_groups_by_length_are_scored_apart(command_line: CommandLine, german: Path) -> None:
-    files = (german / "one.txt", "--reference", german / "ref", "--source", german / "src", "--task", "en-de")
+    files = (german / "one.txt", *texts(german))
     (ours,) = compared(command_line, *files, "--by", "length", "--metric", "chrf")
     groups = ours["metrics"][0]["systems"][0]["groups"]
     assert [(group["group"], group["sentences"]) for group in groups] == [("0-9", 6), ("10-19", 1)]
@@ -208,16 +186,15 @@ def test_groups_by_length_are_scored_apart(command_line: CommandLine, german: Pa
 
 def test_groups_are_tested_as_test_sets_of_their_own(command_line: CommandLine, german: Path) -> None:
     files = [german / name for name in ("one.txt", "two.txt", "ref", "src")]
-    options = ("--task", "en-de", "--metric", "chrf", "--samples", "200", "--permutations", "200")
-    named = ("--reference", files[2], "--source", files[3])
-    (ours,) = compared(command_line, *files[:2], *named, *options, "--by", "thirds")
+    options = (*texts(german), "--metric", "chrf", "--samples", "200", "--permutations", "200")
+    (ours,) = compared(command_line, *files[:2], *options, "--by", "thirds")
     of_group = ours["metrics"][0]["systems"][1]["groups"]
     short = [row for row, name in enumerate(length_thirds([len(s.split()) for s in GERMAN.sources]))
              if name == "short"]  # fmt: skip
     for file in files:
         lines = file.read_text(encoding="utf-8").splitlines()
         write(file, [lines[row] for row in short])
-    (alone,) = compared(command_line, *files[:2], *named, *options)
+    (alone,) = compared(command_line, *files[:2], *options)
     expected = alone["metrics"][0]["systems"][1]
     assert (of_group[0]["value"], of_group[0]["interval"]) == (expected["value"], expected["interval"])
     for key in ("difference", "interval", "p_value"):
@@ -295,8 +272,7 @@ def test_comet_scores_of_several_systems_are_told_apart(
     for path, content in zip(paths, files, strict=True):
         path.write_text(json.dumps(content), encoding="utf-8")
     arguments = (
-        *(german / "one.txt", german / "two.txt", "--reference", german / "ref"),
-        *("--source", german / "src", "--task", "en-de", "--metric", "comet"),
+        *(german / "one.txt", german / "two.txt", *texts(german), "--metric", "comet"),
         *(argument for path in paths for argument in ("--comet.scores", path)),
     )
     (ours,) = compared(command_line, *arguments)

@@ -14,12 +14,7 @@ from mnmt_eval.metrics import ngrams
 from mnmt_eval.metrics.protocol import ReferenceMetric
 from mnmt_eval.metrics.registry import metric
 
-ORACLES = {
-    "bleu": BLEU(effective_order=True),
-    "chrf": CHRF(),
-    "chrf++": CHRF(word_order=2),
-    "ter": TER(),
-}
+ORACLES = {"bleu": BLEU(effective_order=True), "chrf": CHRF(), "chrf++": CHRF(word_order=2), "ter": TER()}
 SENTENCES = st.lists(
     st.one_of(
         st.lists(st.sampled_from(["a", "b", "ab", "aba", "(b)", "b.", ","]), max_size=9).map(" ".join),

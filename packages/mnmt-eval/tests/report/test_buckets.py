@@ -43,10 +43,7 @@ def test_words_of_scripts_without_spaces_are_characters(tmp_path: Path) -> None:
     text = translated(tmp_path, ["打开文件", "打开 File 菜单"], {"one": ["打开", "文"]}, task="en-zh")
     result = frequency_buckets(text, np.array([0, 1]))
     assert [bucket.count for bucket in result.buckets[:2]] == [5, 4]
-    assert [bucket.values[0] for bucket in result.buckets[:2]] == [
-        0,
-        pytest.approx(200 * 2 / (4 + 2)),
-    ]
+    assert [bucket.values[0] for bucket in result.buckets[:2]] == [0, pytest.approx(200 * 2 / (4 + 2))]
 
 
 def test_lengths_are_scored_as_test_sets_of_their_own(tmp_path: Path) -> None:

@@ -6,9 +6,7 @@ from pathlib import Path
 import pytest
 
 from mnmt_eval.runs import run_files
-from mnmt_eval.runs.run_files import (
-    StoredTranslations,
-)
+from mnmt_eval.runs.run_files import StoredTranslations
 from mnmt_eval.runs.texts import ReferenceText
 from mnmt_eval.text import read_lines
 from mnmt_eval.translate import ScoredTranslation, Translation

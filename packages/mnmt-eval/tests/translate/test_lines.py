@@ -68,14 +68,8 @@ def test_tagged_lines_go_each_into_its_language() -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (
-            b"en-de\ta\nb\n",
-            UNTAGGED,
-        ),
-        (
-            b"en-de\ta\n\n",
-            UNTAGGED,
-        ),
+        (b"en-de\ta\nb\n", UNTAGGED),
+        (b"en-de\ta\n\n", UNTAGGED),
         (b"en-de\ta\nen-xx\tb\n", "in:2: no tag <2xx>"),
         (b"en-de\ta\nende\tb\n", "in:2: not a pair"),
         (b"en-de\ta\n\xff\n", "in:2: not valid UTF-8; convert the text to UTF-8."),
