@@ -58,8 +58,8 @@ def test_compare_works(files):
     assert values[1] < 100
 
 
-def test_report_works(files, tmp_path):
-    subprocess.run(["mnmt-eval", "report", *files, "--out", tmp_path / "page"], check=True)
+def test_a_page_to_read_works(files, tmp_path):
+    subprocess.run(["mnmt-eval", "compare", *files, "--page", tmp_path / "page"], check=True)
     assert "wirklich schlecht" in (tmp_path / "page" / "index.html").read_text(encoding="utf-8")
 
 
