@@ -121,7 +121,7 @@ def test_what_was_not_measured_in_one_way_is_told(command_line: CommandLine, stu
     assert analyses["differing"] == ["xx-aa"]
     assert analyses["signatures"] == {"xx-aa": {"": ["small"], "beam:1": ["other"]}, "xx-bb": {"": ["small"]}}
     first, *_, last = command_line.run("analyse", *arguments).stdout.decode().split("\n\n")
-    assert first.startswith("xx-aa: not measured in one way, so not to be compared; score all runs with")
+    assert first.startswith("xx-aa: measured in different ways, so not comparable; score all runs with")
     assert last.splitlines() == ["small on xx-aa: ", "other on xx-aa: beam:1", "xx-bb: "]
 
 

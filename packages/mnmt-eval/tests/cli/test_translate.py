@@ -258,7 +258,7 @@ def test_ctrl_c_leaves_what_the_next_command_goes_on_from(
     assert process.returncode == 130
     remaining = out.read_text(encoding="utf-8").splitlines()
     assert told.decode().splitlines() == [
-        f"{out}: has {len(remaining)} lines; the same command goes on after them.",
+        f"{out}: has {len(remaining)} lines; the same command continues after them.",
         "mnmt-eval: interrupted",
     ]
     assert remaining == expected[: len(remaining)]

@@ -336,7 +336,7 @@ def test_a_translation_that_has_lost_lines_is_refused(command_line: CommandLine,
     record.write_text(json.dumps(content | {"sha256": checksum(path)}), encoding="utf-8")
     done = command_line.run("compare", tiny_run, "--task", "xx-aa")
     assert done.status == 2
-    assert "must have as many lines as there are references (5), but has 4." in done.stderr
+    assert "must have 5 lines, one for each reference, but has 4." in done.stderr
 
 
 def test_runs_scored_on_different_sentences_are_told(command_line: CommandLine, scored_run: Path) -> None:
@@ -402,10 +402,10 @@ REF = ("--reference", "{folder}/ref", "--task", "en-de")
             "must have at least one line",
         ),
         (["{folder}/one.txt", *REF[:3], "german"], "must be SRC-TGT, such as en-de, but is 'german'"),
-        (["{folder}/short.txt", *REF], "short.txt: must have as many lines as there are references"),
+        (["{folder}/short.txt", *REF], "short.txt: must have 5 lines, one for each reference"),
         (
             ["{folder}/one.txt", *REF, "--source", "{folder}/short.txt"],
-            "short.txt: must have as many lines as",
+            "short.txt: must have 5 lines, as",
         ),
         (["{folder}/one.txt", *REF, "--metric", "bleu,rouge"], "but has 'rouge'."),
         (["{folder}/one.txt", *REF, "--baseline", "three"], "must be one of one.txt, but is 'three'"),

@@ -165,8 +165,13 @@ def test_a_missing_tokenizer_names_its_extra(
     ("hypotheses", "references", "sources", "message"),
     [
         ([], [[]], [], r"chrf: must have at least one sentence, but has none\."),
-        (["a"], [["a", "b"]], [], r"as many sentences in reference 1 as hypotheses \(1\), but has 2\."),
-        (["a"], [["a"]], ["a", "b"], r"as many sources as hypotheses \(1\), but has 2\."),
+        (
+            ["a"],
+            [["a", "b"]],
+            [],
+            r"sentences in reference 1 must be that of hypotheses \(1\), but is 2\.",
+        ),
+        (["a"], [["a"]], ["a", "b"], r"number of sources must be that of hypotheses \(1\), but is 2\."),
         (["a"], [["a"], ["b"]], [], r"must have 1 reference\(s\) a sentence, but has 2\."),
         (["a", "b"], [["a", " "]], [], r"but has none in line\(s\) 2\."),
         (["a", "", "c"], [["a", "", ""]], ["x", "y", ""], r"but has none in line\(s\) 2\."),

@@ -22,16 +22,16 @@ class LayerSpecialisation:
     """How much the expert of a token in one layer tells about its task, or its source or target language."""
 
     share: float
-    """Mutual information as a share of `entropy`: 0 for nothing, 1 if the expert tells it."""
+    """Mutual information over `entropy`: 0 if the expert says nothing about it, 1 if it determines it."""
     lower: float
     upper: float
     """Ends of the 95% interval of `share`."""
     nats: float
     """The mutual information, without what chance adds."""
     chance: float
-    """Nats that chance added, and that were taken off."""
+    """The bias by chance in nats, which has been subtracted."""
     entropy: float
-    """Nats that tell it wholly."""
+    """Entropy of the task or language in nats, the greatest mutual information."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +43,7 @@ class ExpertLayer:
     specialisation: Mapping[str, LayerSpecialisation]
     """{`task`, `source` or `target`: how much the expert tells about it}; languages where both vary."""
     loads: Sequence[float]
-    """Choices of each expert, in fair shares; each task counts alike."""
+    """Choices of each expert, over its fair share; each task has the same weight."""
     shares: Sequence[Sequence[float]]
     """The share of each expert in the choices of each task, `(tasks, experts)`."""
 
@@ -57,7 +57,7 @@ class ExpertUse:
     step: int
     """The step of the model that was measured."""
     tasks: Sequence[str]
-    """Tasks with like shares beside each other."""
+    """Tasks, with similar ones beside each other."""
     layers: Sequence[ExpertLayer]
 
 

@@ -30,8 +30,8 @@ def analyse(
 ) -> None:
     """Analyse scored runs: by resource, zero-shot, transfer, quality against cost, use of experts.
 
-    How far the experts of a mixture are specialised is shown of each layer. The experts of each task are
-    listed for one layer: the one whose experts tell most about the task.
+    For a mixture of experts, each layer's specialisation is printed, and the experts of each task in the
+    layer whose experts tell most about the task.
 
     Args:
         runs: Runs, or folders of runs; `NAME=RUN` gives one a name.

@@ -107,7 +107,7 @@ def _cost(analyses: Analyses) -> Iterator[str]:
 def _differing(analyses: Analyses) -> Iterator[str]:
     if analyses.differing:
         tasks = ", ".join(analyses.differing)
-        yield f"{tasks}: not measured in one way, so not to be compared; score all runs with the same options"
+        yield f"{tasks}: measured in different ways, so not comparable; score all runs with the same options"
 
 
 def _signatures(analyses: Analyses) -> Iterator[str]:

@@ -129,7 +129,7 @@ class TranslateProgress:
 
 
 def _count_lines(stream: BinaryIO) -> int | None:
-    """Return the lines of a regular file from its position, which does not change; None of other streams."""
+    """Count the lines after a regular file's position, which is restored; None for other streams."""
     if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
         return None
     start, lines = stream.tell(), 0

@@ -40,7 +40,7 @@ def score(
         max_sentences: Sentences of each test set, from its start; all by default.
         device: `cpu`, `cuda` or `cuda:0`, …; by default the first GPU, or the CPU if there is none.
         jobs: Runs that are scored at a time, each in a process with one core; by default one a GPU, or one a
-            core if there are as many runs, and memory for them. A single process has all cores.
+            core if there are enough runs, and memory for them. A single process has all cores.
         as_json: Print the metrics as JSON.
     """
     require_runs("score")

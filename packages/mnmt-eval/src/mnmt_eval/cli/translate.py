@@ -122,7 +122,7 @@ def _open_output(
         try:
             yield output
         except KeyboardInterrupt:
-            progress.print(f"{out}: has {output.lines:,} lines; the same command goes on after them.")
+            progress.print(f"{out}: has {output.lines:,} lines; the same command continues after them.")
             raise
 
 

@@ -58,16 +58,15 @@ class DirectionAverage:
 def average_directions(comparisons: Sequence[TextComparison]) -> tuple[DirectionAverage, ...]:
     """Average each metric over the tasks of each direction, and over all, as Zhang et al. 2022, table 3.
 
-    An interval is of the mean of the tasks' resamples, and a difference is tested by its mean over the tasks'
-    draws. With one seed, texts of the same number of sentences have the same draws, so translations of the
-    same sentences vary together, as they should.
+    Intervals and tests average the tasks' resamples and draws. With one seed, texts of equally many sentences
+    have the same draws, so translations of the same sentences vary together, as they should.
 
     Args:
         comparisons: Systems by the same metrics and with the same options on texts of different tasks.
 
     Returns:
-        The means of systems that are in every comparison. None if there is one text, if no system is in all,
-        or if a task is not known or has several texts.
+        The means of systems that are in every comparison. Empty if there is one text, if no system is in all,
+        or if a task is unknown or has several texts.
     """
     names = [name for name in _systems(comparisons[0]) if all(name in _systems(each) for each in comparisons)]
     by_task = {comparison.task: comparison for comparison in comparisons}

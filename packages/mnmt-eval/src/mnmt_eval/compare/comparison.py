@@ -144,7 +144,7 @@ def compare_measurements(
     *,
     baseline: str | None = None,
 ) -> TextComparison:
-    """Compare systems whose statistics are there; for the arguments see `compare_systems`.
+    """Compare systems by their statistics; for the arguments see `compare_systems`.
 
     Raises:
         EvalError: If sentences cannot be grouped as requested.

@@ -82,7 +82,7 @@ def name_systems(arguments: Sequence[str], columns: Sequence[str] = ()) -> list[
         after its column if there are several.
 
     Raises:
-        EvalError: If an argument is neither, or two systems have one name.
+        EvalError: If nothing is at such a path, or two systems have one name.
     """
     pairs = [_split_name(argument) for argument in arguments]
     paths = [(name, path) for name, place in pairs for path in _systems_at(place, named=bool(name))]
@@ -145,7 +145,7 @@ def open_systems(
 
 
 def _check_references(translated: TranslatedText, path: Path) -> None:
-    """Refuse a sentence whose references are all blank, but not its source; without sources, an output."""
+    """Refuse blank references of a sentence, unless its source, or without sources every output, is blank."""
     text, outputs = translated.text, [output.lines for output in translated.outputs]
     for number, references in enumerate(zip(*text.references, strict=True)):
         others = [text.src[number]] if text.src else [lines[number] for lines in outputs]
@@ -186,9 +186,7 @@ def _check_count(output: SystemOutput, text: ReferenceText) -> None:
             f"{path}: was scored with --max-sentences {count}, but there are {len(text)} references; score "
             "it without, or name the references of just these sentences with --reference."
         )
-    raise EvalError(
-        f"{path}: must have as many lines as there are references ({len(text)}), but has {count}."
-    )
+    raise EvalError(f"{path}: must have {len(text)} lines, one for each reference, but has {count}.")
 
 
 def _read(system: System, testset: str, task: str) -> list[str]:
@@ -252,7 +250,7 @@ def _is_output(path: Path) -> bool:
 
 
 def _shortest_names(paths: Sequence[Path]) -> list[str]:
-    """Return the last parts of each path, as few as keep all of them different."""
+    """Return the shortest ends of the paths, of equal length, that tell all of them apart."""
     parts = [path.absolute().parts for path in paths]
     depth = 1
     while depth < max(map(len, parts), default=0) and len({p[-depth:] for p in parts}) < len(set(parts)):

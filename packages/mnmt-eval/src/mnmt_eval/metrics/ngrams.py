@@ -1,4 +1,4 @@
-"""Counts of n-grams that each two of many sentences share."""
+"""Counts of the n-grams that any two sentences share."""
 
 from __future__ import annotations
 
@@ -41,11 +41,10 @@ def pairwise_counts(
 
 
 def shared_counts(counts: Sequence[Mapping[Hashable, int]]) -> Floats:
-    """Return the number of n-grams that each two sentences share, (sentences, sentences).
+    """Return the number of n-grams that any two sentences share, (sentences, sentences).
 
-    Of an n-gram that two sentences have a and b times, they share min(a, b). Its first occurrence, its second
-    and so on count as different things that a sentence has or lacks. Then the number of shared ones is a
-    product of matrices of zeros and ones, which is exact.
+    Sentences with a and b copies of an n-gram share min(a, b) of them. With a column for its first copy, one
+    for its second and so on, a sentence is a row X of zeros and ones, and the counts are X Xᵀ, exactly.
 
     Args:
         counts: The n-grams of each sentence, and how often it has each.

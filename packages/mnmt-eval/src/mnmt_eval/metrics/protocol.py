@@ -28,7 +28,7 @@ class Score:
     name: str
     """The metric's name, such as `chrf++`."""
     value: float
-    """The value on the metric's scale: from 0 to 100 but for `bleurt` and `comet`; `ter` may exceed 100."""
+    """The value: from 0 to 100, except for `bleurt`, `comet` and `loss`; `ter` may exceed 100."""
     signature: str
 
 
@@ -169,7 +169,7 @@ class MeanMetric(ReferenceMetric):
 
 
 def make_signature(*, nrefs: int, **settings: str) -> str:
-    """Return a signature in sacreBLEU's form, `nrefs:1|key:value|…`, for a metric that is not its own."""
+    """Return a signature in sacreBLEU's form, `nrefs:1|key:value|…`, for a metric that sacreBLEU lacks."""
     return "|".join([f"nrefs:{nrefs}", *(f"{key}:{value}" for key, value in settings.items())])
 
 
@@ -231,8 +231,8 @@ def check_alignment(
     for what, sentences in [*texts, ("sources", sources or hypotheses)]:
         if len(sentences) != len(hypotheses):
             raise EvalError(
-                f"{metric}: must have as many {what} as hypotheses ({len(hypotheses)}), "
-                f"but has {len(sentences)}."
+                f"{metric}: the number of {what} must be that of hypotheses ({len(hypotheses)}), "
+                f"but is {len(sentences)}."
             )
     if references:
         _check_references(metric, references, sources or hypotheses)

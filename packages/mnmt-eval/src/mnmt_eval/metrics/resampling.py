@@ -13,7 +13,7 @@ from mnmt_eval.metrics.config import BOOTSTRAP_SAMPLES, SEED
 from mnmt_eval.metrics.protocol import Floats, Metric
 
 _CHUNK_DRAWS = 2**22
-# Draws of whole 32-bit words, so that those of several chunks are those of one call.
+# A multiple of 32 bits, so that chunks draw the same numbers as a single call.
 _CHUNK_SAMPLES = 32
 
 
@@ -42,8 +42,8 @@ def bootstrap(
 ) -> ConfidenceInterval:
     """Compute how much a value depends on the choice of sentences in the test set (Koehn 2004).
 
-    With the same seed the resamples are those of `sacrebleu --confidence`, which computes in single
-    precision: the two intervals agree to about six digits.
+    With the same seed `sacrebleu --confidence` draws the same resamples. It computes in single precision, so
+    the two intervals agree to about six digits.
 
     Args:
         metric: The metric.
@@ -79,9 +79,9 @@ def resampled_signature(metric: str, **settings: int) -> str:
 
 
 def bootstrap_totals(systems: Sequence[Floats], *, samples: int, seed: int) -> list[Floats]:
-    """Sum statistics over as many sentences as there are, drawn with replacement, the same for each system.
+    """Sum the statistics of resampled test sets, the same resamples for each system.
 
-    The draws are those of sacreBLEU with the same seed.
+    A resample has the size of the test set, drawn with replacement as sacreBLEU draws it with this seed.
 
     Args:
         systems: The statistics of each system, (sentences, k).
@@ -105,10 +105,10 @@ def bootstrap_totals(systems: Sequence[Floats], *, samples: int, seed: int) -> l
 
 
 def exchange_totals(systems: Sequence[Floats], *, samples: int, seed: int) -> list[Floats]:
-    """Sum statistics over the sentences that are not exchanged, each with probability ½, for all systems.
+    """Sum each system's statistics over the sentences that it keeps; each is exchanged with probability ½.
 
-    Two systems that exchange all other sentences have `one + (other's sum over all sentences - other)`, so
-    every pair of systems is tested with the same draws. They are those of sacreBLEU with the same seed.
+    After an exchange a system has `its sum + (the other's sum over all sentences - the other's sum)`, so all
+    pairs of systems share the draws. SacreBLEU draws the same with this seed.
 
     Args:
         systems: The statistics of each system, (sentences, k).

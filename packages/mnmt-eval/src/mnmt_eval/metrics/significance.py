@@ -85,7 +85,7 @@ def paired_permutation(
 
 
 class _PairedTests(ABC):
-    """Several systems on the same sentences; tests of any two share what is computed of each."""
+    """Tests of any two of several systems on the same sentences, which draw and score each system once."""
 
     def __init__(self, metric: Metric, systems: Sequence[Floats], *, samples: int, seed: int) -> None:
         """Take the systems' statistics, (sentences, k) each, and the number and seed of the draws."""
@@ -96,7 +96,7 @@ class _PairedTests(ABC):
         """Return the difference of the systems in two places, and that of each draw, (1 + samples,)."""
         places = baseline, system
         if places not in self._differences:
-            # Of what `values` gives, as those of draws are, so that ties are ties.
+            # By `values`, like the differences of the draws, so that equal ones are exactly equal.
             totals = np.stack([self._systems[place].sum(axis=0) for place in places])
             first, second = self._metric.values(totals)
             self._differences[places] = np.append(second - first, self._draw(baseline, system))
@@ -184,11 +184,10 @@ def permutation_p_value(differences: Floats) -> float:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Correct p-values for their number (Holm 1979), so that all together err with the chance of one.
+    """Correct p-values for the number of tests (Holm 1979).
 
-    The i-th smallest of m becomes max over j ≤ i of min(1, (m − j + 1) p_j). If those below 0.05 are called
-    significant, the chance that any of them is due to chance is at most 5%, however the tests depend on
-    each other.
+    The i-th smallest of m becomes max over j ≤ i of min(1, (m − j + 1) p_j). With a threshold of 0.05 the
+    probability of any false positive is at most 5%, however the tests depend on each other.
     """
     values = np.asarray(p_values, dtype=np.float64)
     order = np.argsort(values, kind="stable")

@@ -1,5 +1,5 @@
-// Which experts of a mixture serve which tasks: a row a task, a column an expert, coloured by how much more the task
-// uses the expert than tasks do on average.
+// The experts that serve each task: a row per task, a column per expert, coloured by the task's use of the expert
+// over the mean use of all tasks.
 const figure = document.querySelector(".mixture");
 const EVEN = 128;
 const STEPS = 16;
@@ -7,7 +7,7 @@ const MOST_NUMBERS = 32;
 const MOST_POWERS = 2; // colours are full from a quarter, and from four times the mean
 let drawn = null;
 
-// A byte of a picture as a number: how many times the mean of all tasks.
+// Decode a byte of a picture: a multiple of the mean over all tasks.
 const ratioOf = (byte) => (byte ? 2 ** ((byte - EVEN) / STEPS) : 0);
 const times = (ratio) => (ratio === 0 ? "never" : `${ratio.toFixed(ratio < 0.095 ? 2 : 1)} times the mean of the tasks`);
 
@@ -19,7 +19,7 @@ function orderTasks(tasks) {
   return places.sort((a, b) => key(a).localeCompare(key(b)));
 }
 
-// The experts in the order of the tasks that they serve: each where the mean place of its tasks is.
+// Order the experts by the mean position of the tasks that they serve.
 function orderExperts(rows, count) {
   const middle = (expert) => {
     const ratios = rows.map((row) => row[expert]);
@@ -71,7 +71,7 @@ function paintLoads(canvas, { loads }) {
   context.fillRect(0, Math.min(BAR - BAR / most, BAR - 1), loads.length, 1);
 }
 
-// The colours from far less to far more than the mean, with the ratio of each.
+// The colour scale, from far below the mean to far above, with the ratio of each colour.
 function paintScale(limit) {
   const parts = [-1, -0.5, 0, 0.5, 1].map((place) => {
     const part = element("span", "", `${Number((2 ** (place * limit)).toPrecision(2))}×`);
@@ -104,7 +104,7 @@ function drawMixture() {
   readCell(null);
 }
 
-// Show what a cell stands for; null for none.
+// Describe a cell; null clears the description.
 function readCell(cell) {
   const cursor = figure.querySelector(".cursor");
   const reading = figure.querySelector(".reading");

@@ -1,7 +1,7 @@
-// Histograms and buckets: how many sentences each has, and how well they are translated; a click filters.
+// Histograms and buckets: the number of sentences in each, and their quality; a click filters.
 const facets = document.querySelector(".facets");
 const BARS = 10;
-// Equal bins with round bounds over all values.
+// Divide all values into equal bins with round bounds.
 function bins(values) {
   const [low, high] = values.reduce(([a, b], value) => [Math.min(a, value), Math.max(b, value)], [Infinity, -Infinity]);
   const raw = Math.max(high - low, 10 ** -data.decimals) / BARS;
@@ -14,12 +14,12 @@ function bins(values) {
   return { count, place, bound };
 }
 
-// The bins of a text's scores are those of all its systems, so that choosing another moves no bound.
+// All systems of a text share their bins, so that choosing another system moves no bound.
 const scoreBins = ({ text }) =>
   bins(text.systems.flatMap((system) => system.sentence_scores).filter((score) => score !== null));
 const leadBins = ({ leads }) => bins([0, ...leads.filter((lead) => lead !== null)]);
 
-// Functions of a row, whether it passes each filter that is set.
+// For each filter that is set, a function of a row: whether it passes.
 function tests(chosen) {
   const { text, system, scores, leads } = chosen;
   const inBin = (made, values, bound) => (row) => {
@@ -78,7 +78,7 @@ function histogram(name, title, made, series) {
   return facet(title, bars, series);
 }
 
-// A table with a button, a count if they have a unit, and a value for each of the two systems a row.
+// A table: in each row a button, a count if there is a unit, and a value for each of the two systems.
 function bucketTable(name, unit, systems, rows) {
   const table = element("table", "buckets");
   const head = element("tr");

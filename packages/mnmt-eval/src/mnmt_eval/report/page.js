@@ -63,7 +63,7 @@ function card(row, { text, system, other, scores, others }) {
   return item;
 }
 
-// Empty outputs differ most from any other, and there is nothing to read: they are told once, and come last.
+// Empty outputs differ most and leave nothing to read: they are counted in one line, and come last.
 const isEmpty = (row, { system, other }) => [system, other].some((each) => each?.symptoms[row].includes("empty"));
 
 function tellEmpty({ system, other }) {
@@ -72,7 +72,7 @@ function tellEmpty({ system, other }) {
   return ` · empty outputs come last: ${counts.map(([n, name]) => `${n.toLocaleString("en")} of ${name}`).join(", ")}`;
 }
 
-// How well a row was translated: the higher, the later it comes.
+// The sort key of a row; rows with lower keys come first.
 function rank({ text, system, other, scores, leads }) {
   const value = (row) => (at(scores, text, row) === null ? Infinity : sign * at(scores, text, row));
   const lead = (row) => (leads ? sign * (at(leads, text, row) ?? 0) : 0);

@@ -28,7 +28,7 @@ class Picture:
     """The name of the layer, and of its run in short."""
     tasks: Sequence[str]
     loads: Sequence[float]
-    """Choices of each expert, in fair shares."""
+    """Choices of each expert, over its fair share."""
     ratios: str
     """(tasks, experts) bytes in base64: `EVEN` + `STEPS` log2 of the expert's share in the task's choices
     over the mean of its shares in those of all tasks."""

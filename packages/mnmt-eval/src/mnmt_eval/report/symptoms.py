@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 SYMPTOMS = ("empty", "copy", "repetition", "too short", "too long")
@@ -14,24 +13,13 @@ SYMPTOMS = ("empty", "copy", "repetition", "too short", "too long")
 _WORD = re.compile(r"\w+")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Thresholds:
-    """The thresholds from which something is a symptom."""
-
-    repeats: int = 4
-    """How often the same two words follow each other, at least and more often than in the reference."""
-    ratio: float = 2.0
-    """Characters of translation and reference, the longer over the shorter."""
-    slack: int = 10
-    """Characters that may be missing or too many in any sentence, on top of the ratio."""
+_REPEATS = 4
+"""Fewest times that two words follow each other in a repetition; more often than in the reference, too."""
+_RATIO, _SLACK = 2.0, 10
+"""A text is too long against another if its characters exceed `_RATIO` times the other's plus `_SLACK`."""
 
 
-_DEFAULT = Thresholds()
-
-
-def symptoms(
-    source: str, references: Sequence[str], translation: str, *, thresholds: Thresholds = _DEFAULT
-) -> tuple[str, ...]:
+def symptoms(source: str, references: Sequence[str], translation: str) -> tuple[str, ...]:
     """Return the symptoms that a translation shows against every one of its references.
 
     `empty`: it is blank, but the source is not. `copy`: it is the source, but no reference is. `repetition`:
@@ -39,19 +27,17 @@ def symptoms(
     """
     if not translation.strip():
         return ("empty",) if source.strip() else ()
-    by_reference = [
-        _symptoms(source.strip(), line.strip(), translation.strip(), thresholds) for line in references
-    ]
+    by_reference = [_symptoms(source.strip(), line.strip(), translation.strip()) for line in references]
     return tuple(name for name in SYMPTOMS if all(name in names for names in by_reference))
 
 
-def _symptoms(source: str, reference: str, translation: str, thresholds: Thresholds) -> set[str]:
+def _symptoms(source: str, reference: str, translation: str) -> set[str]:
     length, expected = len(translation), len(reference)
     tests = {
         "copy": translation == source != reference,
-        "repetition": _count_repeats(translation) >= max(thresholds.repeats, _count_repeats(reference) + 1),
-        "too short": length * thresholds.ratio + thresholds.slack < expected,
-        "too long": length > expected * thresholds.ratio + thresholds.slack,
+        "repetition": _count_repeats(translation) >= max(_REPEATS, _count_repeats(reference) + 1),
+        "too short": length * _RATIO + _SLACK < expected,
+        "too long": length > expected * _RATIO + _SLACK,
     }
     return {name for name, positive in tests.items() if positive}
 

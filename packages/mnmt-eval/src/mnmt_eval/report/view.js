@@ -5,7 +5,7 @@ const fields = form.elements;
 const REFERENCE = "the reference";
 const BUCKETS = ["length", "group", "frequency"].filter((name) => name in data.texts[0].buckets);
 const FILTERS = ["score", "lead", ...BUCKETS, "symptom"];
-// Of pages with runs of experts.
+// Fields of pages with mixtures of experts.
 const PICTURE_FIELDS = ["mixture", "tasks"].filter((name) => fields[name]);
 const filters = {};
 
@@ -18,8 +18,8 @@ const element = (name, className = "", text) => {
 
 const chosenText = () => data.texts.find(({ testset, task }) => `${testset}.${task}` === fields.text.value);
 
-// The chosen text, the system and the one beside it, which is null where that is the reference; and of every
-// sentence of the text, also of those that are not here to read, the score of each and how far the first leads.
+// The chosen text; the system, and the one beside it, null if that is the reference; and for every sentence of
+// the text, whether or not it is on the page, the score of each system and the lead of the first.
 function choices() {
   const text = chosenText();
   const named = (name) => text.systems.find((system) => system.name === name) ?? null;
@@ -29,7 +29,7 @@ function choices() {
   return { text, system, other, scores, others, leads };
 }
 
-// What a list of all sentences has for a row of those that are here.
+// The entry for a row of the page in a list over all sentences.
 const at = (values, { numbers }, row) => values[numbers[row] - 1];
 
 function fill(select, values, chosen) {
@@ -41,7 +41,7 @@ function fill(select, values, chosen) {
   select.value = values.includes(chosen) ? chosen : values[0];
 }
 
-// Systems that are to be chosen from; one is not set against itself.
+// Offer the systems to choose from; a system is not compared with itself.
 function fillSystems(system = fields.system.value, against = fields.against.value) {
   const names = chosenText().systems.map(({ name }) => name);
   fill(fields.system, names, system);

@@ -1,7 +1,7 @@
-// Which words of two lines the other one does not have, in order: those outside a longest common subsequence.
+// Mark the words of two lines that lie outside a longest common subsequence of both.
 const LARGEST_TABLE = 1000000;
 
-// Words, single characters of scripts without spaces, single marks, and the space between them.
+// Split into words, single characters of scripts without spaces, single marks, and the space between them.
 const splitWords = (line) =>
   line.match(/\s+|[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Khmer}\p{Script=Lao}\p{Script=Myanmar}]\p{M}*|[\p{L}\p{N}_][\p{L}\p{N}\p{M}_'’-]*|[^\s]/gu) ?? [];
 

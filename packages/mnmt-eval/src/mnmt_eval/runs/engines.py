@@ -159,7 +159,7 @@ def _export_folder(run: OpenedRun, weights: str) -> Path:
 
 
 def _check_not_failed(folder: Path) -> None:
-    """Refuse to export once more what did not agree before."""
+    """Refuse to repeat an export that did not agree with the run."""
     failed = folder.with_name(folder.name + FAILED)
     if (failed / _CERTIFICATE).is_file():
         raise RunError(f"{failed}: did not agree with the run; remove it to export again")

@@ -24,7 +24,7 @@ class Loss(Metric):
     def sentence_statistics(
         self, hypotheses: Sequence[str], references: Sequence[Sequence[str]], sources: Sequence[str] = ()
     ) -> Floats:
-        """Refuse: translations do not tell the loss of their model.
+        """Refuse, since a loss is a property of the model, not of its translations.
 
         Raises:
             EvalError: Always.

@@ -130,7 +130,7 @@ class StoredTranslations:
 
 
 def scored_sentences(signature: str | None) -> int | None:
-    """Return how many sentences of a test set a signature says were scored; None for all of them."""
+    """Return the number of scored sentences that a signature states; None for the whole test set."""
     name, _, count = (signature or "").rpartition("|")[2].partition(":")
     return int(count) if name == SENTENCES and count.isdecimal() else None
 
@@ -150,10 +150,10 @@ def read_description(folder: Path, testset: str, task: str) -> Description | Non
 
 
 def check_translations(folder: Path, testset: str, task: str) -> None:
-    """Refuse translations of a run that are not those which a record beside them describes.
+    """Refuse translations that have changed since the record beside them was written.
 
     Raises:
-        EvalError: If they are others.
+        EvalError: If their checksum is not the recorded one.
     """
     path = translations_path(folder, testset, task)
     description = read_description(folder, testset, task)

@@ -67,7 +67,7 @@ def read_run_scores(folder: Path, *, name: str | None = None) -> RunScores:
 
 
 def latest_evals(evals: Iterable[Eval]) -> list[Eval]:
-    """Return the measurements that no later one of the same step, task, test set and metric replaces.
+    """Return the last measurement of each step, task, test set and metric.
 
     Args:
         evals: The measurements, in the order in which they were made.

@@ -66,12 +66,12 @@ def read_testsets(
 
     Args:
         data: The prepared data.
-        testsets: Names of test sets. By default all but test sets whose pairs have weights, which metrics of
-            translations do not know.
+        testsets: Names of test sets. By default every test set whose pairs have no weights, which metrics of
+            translations ignore.
         max_sentences: The number of sentences of each, from its start; all by default.
 
     Raises:
-        EvalError: If a test set is named that no task has.
+        EvalError: If no task has a named test set.
         DataError: If text is missing or broken, or its two sides differ in length.
     """
     available = [(task, testset) for task in data.evaluated for testset in data.testsets(task)]
@@ -187,5 +187,5 @@ class TextFiles:
         count = len(references[0])
         for path, lines in sides:
             if len(lines) != count:
-                raise EvalError(f"{path}: must have as many lines as {first}, {count}, but has {len(lines)}.")
+                raise EvalError(f"{path}: must have {count} lines, as {first} has, but has {len(lines)}.")
         return ReferenceText(testset=testset, task=self.task, references=references, src=src)

@@ -16,7 +16,7 @@ from mnmt_eval.search.protocol import PAD, Flat, FlatSearchModel, SearchModel, S
 
 @torch.inference_mode()
 def beam_search(model: SearchModel[State], src: Tensor, config: SearchConfig) -> list[list[Hypothesis]]:
-    """Find the best translations that a beam of `config.beam` hypotheses leads to, reordering the cache.
+    """Search with a beam of `config.beam` hypotheses, and reorder the cache after every step.
 
     A sentence leaves the batch when it is done. Its result does not depend on the other sentences, up to the
     rounding of the model.
@@ -51,15 +51,14 @@ def beam_search(model: SearchModel[State], src: Tensor, config: SearchConfig) ->
 def flat_beam_search(
     model: FlatSearchModel[Flat], src: Tensor, config: SearchConfig
 ) -> list[list[Hypothesis]]:
-    """Find what `beam_search` finds, without reordering any keys and values.
+    """Search as `beam_search` does, without reordering keys and values.
 
     This is the decoding of GShard (Lepikhin et al. 2021). Every step writes the keys and values of a
     sentence's hypotheses into new slots, and a row of a mask says which slots a hypothesis consists of. Where
     two hypotheses continue the same one, a row of the mask is copied in place of the keys and values of all
     layers.
 
-    Attention runs over all slots, most of them masked. That is up to `config.beam` times the scores, in
-    exchange for no copies of the cache.
+    The price is attention over all slots, most of them masked: up to `config.beam` times the scores.
 
     Args:
         model: The model that gives the log-probabilities.

@@ -89,7 +89,7 @@ class Continuations:
 
     def take(self, allowed: NDArray[np.bool_], count: int) -> Continuations:
         """Return the `count` best continuations that `allowed (b, c)` marks."""
-        # Continuations are sorted, so a stable sort by "not allowed" puts the best allowed ones first.
+        # Continuations are sorted, so a stable sort by "not allowed" puts the best of `allowed` first.
         places = (~allowed).argsort(axis=1, kind="stable")[:, :count]
         sentences = np.arange(len(places))[:, None]
         return Continuations(
@@ -107,9 +107,9 @@ class Continuations:
 def advance(beam: Beam, log_probs: Tensor, config: SearchConfig) -> Beam:
     """Return the beam with one more token.
 
-    The `config.beam` best continuations that do not end live on. Those that end, with `</s>` or at the
-    maximal length, enter the n-best if they score well enough, but only from among the `config.beam` best of
-    all continuations: a hypothesis that a beam would not keep must not win by its length.
+    The `config.beam` best continuations that do not end stay alive. A continuation ends with `</s>` or at the
+    maximal length. It enters the n-best if it scores well enough and is one of the `config.beam` best of all
+    continuations: a hypothesis that a beam would drop must not win by its length.
 
     Args:
         beam: The hypotheses.
@@ -123,7 +123,6 @@ def advance(beam: Beam, log_probs: Tensor, config: SearchConfig) -> Beam:
     continuations = _best_continuations(beam.live, log_probs, config.beam)
     at_end = (continuations.tokens == EOS) | (beam.limits[:, None] == length)
     ended = at_end & (continuations.log_probs > -np.inf)
-    # A hypothesis that ends must be among the `beam` best of all candidates, or it would win by its length.
     ended[:, config.beam :] = False
     live = continuations.take(~at_end, config.beam)
     finished = beam.finished
@@ -152,9 +151,9 @@ def take_finished(beam: Beam, config: SearchConfig) -> tuple[dict[int, list[Hypo
 def _can_improve(beam: Beam, config: SearchConfig) -> NDArray[np.bool_]:
     """Return which sentences `(b,)` must be searched further.
 
-    A log-probability can only fall from token to token, so that no continuation of a hypothesis can score
-    above its present log-probability over the largest penalty it can get, that of the maximal length. Where
-    even the likeliest live hypothesis cannot so exceed the last of the n-best, further steps change nothing.
+    A log-probability can only fall from token to token. So no continuation scores above its hypothesis'
+    log-probability over the largest divisor, that of the maximal length. Where even the likeliest live
+    hypothesis cannot exceed the last of the n-best in this way, further steps change nothing.
     """
     attainable = beam.live.log_probs[:, 0] / config.length_penalty.divisors(beam.limits)
     improving: NDArray[np.bool_] = attainable > beam.finished.scores[:, -1]
@@ -192,7 +191,7 @@ def _best_continuations(live: Targets, log_probs: Tensor, beam: int) -> Continua
 
 
 def _fill_up(continuations: Continuations, count: int) -> Continuations:
-    """Return `count` continuations; a small vocabulary has fewer of them than a wide beam."""
+    """Pad continuations to `count` with empty ones, where the vocabulary is small for the beam."""
     missing = ((0, 0), (0, count - continuations.tokens.shape[1]))
     return Continuations(
         parents=np.pad(continuations.parents, missing),

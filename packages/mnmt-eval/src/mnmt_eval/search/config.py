@@ -59,7 +59,7 @@ class LengthPenalty:
         """Return the penalty of a text such as `power-0.6`, as signatures write it.
 
         Raises:
-            EvalError: If it is none.
+            EvalError: If the text has another form.
         """
         kind, _, alpha = text.partition("-")
         if kind not in ("power", "gnmt") or not _is_number(alpha):
@@ -101,7 +101,7 @@ class MaxLength:
         """Return the limit of a text such as `2x+20`, as signatures write it.
 
         Raises:
-            EvalError: If it is none.
+            EvalError: If the text has another form.
         """
         ratio, x, extra = text.partition("x+")
         if not (x and _is_number(ratio) and extra.isdecimal()):

@@ -23,7 +23,7 @@ class Hypothesis:
     score: float
     """`log_prob` divided by the length penalty; hypotheses are ranked by it."""
     token_log_probs: tuple[float, ...] = ()
-    """The log-probability of each token given source and earlier tokens; empty of CTranslate2."""
+    """The log-probability of each token given source and earlier tokens; empty from CTranslate2."""
 
     @property
     def is_complete(self) -> bool:
@@ -33,7 +33,7 @@ class Hypothesis:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Targets:
-    """k hypotheses of each of b sentences as arrays; some may be empty places."""
+    """k hypotheses of each of b sentences as arrays; some places may be empty."""
 
     tokens: NDArray[np.int64]
     """`(b, k, length)`; padded where a hypothesis is shorter."""

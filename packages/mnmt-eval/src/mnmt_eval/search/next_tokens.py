@@ -38,7 +38,7 @@ def best_tokens(log_probs: Tensor, count: int) -> tuple[NDArray[np.float64], NDA
 
 
 def check_finite(best: NDArray[np.floating]) -> None:
-    """Refuse the best log-probabilities of a model that has diverged; NaN counts as best."""
+    """Refuse the log-probabilities of a model that has diverged; `topk` puts NaN first."""
     if not np.isfinite(best).all():
         raise EvalError(
             "the model's log-probabilities are not finite: it has diverged; train it at a lower rate."

@@ -55,7 +55,7 @@ def sample(model: SearchModel[State], src: Tensor, config: SearchConfig) -> list
 
 
 def _uniforms(src: Tensor, count: int, steps: int, seed: int) -> Tensor:
-    """Return `(batch * count, steps)` float64 numbers from 0 to 1, each row from a generator of its own."""
+    """Return `(batch * count, steps)` float64 numbers from 0 to 1, each row from its own generator."""
     sources = [row[row != PAD].tolist() for row in src.cpu()]
     names = [f"{seed} {number} {source}" for source in sources for number in range(count)]
     return torch.stack([_random_row(name, steps) for name in names]).to(src.device)

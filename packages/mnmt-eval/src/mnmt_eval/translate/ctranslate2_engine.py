@@ -16,6 +16,7 @@ import torch
 from mnmt_eval.errors import EvalError
 from mnmt_eval.search.config import SearchConfig
 from mnmt_eval.search.hypotheses import Hypothesis
+from mnmt_eval.search.next_tokens import check_finite
 from mnmt_eval.search.protocol import EOS, PAD
 from mnmt_eval.translate.engine_config import Compute
 from mnmt_eval.translate.window import Sources
@@ -31,10 +32,10 @@ Pieces = list[str]
 class CTranslate2Engine:
     """The search of CTranslate2, whose model is loaded when it is first used.
 
-    It keeps the hypotheses that ours keeps, and stops by the rule `filled`.
+    Its beam keeps the same hypotheses as ours, and stops by the rule `filled`.
 
-    Padding has to be forbidden where a hardly trained model expects it. CTranslate2 forbids it before the
-    softmax, which raises the probabilities of all other tokens, so such hypotheses are scored once more.
+    A hardly trained model may predict padding, which then has to be forbidden. CTranslate2 forbids it before
+    the softmax, which raises the probabilities of all other tokens, so such hypotheses are scored again.
     """
 
     folder: Path
@@ -51,7 +52,7 @@ class CTranslate2Engine:
         CTranslate2 has one maximal length a call, so only sources of one such length are searched together.
 
         Raises:
-            EvalError: If the model has diverged, or the device cannot compute so.
+            EvalError: If the model has diverged, or the device lacks the compute type.
             RuntimeError: If memory does not suffice.
         """
         limits = self.config.max_length.limits(torch.from_numpy(sources))
@@ -70,7 +71,7 @@ class CTranslate2Engine:
         if expects_pad:
             results = self._translator.translate_batch(src, **options, suppress_sequences=[[pad]])
         n_bests = [result.hypotheses for result in results]
-        log_probs = self._log_probs(src, n_bests) if expects_pad else self._found_log_probs(results)
+        log_probs = self._log_probs(src, n_bests) if expects_pad else self._search_log_probs(results)
         for n_best in n_bests:
             yield self._rank([(hypothesis, next(log_probs)) for hypothesis in n_best])
 
@@ -91,17 +92,17 @@ class CTranslate2Engine:
             "return_scores": True,
         }
 
-    def _found_log_probs(self, results: Sequence[Any]) -> Iterator[float]:
+    def _search_log_probs(self, results: Sequence[Any]) -> Iterator[float]:
         """Yield the log-probability of each hypothesis of each source.
 
-        CTranslate2's score is that over len^alpha, and the length counts `</s>`, as ours does.
+        CTranslate2's score is the log-probability over len^alpha; the length counts `</s>`, as ours does.
         """
         for result in results:
             for tgt, score in zip(result.hypotheses, result.scores, strict=True):
                 yield score * len(tgt) ** self._alpha
 
     def _log_probs(self, sources: Sequence[Pieces], n_bests: Sequence[Sequence[Pieces]]) -> Iterator[float]:
-        """Score the hypotheses of each source once more, and yield their log-probabilities."""
+        """Score the hypotheses of each source again, and yield their log-probabilities."""
         pairs = [(src, tgt) for src, n_best in zip(sources, n_bests, strict=True) for tgt in n_best]
         # CTranslate2 appends </s> to targets, and scores it.
         targets = [tgt[:-1] if tgt[-1] == self._pieces[EOS] else tgt for _, tgt in pairs]
@@ -111,10 +112,7 @@ class CTranslate2Engine:
 
     def _rank(self, n_best: Sequence[tuple[Pieces, float]]) -> Sequence[Hypothesis]:
         """Return hypotheses with their scores, best first."""
-        if not all(math.isfinite(log_prob) for _, log_prob in n_best):
-            raise EvalError(
-                "the model's log-probabilities are not finite: it has diverged; train it at a lower rate."
-            )
+        check_finite(np.array([log_prob for _, log_prob in n_best]))
         divisors = self.config.length_penalty.divisors(np.array([len(tgt) for tgt, _ in n_best]))
         hypotheses = [
             Hypothesis(
@@ -126,7 +124,7 @@ class CTranslate2Engine:
 
     @cached_property
     def _translator(self) -> Any:
-        """CTranslate2's model, with as many threads as torch has."""
+        """CTranslate2's model, with torch's number of threads."""
         import ctranslate2
 
         kind, index = device_of(self.device)
@@ -150,7 +148,7 @@ class CTranslate2Engine:
 
 
 def check_compute(compute: Compute, device: str) -> None:
-    """Check that CTranslate2 can compute so on a device.
+    """Check that CTranslate2 has a compute type on a device.
 
     Raises:
         EvalError: If it cannot.

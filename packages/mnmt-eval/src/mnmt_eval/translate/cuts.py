@@ -1,4 +1,4 @@
-"""The best places to cut a text that is too long, among all that there are."""
+"""The best places to cut a text that is too long."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class TokenCounts:
         Args:
             chunks: The text in words and pieces of long ones.
             tokens: `(chunks,)` the tokens of each.
-            total: The tokens of the whole text, fewer than those of pieces of words together.
+            total: The tokens of the whole text; counted in pieces, long words have more.
         """
         scale = total / max(int(tokens.sum()), 1)
         ends = np.cumsum([0, *map(len, chunks)])
@@ -76,8 +76,8 @@ def cut_places(text: str, counts: TokenCounts, *, room: int) -> list[int]:
 def possible_cuts(text: str, counts: TokenCounts, *, room: int) -> tuple[Places, Floats]:
     """Return the places where a text may be cut, with its start and end, and the cost of a cut at each.
 
-    They are the ends of clauses and words, and places inside words that have more than `room` tokens: those
-    of the first of `INNER_LEVELS` that suffices.
+    They are the ends of clauses and words, and places inside words that have more than `room` tokens: from
+    the first of `INNER_LEVELS` that suffices.
     """
     costs = {match.end(): WORD_COST for match in WORD.finditer(text)}
     costs |= {match.end(): 0.0 for match in CLAUSE.finditer(text)}

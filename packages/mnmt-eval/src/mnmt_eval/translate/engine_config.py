@@ -1,4 +1,4 @@
-"""Which engine searches, and in which numbers it computes."""
+"""The engine that searches, and its compute type."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EngineName = Literal["auto", "torch", "ctranslate2"]
 Compute = Literal[
     "float32", "int8", "int8_float32", "int8_float16", "int8_bfloat16", "int16", "float16", "bfloat16"
 ]
-"""CTranslate2's compute types: the numbers of matrix products, and of all else if a second type is named."""
+"""CTranslate2's compute types: the type of matrix products, then, if it differs, that of all else."""
 
 _PACKAGES = {"ctranslate2": "ctranslate2", "transformers": "transformers", "google.protobuf": "protobuf"}
 """{module: package} that CTranslate2 and an export for it need."""

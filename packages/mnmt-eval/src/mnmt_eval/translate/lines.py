@@ -55,7 +55,7 @@ class SourceLine:
 
 
 def is_blank(text: str) -> bool:
-    """Return whether a line shows nothing: at most spaces, control characters and marks of no width."""
+    """Return whether a line has only spaces, control characters and marks without width."""
     return all(unicodedata.category(character) in _INVISIBLE for character in text)
 
 

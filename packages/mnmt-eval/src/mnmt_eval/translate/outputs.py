@@ -24,7 +24,7 @@ _MAX_LISTED = 20
 
 @dataclass(frozen=True, kw_only=True)
 class LineNumbers:
-    """The first of some line numbers, and their count: there may be millions."""
+    """The first few line numbers, and their count, which may be in the millions."""
 
     first: Sequence[int] = ()
     count: int = 0
@@ -41,7 +41,7 @@ class LineNumbers:
 
 @dataclass(frozen=True, kw_only=True)
 class Remarks:
-    """The lines that were not translated as others are."""
+    """The lines that were translated in parts or cut off."""
 
     in_parts: LineNumbers = field(default_factory=LineNumbers)
     """Lines that were too long and translated in parts."""
@@ -84,7 +84,7 @@ class Output(Protocol):
         ...
 
     def write(self, lines: TranslatedLines) -> None:
-        """Write translations; once this returns, nothing that happens to the process can lose them."""
+        """Write translations; once this returns, killing the process does not lose them."""
         ...
 
 
@@ -109,7 +109,7 @@ class StreamOutput:
         """Write translations and flush them.
 
         Raises:
-            OSError: If the stream cannot be written; a BrokenPipeError if nobody reads it any more.
+            OSError: If the stream cannot be written; a BrokenPipeError if its reader has ended.
         """
         with _name_in_errors(self._name):
             self._stream.write(_encode(lines, self._form))

@@ -58,7 +58,7 @@ class _Encoder:
     max_source: int
 
     def fit(self, pieces: Sequence[Piece]) -> list[list[SourcePart]]:
-        """Return each piece in as many parts as it takes until all are short enough."""
+        """Cut each piece into parts until all are short enough."""
         encoded = self._encode([piece.text for piece in pieces])
         is_long = (encoded.lengths > self.max_source) & [len(piece.text) > 1 for piece in pieces]
         if not is_long.any():
@@ -94,7 +94,7 @@ def _part(piece: Piece, ids: NDArray[np.integer]) -> SourcePart:
 
 
 def _split(piece: Piece, places: Sequence[int]) -> Iterator[Piece]:
-    """Yield what is between some places of a piece, but for white space."""
+    """Yield the stretches of a piece between some places, without white space around them."""
     joints = [piece.joint, *(joint_at(piece.text, place) for place in places)]
     for (start, end), joint in zip(pairwise([0, *places, len(piece.text)]), joints, strict=True):
         if text := piece.text[start:end].strip():

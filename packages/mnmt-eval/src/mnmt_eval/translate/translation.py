@@ -74,7 +74,7 @@ def join_parts(
     Args:
         parts: The candidates of each part, best first.
         joints: The places before each part.
-        target: Their language, which decides with the place what is put there: a space or nothing.
+        target: Their language; it decides with the joint whether a space is put between two parts.
     """
     if len(parts) == 1:
         return Translation(n_best=parts[0])

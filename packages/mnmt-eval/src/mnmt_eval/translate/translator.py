@@ -94,7 +94,7 @@ class Translator:
         """Translate lines, window by window.
 
         Args:
-            lines: The lines; the next is read once there is no more to do with those before.
+            lines: The lines; the next one is read when all work on earlier ones is handed out.
             search_batches: The function that searches; by default `search`, in this process, batch by batch.
             on_lines: A function that is called after each batch.
 

@@ -31,7 +31,7 @@ def make_batches(lengths: NDArray[np.int64], *, batch_tokens: int) -> list[NDArr
 
     Args:
         lengths: `(n,)` tokens of each source.
-        batch_tokens: The tokens of a batch, padding included; a longer source is a batch of its own.
+        batch_tokens: The tokens of a batch, padding included; a longer source is a batch by itself.
 
     Returns:
         The sources' numbers, batch by batch.
@@ -46,7 +46,7 @@ def make_batches(lengths: NDArray[np.int64], *, batch_tokens: int) -> list[NDArr
 
 
 class LineWindow:
-    """Some lines, the batches of sources that they make, and the results of searching them.
+    """A window of lines: its batches of sources, and the results of their search.
 
     Args:
         vocab: The vocabulary.

@@ -18,16 +18,16 @@ Job = TypeVar("Job")
 Result = TypeVar("Result")
 
 _AHEAD = 4
-"""Jobs per process that may wait, be under way, or have results that wait for those of earlier jobs."""
+"""Jobs per process that may be queued, running, or done before an earlier one is."""
 
 _STOP_SECONDS = 1.0
-"""How long the end of the thread that takes jobs is awaited."""
+"""Longest wait for the end of the thread that reads jobs."""
 
 
 class ForkedWorkers(Generic[Job, Result]):
     """Processes forked from this one, so that a model that is loaded here is in memory once.
 
-    They leave Ctrl-C to this process, and end when it does, for whatever reason.
+    They leave Ctrl-C to this process, and end when it does, however it ends.
 
     Args:
         count: The number of processes.
@@ -107,14 +107,14 @@ class ForkedWorkers(Generic[Job, Result]):
 
 
 def run_apart(function: Callable[[], Result]) -> Result:
-    """Call a function in a process of its own, so that the threads that it starts are not in this one."""
+    """Call a function in another process, so that this one starts no threads."""
     with ForkedWorkers[str, Result](1, lambda number: lambda job: function()) as workers:
         (result,) = workers.map(["the only job"])
     return result
 
 
 class ReadAhead(Generic[Job]):
-    """Jobs that a thread takes ahead of time, so that results need not wait for a job that is yet to come.
+    """Jobs that a thread reads ahead, so that results do not wait for the next job to arrive.
 
     Args:
         jobs: The jobs; only the thread iterates over them.
