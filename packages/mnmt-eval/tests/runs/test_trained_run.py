@@ -13,7 +13,7 @@ from mnmt_data.store import Ragged
 from mnmt_data.store.segments import write_segment
 from mnmt_data.store.shards import Shard, segment_path
 from mnmt_eval.runs import open_run
-from mnmt_eval.runs.training_lengths import LONG_SOURCE, drawn_weights, longest_source
+from mnmt_eval.runs.trained_run import LONG_SOURCE, drawn_weights, longest_source
 from mnmt_eval.translate.translator import LEAST_MAX_SOURCE
 
 RNG = np.random.default_rng(1)
@@ -46,7 +46,7 @@ def lengths(count: int, mean: float) -> np.ndarray:
 def test_the_limit_is_a_quantile_of_the_mixture_that_was_drawn(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, weights: dict[str, float]
 ) -> None:
-    monkeypatch.setattr("mnmt_eval.runs.training_lengths.LENGTH_BLOCKS", 10_000)
+    monkeypatch.setattr("mnmt_eval.runs.trained_run.LENGTH_BLOCKS", 10_000)
     short, long, unused = lengths(3000, 10), lengths(1000, 50), lengths(100, 300)
     data = data_of(tmp_path, {"xx-yy": (short, short), "yy-xx": (long, long), "xx-zz": (unused, unused)})
     both = np.concatenate([short, long])
@@ -58,7 +58,7 @@ def test_the_limit_is_a_quantile_of_the_mixture_that_was_drawn(
 def test_a_sample_of_many_pairs_gives_nearly_the_limit_of_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mnmt_eval.runs.training_lengths.LENGTH_BLOCKS", 100)
+    monkeypatch.setattr("mnmt_eval.runs.trained_run.LENGTH_BLOCKS", 100)
     every = np.sort(lengths(20_000, 20))  # the worst order that there is
     data = data_of(tmp_path, {"xx-yy": (every, every)})
     limit = longest_source(data, {"xx-yy": 1.0})
