@@ -4,12 +4,12 @@
 class TableError(Exception):
     """A run table or run record that cannot be analysed.
 
-    One line: the file, the row as a spreadsheet numbers it, what is wrong and what would be right.
+    The message is one line: the file, the row as a spreadsheet numbers it, the fault and the remedy.
     """
 
 
 class ArgumentError(ValueError):
-    """An argument that a function cannot take: one sentence with its name, what is wrong and the remedy.
+    """An argument that a function cannot take: one sentence with its name, the fault and the remedy.
 
     The command line prints it as one line; any other `ValueError` is a bug and keeps its traceback.
     """

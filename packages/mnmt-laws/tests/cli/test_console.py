@@ -110,7 +110,7 @@ def test_tasks_that_share_a_warning_share_its_line() -> None:
     lines = ["a: no run.", "b: no run.", "a: 3 rows.", "b: 4 rows.", "a: c1 is open.", "a: c2 is open.", "x"]
     assert group_warnings([*lines, "x"]) == [
         "a, b: no run.",
-        "a: 3 rows. Likewise, with numbers of their own: b.",
+        "a: 3 rows. Likewise, with other numbers: b.",
         "a: c1 is open.",
         "a: c2 is open.",
         "x",

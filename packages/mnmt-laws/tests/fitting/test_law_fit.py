@@ -56,7 +56,7 @@ def test_rows_are_predicted_as_their_columns_are(two_tasks: LawFit) -> None:
 
 
 def test_rows_bring_their_own_task(two_tasks: LawFit) -> None:
-    with pytest.raises(ValueError, match="`rows` must be given alone"):
+    with pytest.raises(ValueError, match="`rows` must come alone"):
         two_tasks.predict(two_tasks.observations.fit, task="en-de")
 
 

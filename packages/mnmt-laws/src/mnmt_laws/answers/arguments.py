@@ -33,7 +33,7 @@ def check_number(name: str, value: object) -> float:
     """Return a finite number above 0.
 
     Raises:
-        TypeError: If it is no number.
+        TypeError: If it is not a number.
         ArgumentError: If it is infinite, NaN, 0 or negative.
     """
     unit = f" {_UNITS[name]}" if name in _UNITS else ""
@@ -48,10 +48,10 @@ def check_number(name: str, value: object) -> float:
 
 
 def check_predictors(fit: LawFit, *, size: object, tokens: object) -> dict[str, float]:
-    """Return the size and the training length as far as the law predicts from them.
+    """Return the size and the training length, if the law predicts from them.
 
     Raises:
-        TypeError: If one is no number.
+        TypeError: If one is not a number.
         ArgumentError: If one is missing, superfluous or not finite and above 0.
     """
     checked = {}

@@ -18,7 +18,7 @@ from mnmt_laws.fitting.law_fit import LawFit, require_fit
 _TWO_STD = 2.0
 _SIGNIFICANCE = 0.05
 _POWER = 0.8
-_DESCRIBES = 0.99  # of the variance: then one law for all weights suffices
+_DESCRIBES = 0.99  # share of the variance from which one law for all weights suffices
 _NOTEWORTHY = {"alpha": 0.5, "l_inf": 0.25}  # spread over weights, as a share of α and of the least loss
 _CONSTANT = {
     "alpha": "the exponent α does not depend on the weight",
@@ -40,10 +40,10 @@ class Claim:
     """The task that it is checked for."""
 
     holds: bool | None
-    """Whether the table bears the claim out; None if it cannot tell."""
+    """Whether the table supports the claim; None if it is undetermined."""
 
     finding: str
-    """The evidence in this table, with numbers; where it cannot tell, the reason first."""
+    """The evidence in this table, with numbers; if undetermined, the reason first."""
 
 
 def check_claims(
@@ -52,11 +52,11 @@ def check_claims(
     joint: LawFit | None = None,
     effective: EffectiveFractions | None = None,
 ) -> tuple[Claim, ...]:
-    """Check the paper's claims, task by task, as far as fits are given.
+    """Check the paper's claims for which fits are given, task by task.
 
-    Estimates at several weights count as equal unless the differences among them would arise by chance in
-    less than one study of twenty (Cochran's Q). A claim whose parameters lie at bounds is undetermined, and
-    so is one of equality where a difference worth noting would go unnoticed in one study of five.
+    Estimates at several weights count as equal unless their differences would arise by chance in less than
+    one study of twenty (Cochran's Q). A claim is undetermined if its parameters lie at bounds. A claim of
+    equality is undetermined, too, if one study of five would miss a difference worth noting.
 
     Args:
         per_weighting: A fit of the per-weighting law.
@@ -136,7 +136,7 @@ def _at_bounds(fit: LawFit, task: str, names: tuple[str, ...]) -> str:
 
 
 def lines_of_bounds(fit: LawFit, names: Collection[str]) -> list[Diagnostic]:
-    """Return the diagnostics of parameters at bounds; a limit at the known irreducible loss is none."""
+    """Return the diagnostics of parameters at bounds, without limits at the known irreducible loss."""
     lines = []
     for line in fit.diagnostics:
         if line.kind != "bound" or line.parameter not in names:
@@ -151,7 +151,7 @@ def lines_of_bounds(fit: LawFit, names: Collection[str]) -> list[Diagnostic]:
 
 
 def _low_power(fit: LawFit, task: str, name: str, precision: Array, centre: float) -> str:
-    """Return a sentence if a spread worth noting would go unnoticed in a fifth of such studies.
+    """Return a sentence if a fifth of such studies would miss a spread worth noting.
 
     With a standard deviation τ over the weights Cochran's Q is about χ² with noncentrality τ² Σ precision.
     """
@@ -177,7 +177,7 @@ def _joint_suffices(per_weighting: LawFit, joint: LawFit, task: str) -> Claim:
     reason = _at_bounds(joint, task, ("alpha", "l_inf")) if shared >= _DESCRIBES else ""
     exact = len(task_rows) <= 3 * weights
     if exact and not reason:
-        reason = "undetermined, since separate laws have as many parameters as there are values; "
+        reason = "undetermined, since separate laws have a parameter for every value; "
     return Claim(
         about="joint",
         claim="one law with shared α and L∞ describes all weights",
@@ -202,7 +202,7 @@ def fraction_above_weight(effective: EffectiveFractions, task: str, joint: LawFi
     Args:
         effective: The effective fractions of a joint fit.
         task: The task.
-        joint: The joint fit, whose bounds make the claim undetermined.
+        joint: The joint fit; its parameters at bounds make the claim undetermined.
     """
     claim = "a task gets at least its share of the model: f(p) ≥ p"
     weights, values, std = _fractions_of(effective, task)
@@ -231,7 +231,7 @@ def fraction_above_weight(effective: EffectiveFractions, task: str, joint: LawFi
 
 
 def _fractions_of(effective: EffectiveFractions, task: str) -> tuple[Array, Array, Array]:
-    """Return the weights below 1 that a joint law knows, with f(p) and its standard deviation."""
+    """Return the weights below 1 of a joint fit, with f(p) and its standard deviation."""
     if task not in effective.fractions.task:
         return np.empty(0), np.empty(0), np.empty(0)
     fractions = effective.fractions.sel(task=task).dropna("weight", subset=["value"])

@@ -1,4 +1,4 @@
-"""Translation quality against loss: the lines from a predicted loss to chrF, BLEU or BLEURT."""
+"""Translation quality against loss: the line of each task from its loss to chrF, BLEU or BLEURT."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def pair_metrics(
         architecture: A value of the column `architecture`; may be omitted where there is only one.
 
     Returns:
-        A row for each run and task, with the columns that tell runs apart, `loss`, and a column for each
+        A row for each run and task, with the columns that distinguish runs, `loss`, and a column for each
         other metric. Empty if loss and another metric were not measured together.
 
     Raises:

@@ -72,16 +72,16 @@ class Recommendation:
     """95% interval over the refits of each predicted metric."""
 
     regret: float
-    """How much worse the mixture is than each refit's own best, on average, in the metric's unit."""
+    """Mean over the refits of the loss above that refit's best mixture, in the metric's unit."""
 
     doubts: tuple[str, ...] = ()
-    """Why the table does not determine the mixture; empty if it does."""
+    """The reasons why the table does not determine the mixture; empty if it does."""
 
     next_runs: Design | None = field(default=None, repr=False)
-    """The runs that would determine the mixture, where the table does not; None where none can be named."""
+    """The runs that would determine the mixture, where the table does not; None if no run helps."""
 
     warnings: tuple[str, ...]
-    """The ways in which the prediction leaves what was observed, or runs to an end of the range searched."""
+    """The ways in which the prediction leaves the observed range, or reaches an end of the search."""
 
     @property
     def determined(self) -> bool:
@@ -108,12 +108,12 @@ def recommend(
         size: N, parameters.
         tokens: D, target tokens of all tasks, for a law that knows the training length.
         budget: C, the FLOPs of the run, in place of size or tokens, or of both.
-        preference: λ of each task, equal by default. Only proportions matter.
+        preference: λ of each task, equal by default; only proportions matter.
         least_weight: Smallest weight that a source may get; 0 for laws of zero-shot tasks.
-        flops_per_token_parameter: What a run costs: C = 6 N D.
+        flops_per_token_parameter: The cost of a run, 6 in C = 6 N D.
 
     Raises:
-        TypeError: If `fit` is not a fit, or a number is none.
+        TypeError: If `fit` is not a fit, or a number has another type.
         ArgumentError: If the preference does not give every task a positive number, or an argument is
             missing, superfluous or out of range.
     """
@@ -210,7 +210,7 @@ def _recommendation(
 
 
 def _regret(costs: Array, least_costs: Array) -> float:
-    """Return the mean over the refits of what a mixture costs above the least cost; NaN without refits."""
+    """Return the mean over the refits of a mixture's cost above the least; NaN without refits."""
     return float(np.mean(costs - least_costs)) if len(least_costs) else float("nan")
 
 

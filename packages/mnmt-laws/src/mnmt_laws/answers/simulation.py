@@ -33,7 +33,7 @@ def simulate(
     """Make the run table of models whose losses obey `laws`.
 
     Args:
-        laws: Tasks and their laws. One that no mixture names is a test set that nobody trains on.
+        laws: Tasks and their laws. A task that no mixture names is only a test set.
         sizes: N of each model, parameters.
         lengths: D of each model, tokens; without them the table has no column `tokens`.
         unique_tokens: Different tokens of each task that each model can see.
@@ -42,11 +42,11 @@ def simulate(
         mixtures: Weights of the tasks in each mixture, in place of `weights` or beside them.
         noise: Standard deviation of Gaussian noise on each loss, as a share of it.
         seed: Seed of the noise.
-        seeds: Models of each kind, which differ by their noise.
+        seeds: Models of each kind, which differ in their noise.
 
     Returns:
-        A row for each size, length, mixture, seed and task; without those of weight 0 unless the task's law
-        knows them.
+        A row for each size, length, mixture, seed and task. Tasks of weight 0 have rows if their law predicts
+        them.
     """
     if weights and len(laws) != 2:
         raise ArgumentError(
@@ -94,6 +94,6 @@ def _fill(law: KnownLaw, task: str, rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _sources(mixtures: Sequence[Weights]) -> list[str]:
-    """Return what mixtures give weight to, that of the largest mean weight first."""
+    """Return the sources of mixtures, that of the largest mean weight first."""
     means = pd.DataFrame(list(mixtures)).fillna(0.0).mean()
     return [str(name) for name in means[means > 0].sort_values(ascending=False, kind="stable").index]

@@ -68,12 +68,12 @@ def compare(
     refits: Refits = DEFAULT_REFITS,
     as_json: Json = False,
 ) -> None:
-    """Find the law that the table prefers, and what the mixture acts through: β, L∞, α, or all of them.
+    """Find the law that the table prefers, and the parameter that the mixture moves: β, L∞, α, or all.
 
     Args:
         source: A run table, or a folder of run records.
         table: What is analysed.
-        objective: What the fits minimise, as in `mnmt-laws fit`.
+        objective: The objective of the fits, as in `mnmt-laws fit`.
         refits: The number of refits of the law of each weight.
         as_json: Print JSON only.
     """

@@ -22,7 +22,7 @@ Answer = Recommendation | TargetMixture | SmallestSize | SmallestBudget
 
 
 def format_answer(answer: Answer, fitted: LawFit) -> list[str]:
-    """Return the lines that a command prints: the mixture as options take it, then what it would bring."""
+    """Return the lines that a command prints: the mixture as options take it, then its predictions."""
     if not answer.weights:
         return [answer.reason] if not isinstance(answer, Recommendation) else []
     mixture = [mixture_line(answer.weights)]
@@ -46,7 +46,7 @@ def study_of(answer: Answer, fitted: LawFit, base: Path) -> str:
 
 
 def design_lines(design: Design, fitted: LawFit) -> list[str]:
-    """Return what proposed runs would buy, as lines of comment."""
+    """Return the cost and benefit of proposed runs, as lines of comment."""
     lines = [
         f"Runs to train next, by mnmt-laws design: {fitted.law.name} law.",
         f"{design.quantity}: standard deviation now {design.std:.3g}; with each run, and those before it:",
@@ -97,7 +97,7 @@ def _budget(answer: Recommendation) -> list[str]:
 
 
 def _doubts(answer: Recommendation) -> list[str]:
-    """Return why the data do not determine the mixture, and what to train."""
+    """Return the reasons why the data do not determine the mixture, and the runs to train."""
     if answer.determined:
         return []
     lines = ["these data do not determine the mixture:", *(f"  {doubt}" for doubt in answer.doubts)]

@@ -1,4 +1,4 @@
-"""Which law answers a question, and how it did beyond the data."""
+"""The law that answers a question, and its back-tests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def law_of(observations: Observations, law: LawName | None, *, length: bool) -> 
     name = law or usual_law(observations, length=length)
     if not LAWS[name].knows_mixture:
         raise TableError(
-            f"--law {name}: predicts no other mixtures than those trained; choose capacity, share-tied, "
+            f"--law {name}: predicts only the mixtures trained; choose capacity, share-tied, "
             "simplex-share or another law of mixtures."
         )
     return name

@@ -27,9 +27,9 @@ def collect(
     Args:
         runs: A run record, a folder of them, or a table.
         out: The `.csv` or `.parquet` file to write.
-        into: The `.csv` file to add the runs to, which is made if it is missing. Runs that it has are
-            replaced, unless it has measurements of them that are missing here.
-        column: What the table calls a column, as `size=params`; may be repeated. One `*` gathers columns:
+        into: The `.csv` file to add the runs to, which is made if it is missing. Runs that it holds are
+            replaced, unless some of their measurements are missing here.
+        column: The table's name of a column, as `size=params`; may be repeated. One `*` gathers columns:
             `mixture=train_*` has a column of weights for each source, `value=valid_*` one of values for each
             task.
         at: Read every run at this length, as `step=2000` or `tokens=1e9`, within its learning curve.
@@ -52,7 +52,7 @@ def collect(
 
 
 def _read(runs: Path, config: TableConfig) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Return a run table, and what was left out of it."""
+    """Return a run table, and a line for everything that was left out."""
     if runs.is_dir() and not config.column and config.at is None:
         collected = collect_records(runs)  # with the columns that only collected tables have
         return collected.table, collected.warnings

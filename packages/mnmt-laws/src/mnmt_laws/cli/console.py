@@ -1,4 +1,4 @@
-"""How a command prints and how it ends."""
+"""The output of commands, and their exit status."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def run_app(app: App, *, prog: str, errors: tuple[type[Exception], ...]) -> NoRe
 
     The exit status is 0 on success, 2 after a mistake in the arguments, one of `errors` or a file that
     cannot be read or written, 130 after Ctrl-C. A reader that closes the pipe early (`| head`) is no mistake.
-    Anything else is a bug of ours and keeps its traceback. Warnings come after the answer, and the paths of
-    files that were written after them.
+    Anything else is a bug and keeps its traceback. Warnings come after the answer, then the paths of written
+    files.
     """
     _warnings.clear()
     _paths.clear()
@@ -53,12 +53,12 @@ def _leave(prog: str, message: str, *, status: int) -> NoReturn:
 
 
 def warn(warnings: Iterable[str]) -> None:
-    """Print a line for each warning to stderr when the command ends; tasks that share one share its line."""
+    """Print each warning to stderr when the command ends; tasks with the same warning share a line."""
     _warnings.extend(warnings)
 
 
 def wrote(path: object) -> None:
-    """Print the path of a file that was written when the command ends, after the warnings."""
+    """Print the path of a written file when the command ends, after the warnings."""
     _paths.append(str(path))
 
 
@@ -72,9 +72,9 @@ def _print_end() -> None:
 
 
 def group_warnings(warnings: Iterable[str]) -> list[str]:
-    """Return each warning once; those of several tasks that differ in the task and numbers alone as one line.
+    """Return each warning once, and as one line if only the task and numbers differ.
 
-    `en-de: no run at weight 1.` and the same of `en-zh` become `en-de, en-zh: no run at weight 1.`
+    `en-de: no run at weight 1.` and the same for `en-zh` become `en-de, en-zh: no run at weight 1.`
     """
     groups: dict[str, list[str]] = {}
     for line in dict.fromkeys(warnings):
@@ -89,7 +89,7 @@ def _joined(lines: list[str]) -> str:
         return lines[0]
     if len(set(texts)) == 1:
         return f"{_listed(tasks)}: {texts[0]}"
-    return f"{lines[0]} Likewise, with numbers of their own: {_listed(tasks[1:])}."
+    return f"{lines[0]} Likewise, with other numbers: {_listed(tasks[1:])}."
 
 
 def _split(line: str) -> tuple[str, str]:

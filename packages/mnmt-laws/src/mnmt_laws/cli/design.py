@@ -46,24 +46,24 @@ def design(
     study: Path | None = None,
     as_json: Json = False,
 ) -> None:
-    """Propose the runs to train next: those that make a quantity most certain.
+    """Propose the runs to train next, which make a quantity most certain.
 
     Args:
         source: A run table of two tasks or more, or a folder of run records.
-        quantity: What should become more certain: `loss:TASK@size=1e9,p=0.3`, `fraction:TASK@p=0.1`,
+        quantity: The quantity to make more certain: `loss:TASK@size=1e9,p=0.3`, `fraction:TASK@p=0.1`,
             `weight:TASK@size=1e9` (the best weight), `limit:TASK`, `exponent:TASK` or
             `size:TASK=0.9,TASK=1.1` (the smallest size that meets targets). For a law that knows the training
             length, `tokens=1e10` follows the size, as in `size:TASK=0.9@tokens=1e10`.
-        runs: How many runs to propose.
-        budget: The most FLOPs that all of them may cost.
-        law: How losses depend on size, length and mixture. By default `capacity`, or where the quantity names
+        runs: The number of runs to propose.
+        budget: The FLOPs that all of them may cost at most.
+        law: The law of size, length and mixture. By default `capacity`, or where the quantity names
             tokens `share-tied`; `simplex-capacity` and `simplex-share` where a weight occurs in several
             mixtures.
-        table: What is analysed.
+        table: The part of the table to analyse.
         refits: The number of refits, from which the uncertainty comes.
-        out: Write the study that trains these runs to this `.toml` file; what one grid of sizes × mixtures
-            cannot hold goes to files beside it.
-        study: The study file whose sections and sizes the written one takes over.
+        out: Write the study that trains these runs to this `.toml` file; runs that do not fit one grid of
+            sizes × mixtures go to files beside it.
+        study: The study file whose sections and sizes are copied.
         as_json: Print JSON only.
     """
     if study is not None and out is None:

@@ -28,7 +28,7 @@ from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.fitting.uncertainty import ResidualBootstrap
 from mnmt_laws.laws import LawName
 
-_PRINTED_POINTS = 13  # about as many points of a frontier are printed as a table
+_PRINTED_POINTS = 13  # of a frontier, in the printed table
 
 
 def frontier(
@@ -47,9 +47,9 @@ def frontier(
         source: A run table of two tasks or more, or a folder of run records.
         size: The number of parameters N; any size.
         tokens: The training length D, target tokens of all tasks, for laws that know it.
-        law: How losses depend on size, length and mixture. By default `capacity`, or with `--tokens`
+        law: The law of size, length and mixture. By default `capacity`, or with `--tokens`
             `share-tied`; `simplex-capacity` and `simplex-share` where a weight occurs in several mixtures.
-        table: What is analysed.
+        table: The part of the table to analyse.
         refits: The number of refits. With 0 the uncertainty is unknown.
         as_json: Print JSON only.
     """
@@ -77,7 +77,7 @@ def _weights(fitted: LawFit, result: xr.Dataset) -> dict[str, Array]:
 def _document(
     fitted: LawFit, result: xr.Dataset, *, size: float | None, tokens: float | None
 ) -> dict[str, Any]:
-    """Return the frontier as JSON has it."""
+    """Return the JSON document of the frontier."""
     weights = _weights(fitted, result)
     tasks = {
         task: {

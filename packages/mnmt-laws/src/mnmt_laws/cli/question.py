@@ -1,4 +1,4 @@
-"""What `mnmt-laws recommend` is asked, and the law's answer."""
+"""The question to `mnmt-laws recommend`, and the law's answer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ABOUT_THE_RATE = (0.9 * FLOPS_PER_TOKEN_PARAMETER, 1.1 * FLOPS_PER_TOKEN_PARAME
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """What is asked: the best mixture for a preference, or one that meets targets, at a size or a budget."""
+    """A question: the best mixture for a preference, or one that meets targets, at a size or a budget."""
 
     size: float | None
     tokens: float | None
@@ -31,11 +31,11 @@ class Question:
 
     @property
     def seeks_smallest(self) -> bool:
-        """Whether the smallest model is sought that meets targets."""
+        """Whether the question is for the smallest model that meets targets."""
         return bool(self.targets) and self.size is None
 
     def seeks_length(self, law: Law) -> bool:
-        """Whether the training length of the smallest model is sought, too."""
+        """Whether the question is for the training length of the smallest model, too."""
         return self.seeks_smallest and self.tokens is None and law.knows_length
 
     def needs_length(self, observations: Observations) -> bool:
@@ -44,12 +44,12 @@ class Question:
         return varies or self.tokens is not None or self.budget is not None
 
     def check(self, law: LawName) -> None:
-        """Refuse numbers that the law lacks or has no use for, before anything is computed."""
+        """Refuse numbers that are missing or of no use to the law, before anything is computed."""
         if self.budget is None and not self.targets:
             check_model(law, size=self.size, tokens=self.tokens)
 
     def doubts_of_cost(self, fitted: LawFit) -> tuple[str, ...]:
-        """Return a line where the table's runs cost otherwise than a budget is counted by default."""
+        """Return a line if the table's runs do not cost 6 FLOPs for each parameter and token."""
         counted = self.budget is not None or self.seeks_length(fitted.law)
         if not counted or "flops" not in fitted.rows:
             return ()

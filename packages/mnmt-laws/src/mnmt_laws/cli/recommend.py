@@ -52,15 +52,15 @@ def recommend(
         size: The number of parameters N; any size.
         tokens: The training length D, target tokens of all tasks, for laws that know it.
         budget: The FLOPs of the run, in place of size or tokens or both.
-        prefer: How much each task's loss matters, as in `en-de:2,en-zh:1`. By default all matter equally.
+        prefer: The importance of each task's loss, as in `en-de:2,en-zh:1`; by default all are equal.
         targets: The loss that each task should reach, as in `en-de:0.9,en-zh:1.2`. Takes the place of a
             preference.
-        law: How losses depend on size, length and mixture. By default `capacity`, or with `--tokens` or
-            `--budget`, or for targets alone where lengths vary, `share-tied`; `simplex-capacity` and
+        law: The law of size, length and mixture. By default `capacity`, or with `--tokens` or
+            `--budget`, or with only targets where lengths vary, `share-tied`; `simplex-capacity` and
             `simplex-share` where a weight occurs in several mixtures.
         study: Print the study (TOML) that trains the answer, and nothing else. Its sections and sizes are
             those of this study file.
-        table: What is analysed.
+        table: The part of the table to analyse.
         refits: The number of refits. With 0 the uncertainty is unknown.
         as_json: Print JSON only.
     """
@@ -92,7 +92,7 @@ def recommend(
 
 
 def _document(answer: Answer, fitted: LawFit) -> dict[str, Any]:
-    """Return an answer as JSON has it."""
+    """Return the JSON document of an answer."""
     next_runs = getattr(answer, "next_runs", None)
     document = {key: value for key, value in asdict(answer).items() if key != "next_runs"}
     runs = {} if next_runs is None else {"next_runs": next_runs.runs}

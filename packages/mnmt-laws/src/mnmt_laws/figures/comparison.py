@@ -17,7 +17,7 @@ _ERRORS = {
     "mixture_error": "error at mixtures left out",
 }
 _PANEL_WIDTH = 230  # pixels, in a file
-_MOST_GROUPS = 4  # that get a line of their own within a row
+_MOST_GROUPS = 4  # that get separate lines within a row
 
 
 def draw_comparison(table: pd.DataFrame) -> Chart:

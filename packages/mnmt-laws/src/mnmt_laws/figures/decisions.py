@@ -33,7 +33,7 @@ from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.tables.observations import Observations
 
 _MOST_BANDS = 3  # more of them would hide each other; then only the largest size has one
-_SAME_LENGTH = 0.05  # runs of as many steps differ a little in their tokens
+_SAME_LENGTH = 0.05  # runs of equal steps differ a little in their tokens
 _RUNS = {"trained": "circle", "proposed, in this order": LARGE_RING}
 
 
@@ -77,7 +77,7 @@ def draw_frontier(capacity: LawFit, *, sizes: Sequence[float], **length: Any) ->
 
 
 def _trained_for(observations: Observations, tokens: float | None = None) -> Observations:
-    """Return what was measured after about so many tokens."""
+    """Return the observations after about `tokens` tokens."""
     if tokens is None:
         return observations
     frame = observations.frame

@@ -88,7 +88,7 @@ def draw_lengths(fit: LawFit, *, task: str) -> Chart:
 
 
 def size_label(size: float) -> str:
-    """Return a size as legends call it."""
+    """Return the label of a size in legends."""
     return f"N = {format_size(size)}"
 
 
@@ -97,7 +97,7 @@ def _label(fit: LawFit) -> str:
 
 
 def _rows(fit: LawFit, task: str) -> pd.DataFrame:
-    """Return a task's measurements, with what the law predicts and what a point tells."""
+    """Return a task's measurements, with the law's predictions and the texts of tooltips."""
     rows = pd.concat([fit.observations.fit, fit.observations.held_out])
     rows = rows[rows["task"] == task].reset_index(drop=True)
     rows = marks.describe(rows, measured=rows["value"], predicted=fit.predict(rows))
@@ -110,14 +110,13 @@ def _lines(
     laws: Mapping[str, LawFit],
     *,
     by: Sequence[str] = (),
-    span: tuple[float, float] | None = None,
 ) -> pd.DataFrame:
     """Return the values that laws predict over a predictor, for each weight and mixture among rows.
 
     A law reads its other predictors from a row of that mixture, so every law can be drawn. Of many
     mixtures, some evenly spread are drawn.
     """
-    low, high = span or (rows[predictor].min(), rows[predictor].max())
+    low, high = rows[predictor].min(), rows[predictor].max()
     grid = pd.DataFrame({predictor: np.geomspace(low, high, _LINE_POINTS if high > low else 1)})
     kinds = rows.drop_duplicates([name for name in ("weight", "mixture", *by) if name in rows]).sort_values(
         "weight"
@@ -133,14 +132,7 @@ def _spread(count: int, most: int) -> list[int]:
     return sorted({round(place) for place in np.linspace(0, count - 1, most)})
 
 
-def _over_size(
-    rows: pd.DataFrame,
-    lines: pd.DataFrame,
-    label: str,
-    title: str,
-    *,
-    log: bool = False,
-) -> Chart:
+def _over_size(rows: pd.DataFrame, lines: pd.DataFrame, label: str, title: str) -> Chart:
     """Draw points and lines over size, one colour for each weight."""
     both, weights = classes(pd.concat([rows["weight"], lines["weight"]]), lambda weight: f"p = {weight:.3g}")
     rows, lines = rows.assign(p=both.iloc[: len(rows)]), lines.assign(p=both.iloc[len(rows) :])
@@ -149,5 +141,5 @@ def _over_size(
     layers = [marks.lines(lines, dash=dash), marks.points(rows)]
     values = pd.concat([rows["value"], lines["value"]])
     x = count_axis("size", rows["size"], SIZE_TITLE)
-    y, key = value_axis("value", values, label, log=log), color("p", weights, ramp(len(weights)))
+    y, key = value_axis("value", values, label, log=False), color("p", weights, ramp(len(weights)))
     return styled(marks.panel(*layers, x=x, y=y, color=key, title=title))

@@ -1,4 +1,4 @@
-"""What a panel is made of: lines, bands, bars, and points that tell on hover what they are."""
+"""The parts of a panel: lines, bands, bars, and points with tooltips."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _TITLES = {
     "kind": "this point",
 }  # fmt: skip
 _DRAWN = {"size", "tokens", "flops", "weight", "value", "measured", "first", "second", "p", "line", "task"}
-"""Columns of axes and colours; of the others, a chart carries those that it tells or draws an interval of."""
+"""Columns of axes and colours; a chart carries others only for tooltips and intervals."""
 
 
 def panel(
@@ -63,7 +63,7 @@ def data(frame: pd.DataFrame) -> alt.InlineData:
 def with_tooltips(
     chart: alt.Chart, rows: pd.DataFrame, titles: Mapping[str, str], pattern: str = ".4~g"
 ) -> alt.Chart:
-    """Return marks that tell columns on hover, those that are known, numbers in a pattern."""
+    """Return marks with tooltips of the columns that have values, numbers in a pattern."""
     tips = []
     for name, title in titles.items():
         if name in rows and (rows[name].notna() & rows[name].astype(str).ne("")).any():
@@ -89,7 +89,7 @@ def reference(line: str = "", **columns: ArrayLike) -> alt.Chart:
 
 
 def bands(frame: pd.DataFrame) -> list[alt.Chart]:
-    """Return the band of each interval that the columns know; that of a new model is lighter."""
+    """Return the band of each interval among the columns; that of a new model is lighter."""
     return [
         alt.Chart(_interval_data(frame, low, high))
         .mark_area(opacity=0.2 if low == LAW[0] else 0.1, clip=True)
@@ -99,7 +99,7 @@ def bands(frame: pd.DataFrame) -> list[alt.Chart]:
 
 
 def bars(frame: pd.DataFrame) -> list[alt.Chart]:
-    """Return the upright bar of each interval that the columns know; that of a new model is lighter."""
+    """Return the upright bar of each interval among the columns; that of a new model is lighter."""
     return [
         alt.Chart(_interval_data(frame, low, high))
         .mark_rule(opacity=0.9 if low == LAW[0] else 0.3, strokeWidth=1.5 if low == LAW[0] else 5)
@@ -118,7 +118,7 @@ def _known_intervals(frame: pd.DataFrame) -> list[tuple[str, str]]:
 
 
 def points(rows: pd.DataFrame, *, kinds: Mapping[str, str] = KINDS, **titles: str) -> alt.Chart:
-    """Return a mark for each row, in the shape of its `kind`; it tells the columns known or in `titles`."""
+    """Return a mark for each row, in the shape of its `kind`, with tooltips."""
     present = [kind for kind in kinds if (rows["kind"] == kind).any()]
     scale = alt.Scale(domain=present, range=[kinds[kind] for kind in present])
     is_plain = len(present) < 2 and set(present) <= {"trained", "measured"}
@@ -131,7 +131,7 @@ def points(rows: pd.DataFrame, *, kinds: Mapping[str, str] = KINDS, **titles: st
 
 
 def describe(rows: pd.DataFrame, **columns: Any) -> pd.DataFrame:
-    """Return rows with further columns and what a point tells: kind, and sizes and intervals in words.
+    """Return rows with further columns and the texts of tooltips: kind, sizes and intervals.
 
     Many rows are thinned; held-out ones stay.
     """

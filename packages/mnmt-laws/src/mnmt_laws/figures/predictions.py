@@ -27,25 +27,21 @@ def draw_held_out(held_out: HeldOut, observations: Observations) -> Chart:
     `upper`, `predicted_lower` and `predicted_upper`.
     """
     news = zip(held_out.rows["new_weight"], held_out.rows["new_size"], strict=True)
-    rows = held_out.rows.assign(kind=[_NEWS[bool(weight), bool(size)] for weight, size in news])
-    return _against_predicted(rows, f"{observations.metric} ({observations.unit})")
+    kind = [_NEWS[bool(weight), bool(size)] for weight, size in news]
+    error = [
+        f"{ratio:+.2%}".replace("-", "−")
+        for ratio in held_out.rows["predicted"] / held_out.rows["observed"] - 1
+    ]
+    rows = marks.describe(held_out.rows, kind=kind, measured=held_out.rows["observed"], error=error)
+    label, values = f"{observations.metric} ({observations.unit})", _all_values(rows)
+    x = across(value_axis("measured", values, f"measured {label}"))
+    y = value_axis("predicted", values, f"predicted {label}")
+    span = y["scale"]["domain"]
+    layers = [marks.reference(measured=span, predicted=span), *marks.bars(rows)]
+    layers.append(marks.points(rows, kinds=_KINDS, error="error"))
+    key = color("task", sorted(rows["task"].unique()))
+    return styled(marks.panel(*layers, x=x, y=y, color=key, height=340))
 
 
 def _all_values(rows: pd.DataFrame) -> pd.DataFrame:
     return rows[[name for name in ("observed", "predicted", *LAW, *PREDICTED) if name in rows]]
-
-
-def _against_predicted(rows: pd.DataFrame, label: str, title: str = "") -> Chart:
-    """Draw predictions against measurements, with their intervals as bars, and the line where they agree."""
-    error = [f"{ratio:+.2%}".replace("-", "−") for ratio in rows["predicted"] / rows["observed"] - 1]
-    rows = marks.describe(rows, measured=rows["observed"], error=error)
-    x = across(value_axis("measured", _all_values(rows), f"measured {label}"))
-    y = value_axis("predicted", _all_values(rows), f"predicted {label}")
-    span = y["scale"]["domain"]
-    layers = [marks.reference(measured=span, predicted=span), *marks.bars(rows)]
-    layers.append(marks.points(rows, kinds=_KINDS, error="error"))
-    return styled(
-        marks.panel(
-            *layers, x=x, y=y, color=color("task", sorted(rows["task"].unique())), title=title, height=340
-        )
-    )

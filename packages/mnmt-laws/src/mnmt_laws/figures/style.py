@@ -1,4 +1,4 @@
-"""The look that all figures share, in light and dark, and how a chart becomes a file or a part of a page.
+"""The common style of all figures, in light and dark, and their output to files and pages.
 
 Every colour is written `light-dark(ONE, OTHER)`: browsers choose by the page's `color-scheme`, and files get
 one of the two.
@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 from mnmt_laws.errors import ArgumentError
 
 Chart = alt.Chart | alt.LayerChart | alt.ConcatChart
-"""What every function of this room returns: one panel, or several in a `ConcatChart`."""
+"""A figure: one panel, or several in a `ConcatChart`."""
 
 INK = "light-dark(#1d2433, #e4e8ef)"
 MUTED = "light-dark(#5b6475, #9ca6b6)"
@@ -39,7 +39,7 @@ TASK_COLORS = (
 WIDTH, HEIGHT = 400, 300  # of a panel in a file, in pixels; in a page a panel is as wide as its place
 FORMATS = (".svg", ".png", ".pdf", ".html")
 _VIRIDIS = ("#440154", "#46327e", "#365c8d", "#277f8e", "#1fa187", "#4ac16d", "#a0da39", "#fde725")
-_LEGEND_WIDTH = 330  # pixels: what a phone has
+_LEGEND_WIDTH = 330  # pixels of a phone
 _TONES = re.compile(r"light-dark\(([^,()]+), ([^,()]+)\)")
 _AXIS: dict[str, Any] = {
     "labelColor": MUTED, "titleColor": INK, "gridColor": GRID, "domainColor": EDGE, "tickColor": EDGE,
@@ -157,7 +157,7 @@ def color(field: str, labels: Sequence[str], colors: Sequence[str] | None = None
 
 
 def legend(labels: Sequence[str], **options: Any) -> alt.Legend:
-    """Return a legend without title in as many columns as fit on a phone."""
+    """Return a legend without title, whose columns fit on a phone."""
     columns = max(1, _LEGEND_WIDTH // (36 + 7 * max(map(len, labels))))
     return alt.Legend(title=None, columns=columns, symbolOpacity=1, **options)
 

@@ -1,4 +1,4 @@
-"""What changes with the weight: the coefficients of the laws, effective fractions and the relative gain."""
+"""Figures over the weight: the coefficients of the laws, effective fractions and the relative gain."""
 
 from __future__ import annotations
 
@@ -80,8 +80,8 @@ def draw_fractions(
     Args:
         task: A fitted task.
         effective: f(p) of each fitted weight, where runs at weight 1 give it.
-        laws: A fit of a law with a fraction, or fits by what the legend calls them. The other tasks share
-            1 − p equally where a law asks for the whole mixture.
+        laws: A fit of a law with a fraction, or fits by their names in the legend. Where a law needs the
+            whole mixture, the other tasks share 1 − p equally.
     """
     named = {"f̂(p), capacity law": laws} if isinstance(laws, LawFit) else dict(laws)
     curves = pd.concat([_fraction_curve(fit, task).assign(line=name) for name, fit in named.items()])
@@ -123,7 +123,7 @@ def _with_ends(values: xr.Dataset, line: str, shift: float = 0.0) -> pd.DataFram
 
 
 def _dots(points: pd.DataFrame) -> list[alt.Chart]:
-    """Return points with their intervals as bars; none of no rows."""
+    """Return points with their intervals as bars; empty without rows."""
     if points.empty:
         return []
     titles = {"line": "measure", "p": "weight p", "value": "value", "lower": "95% from", "upper": "to"}
@@ -137,7 +137,7 @@ def draw_relative_gain(sets: Mapping[str, EffectiveFractions], *, task: str | No
     """Draw f(p) / p over p with 95% intervals, for several sets side by side (Fernandes et al. 2023, fig. 6).
 
     Args:
-        sets: Effective fractions by what tells them apart: test set, direction, language pair.
+        sets: Effective fractions by name: of a test set, direction or language pair.
         task: The task drawn; by default every task of every set.
 
     Raises:

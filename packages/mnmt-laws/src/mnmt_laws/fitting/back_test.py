@@ -1,4 +1,4 @@
-"""Back-tests: what a law says of the largest models, the longest runs or a mixture that it has not seen."""
+"""Back-tests: predictions of the largest models, the longest runs or a mixture by a law fitted without."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from mnmt_laws.fitting.refits import log_of, predict_without
 from mnmt_laws.tables.lengths import level_numbers
 
 Axis = Literal["size", "tokens", "mixture"]
-"""What a back-test leaves out: the largest size, the longest training, or each mixture in turn."""
+"""The part that a back-test leaves out: the largest size, the longest training, or each mixture in turn."""
 
 _FEWEST = 3  # values of an axis that a law must still see
-_MANY = 12  # values of an axis beyond which a tenth of the rows is left out, not one value
+_MANY = 12  # values of an axis; beyond them a tenth of the rows is left out, not one value
 
 ROUNDING = 0.05
-"""Relative difference up to which neighbouring sizes or lengths count as one: runs of as many steps on other
+"""Relative difference up to which neighbouring sizes or lengths count as one: runs of equal steps on other
 mixtures differ in their tokens by a few percent. A back-test that reaches no further says nothing."""
 
 _MOST_MIXTURES = 24
@@ -43,7 +43,7 @@ class BackTest:
     """The law's name."""
 
     left_out: Axis
-    """What was left out."""
+    """The part that was left out."""
 
     rows: pd.DataFrame
     """`run`, `task`, `size`, `weight`, `tokens`, `observed`, `predicted` and `error`, the measured value over
@@ -53,7 +53,7 @@ class BackTest:
     """The largest value of the axis that the law was refitted to; NaN for mixtures."""
 
     reach: float
-    """How many times further the rows lie that were left out (geometric mean); NaN for mixtures."""
+    """Distance of the left-out rows, in multiples of the boundary (geometric mean); NaN for mixtures."""
 
     excess: float
     """Mean squared error beyond what noise explains, as a multiple of the variance of the noise; 0 where
@@ -69,7 +69,7 @@ class BackTest:
 
     @property
     def signs(self) -> str:
-        """On which side the measured values lie: `all ten above the prediction`."""
+        """The side on which the measured values lie: `all ten above the prediction`."""
         return describe_signs(self.rows["error"].to_numpy(float))
 
     def describe(self) -> str:
@@ -86,10 +86,10 @@ class BackTest:
 
 
 def back_test(fit: LawFit, *, left_out: Axis = "size") -> BackTest | None:
-    """Predict the largest size, the longest training or each mixture by the law as it is without them.
+    """Predict the largest size, the longest training or each mixture by the law refitted without them.
 
-    Where sizes or lengths are many, the tenth of the rows that lies furthest out is left out. The error
-    stands behind every answer that extrapolates.
+    Of many sizes or lengths, the outer tenth of the rows is left out. Answers that extrapolate rest on the
+    error.
 
     Args:
         fit: A fit.
@@ -99,7 +99,7 @@ def back_test(fit: LawFit, *, left_out: Axis = "size") -> BackTest | None:
         The back-test; None where the law does not know the axis, or too little would be left to fit.
 
     Raises:
-        ValueError: If `left_out` is none of these.
+        ValueError: If `left_out` is another.
     """
     if left_out not in _NAMES:
         raise ArgumentError(f"`left_out` must be one of {', '.join(_NAMES)}, but is {left_out!r}.")
@@ -124,7 +124,7 @@ _tests: WeakKeyDictionary[LawFit, tuple[BackTest, ...]] = WeakKeyDictionary()
 
 
 def is_tested(fit: LawFit, axis: str) -> bool:
-    """Return whether a back-test tells how far a law errs beyond the data along an axis, if it knows that."""
+    """Return whether a back-test measures a law's errors beyond the data on an axis, if it has that axis."""
     return axis not in fit.law.predictors or any(test.left_out == axis for test in back_tests(fit))
 
 
@@ -142,7 +142,7 @@ def beyond(values: Array) -> NDArray[np.bool_]:
 
 
 def _mask_beyond(fit: LawFit, axis: Axis) -> NDArray[np.bool_]:
-    """Return (1, n) the rows that are left out, of tasks that have enough others; (0, n) if none are."""
+    """Return (1, n) the rows to leave out, of tasks with enough others; (0, n) if there are none."""
     rows, mask = fit.rows, np.zeros(len(fit.rows), dtype=bool)
     for task in fit.tasks if axis in rows else []:
         places = np.flatnonzero(rows["task"] == task)
@@ -154,7 +154,7 @@ def _mask_beyond(fit: LawFit, axis: Axis) -> NDArray[np.bool_]:
 
 
 def _enough(fit: LawFit, rows: pd.DataFrame, axis: Axis, task: str) -> bool:
-    """Return whether a law can be refitted to the rows that are not left out."""
+    """Return whether a law can be refitted to the remaining rows."""
     if len(rows) <= fit.num_parameters(task):
         return False
     keyed = [parameter for parameter in fit.law.parameters if parameter.varies == "weight"]
@@ -210,9 +210,9 @@ def _test(fit: LawFit, axis: Axis, masks: NDArray[np.bool_], predicted: Array) -
 def _chow(fit: LawFit, predicted: Array, out: NDArray[np.bool_]) -> tuple[float, float]:
     """Return the squared error beyond noise, in variances of the noise, and the chance of such errors.
 
-    F = (S - S_inside) / (m s²) with the sums of squares S of all rows and S_inside of those that remained,
-    m rows left out and s² = S_inside / (n - m - k) (Chow 1960); summed over tasks. The share 1 - 1/F of the
-    mean squared error is beyond noise and the uncertainty of the law.
+    F = (S - S_inside) / (m s²) with the sums of squares S of all rows and S_inside of the remaining ones, m
+    rows left out and s² = S_inside / (n - m - k) (Chow 1960); summed over tasks. A share of 1 - 1/F of the
+    mean squared error exceeds noise and the uncertainty of the law.
     """
     rows = fit.rows
     observed = log_of(fit, rows["value"].to_numpy(float))
@@ -239,7 +239,7 @@ def count_in_words(count: int) -> str:
 
 
 def describe_signs(errors: Array) -> str:
-    """Return on which side of their predictions measured values lie.
+    """Describe the side of their predictions on which measured values lie.
 
     Args:
         errors: (n,) measured less predicted, NaN where nothing was predicted.

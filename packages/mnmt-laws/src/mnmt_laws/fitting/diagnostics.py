@@ -1,4 +1,4 @@
-"""Checks of rows before a law is fitted to them, and diagnostics of the fit: bounds, what data leave open."""
+"""Checks of rows before a fit, and diagnostics after it: bounds reached, parameters undetermined."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MIN_SIZES = 3
 """Sizes that β, α and L∞ need: two leave the exponent unidentified."""
 
 _NEAR = 1e-6
-_STILL = 1e-10  # relative change of predictions that is none
+_STILL = 1e-10  # relative change of predictions below which they count as unchanged
 _SCALES = {
     "size": "sizes",
     "tokens": "training lengths",
@@ -51,12 +51,12 @@ class Diagnostic:
 
 @dataclass(frozen=True, kw_only=True)
 class DiagnosticScope:
-    """Which observations a diagnostic is about."""
+    """The observations that a diagnostic is about."""
 
     task: str
 
     weight: float | None = None
-    """Their weight, if the law is fitted to it alone."""
+    """Their weight, if the law is fitted to each weight separately."""
 
     def __str__(self) -> str:
         """Return the task, and the weight if there is one."""
@@ -69,7 +69,7 @@ class DiagnosticScope:
         )
 
     def line_of(self, kind: Kind, message: str, block: ParameterBlock, column: int) -> Diagnostic:
-        """Return a diagnostic of one value of a parameter, at its own weight or for its own partner."""
+        """Return a diagnostic of one value of a parameter, at a weight or for a partner."""
         label, name = block.labels[column - block.columns.start], block.parameter.name
         if block.parameter.varies == "weight":
             return DiagnosticScope(task=self.task, weight=float(label or 0)).line(
@@ -82,7 +82,7 @@ class DiagnosticScope:
 def diagnose(
     design: DesignMatrix, objective: Objective, vector: Array, *, converged: bool, place: DiagnosticScope
 ) -> list[Diagnostic]:
-    """Return the diagnostics of one estimate (P,): bounds, what is not identified, failed searches."""
+    """Return the diagnostics of one estimate (P,): bounds, parameters not identified, failed searches."""
     lines = []
     if not converged:
         message = f"the search for the {design.law.name} law did not end at a minimum."
@@ -136,9 +136,9 @@ def diagnose_intervals(design: DesignMatrix, refits: Array, *, place: Diagnostic
 def is_undetermined(starts: Array, low: float, high: float) -> bool:
     """Return whether an interval leaves a shape or an exponent undetermined.
 
-    The values `starts` from which its search starts span its plausible range, an exponent's by equal factors.
-    It is undetermined if the interval holds more than a third of them, or some of either sign; of one or two
-    of one sign, if it reaches from a third of their geometric mean to three times that.
+    The starting values `starts` of its search span its plausible range, an exponent's by equal factors. It is
+    undetermined if the interval holds more than a third of them, or some of both signs. With one or two
+    positive ones, it is if the interval reaches from a third of their geometric mean to three times that.
     """
     inside = starts[(low < starts) & (starts < high)]
     if len(starts) < 3 and (starts > 0).all():
@@ -159,9 +159,9 @@ def _columns(block: ParameterBlock) -> set[int]:
 
 
 def _few_values(design: DesignMatrix, place: DiagnosticScope) -> list[Diagnostic]:
-    """Report too few values of the one scale that a law's exponents belong to.
+    """Report too few values of the one scale of a law's exponents.
 
-    Where several scales vary, each lends the others identity, and the rank of the derivatives decides.
+    Where several scales vary, they help to identify each other, and the rank of the derivatives decides.
     """
     if all(parameter.kind != "exponent" for parameter in design.law.parameters):
         return []
@@ -181,15 +181,15 @@ def _few_values(design: DesignMatrix, place: DiagnosticScope) -> list[Diagnostic
 
 
 def _no_run_alone(design: DesignMatrix, place: DiagnosticScope) -> list[Diagnostic]:
-    """Report a law of f̂ without runs at weight 1, which knows β_1 only through the shape of f̂."""
+    """Report a law of f̂ without runs at weight 1, where only the shape of f̂ determines β_1."""
     if design.law.fraction is None or design.sample.weights[-1] in (0, 1):
         return []
-    message = "no run at weight 1, so β_1 rests on the shape of f̂ alone."
+    message = "no run at weight 1, so β_1 rests only on the shape of f̂."
     return [place.line("unidentified", message, parameter="beta")]
 
 
 def _bounds_reached(design: DesignMatrix, vector: Array) -> list[tuple[ParameterBlock, int, str]]:
-    """Return each parameter's block and column at a bound, and what to say of it."""
+    """Return the block and column of each parameter at a bound, and a message."""
     reached = []
     low, high = (bounds[0] for bounds in design.bounds({}))
     for block in design.blocks:
@@ -204,7 +204,7 @@ def _bounds_reached(design: DesignMatrix, vector: Array) -> list[tuple[Parameter
 
 
 def check_lengths(observations: Observations, law: Law) -> tuple[str, ...]:
-    """Return a warning where a law that does not know length would compare runs of unequal length.
+    """Return warnings where a law without length would compare runs of unequal or unknown length.
 
     Raises:
         TableError: If runs of the same task, mixture and size differ in length by more than 2%.
@@ -216,8 +216,8 @@ def check_lengths(observations: Observations, law: Law) -> tuple[str, ...]:
     unknown = int(lengths.by_run.isna().sum()) if lengths.column else 0
     count = "1 row has" if unknown == 1 else f"{unknown} rows have"
     partial: tuple[str, ...] = (
-        f"{observations.source}: {count} no {lengths.column}; give every row its own, or nobody knows "
-        "whether they were trained as long as the others.",
+        f"{observations.source}: {count} no {lengths.column}; give one in "
+        "every row, or they cannot be compared with the others.",
     )
     partial = partial if unknown else ()
     if not lengths.differ:
@@ -256,7 +256,7 @@ def check_constant(rows: pd.DataFrame, observations: Observations) -> None:
 
 
 def fit_warnings(observations: Observations, law: Law) -> tuple[str, ...]:
-    """Return what a law leaves out of observations or passes over in them, in a sentence each."""
+    """Return a sentence for each thing that a law leaves out of observations or ignores in them."""
     lines = check_lengths(observations, law)
     count = len(observations.zero_shot)
     if law.zero_shot or not count:

@@ -40,7 +40,7 @@ class LawEvaluator:
 
     @property
     def sources(self) -> list[str]:
-        """What mixtures give weights to: the tasks, or all that the law tells apart."""
+        """The sources of mixtures: the tasks, or all that the law distinguishes."""
         return [str(name) for name in self.estimates.partner.values] if self._has_partners else self.tasks
 
     def partners_of(self, task: str) -> list[str]:
@@ -91,13 +91,13 @@ class LawEvaluator:
         return predicted
 
     def predict_points(self, parameters: xr.Dataset, *, points: Array, **predictors: Any) -> Array:
-        """Return the metric of every task where each refit has mixtures of its own.
+        """Return the metric of every task at mixtures that may differ between refits.
 
         Args:
-            parameters: Those of the refits, or of the estimate, which is then the only one.
+            parameters: The refits', or the estimate's, which counts as one refit.
             points: (refits or 1, n, sources) weights, in the order of `sources`.
-            **predictors: What the law takes beside the mixture: `size`, `tokens`; numbers, or arrays that
-                broadcast against (refits, n).
+            **predictors: Predictors beside the mixture: `size`, `tokens`; numbers, or arrays that broadcast
+                against (refits, n).
 
         Returns:
             (refits, tasks, n) predictions.
@@ -128,7 +128,7 @@ class LawEvaluator:
         mixture: Mapping[str, ArrayLike] | None,
         **predictors: ArrayLike,
     ) -> tuple[dict[str, Array], tuple[int, ...]]:
-        """Return what the law's formula takes, flat, and the shape that the arguments broadcast to.
+        """Return the predictors of the law's formula, flat, and the shape that the arguments broadcast to.
 
         Raises:
             ValueError: If the task was not fitted, or a predictor is missing, unknown or out of range.
@@ -150,7 +150,7 @@ class LawEvaluator:
         """Return the task if it was fitted.
 
         Raises:
-            ValueError: If it was not; the message names those that were.
+            ValueError: If it was not; the message names the fitted tasks.
         """
         if task not in self.tasks:
             raise ArgumentError(f"`task` must be one of {', '.join(self.tasks)}, but is {task!r}.")
@@ -203,7 +203,7 @@ class LawEvaluator:
         return "partners" in self.law.predictors
 
     def _check_mixture(self, task: str, mixture: Mapping[str, ArrayLike]) -> dict[str, ArrayLike]:
-        """Return a mixture if it gives a weight to a task and to nothing that the law does not know."""
+        """Return a mixture if it gives a weight to a task, and weights only to sources that the law knows."""
         if task not in mixture and not self.law.zero_shot:
             raise ArgumentError(f"`mixture` must give a weight to {task}, but names {', '.join(mixture)}.")
         for name, weight in mixture.items():
@@ -219,7 +219,7 @@ class LawEvaluator:
     def _partner_weights(
         self, task: str, weights: Mapping[str, ArrayLike], weight: Array, shape: tuple[int, ...]
     ) -> Array:
-        """Return (n, partners) the weight of each partner; a lone partner has all that the task leaves."""
+        """Return (n, partners) the weight of each partner; a single partner has the rest."""
         names = self.partners_of(task)
         if not weights:
             if len(names) > 1 and bool((weight < 1).any()):
@@ -259,11 +259,11 @@ def read_predictors(
     observations: Observations,
     partners: tuple[str, ...] | None = None,
 ) -> tuple[dict[str, Array], tuple[str, ...]]:
-    """Return (n,) arrays by name, and the task's partners where the law tells them apart.
+    """Return (n,) arrays by name, and the task's partners where the law distinguishes them.
 
     Args:
         rows: Rows of one task.
-        law: The law that asks.
+        law: The law that predicts.
         task: The task.
         observations: Where the rows come from.
         partners: The partners of a fit; by default those of the rows.
@@ -288,7 +288,7 @@ def read_predictors(
 
 
 def _partners(weights: pd.DataFrame, task: str) -> tuple[str, ...]:
-    """Return the sources but the task itself, or but the main source for a task that is none."""
+    """Return the sources without the task itself, or without the main source if the task is no source."""
     means = weights.mean()
     sources = sorted(str(name) for name in weights.columns[means > 0])
     reference = task if task in sources else str(means.idxmax())

@@ -52,9 +52,9 @@ def fit(
         objective: `log-ols` (least squares of log-losses), `ols` (of losses), `lad` (least absolute
             deviations of log-losses) or `huber` (Huber's function of log-losses).
         delta: Where `huber` turns from squares to absolute values; 1e-3 by default.
-        uncertainty: How uncertainty is measured; by default `ResidualBootstrap()`.
-        irreducible: What the column `irreducible` is used for: it bounds every L∞ from above, it is taken
-            as L∞, or it is ignored.
+        uncertainty: The method that measures uncertainty; by default `ResidualBootstrap()`.
+        irreducible: The use of the column `irreducible`: it bounds every L∞ from above, is taken as L∞, or is
+            ignored.
 
     Raises:
         TableError: If the table cannot be read, lacks what the law needs or has too few sizes, or a value is
@@ -151,7 +151,7 @@ def sample_of(
     *,
     irreducible: Irreducible = "bound",
 ) -> Sample:
-    """Return one task's rows as the solver takes them."""
+    """Return one task's rows as a sample for the solver."""
     limit = observations.irreducible_of(task) if irreducible != "ignore" else np.inf
     x, partners = read_predictors(rows, law, task=task, observations=observations)
     sample = Sample(
@@ -211,7 +211,7 @@ def _pooled_message(law: Law, rows: pd.DataFrame, observations: Observations, ta
 
 
 def differ_at_same_weight(rows: pd.DataFrame, observations: Observations, task: str) -> bool:
-    """Return whether mixtures differ in how they share what the task leaves; False where they are unknown."""
+    """Return whether mixtures divide the rest differently among the partners; False if they are unknown."""
     try:
         weights = observations.mixtures_of(rows)
     except TableError:
@@ -223,7 +223,7 @@ def differ_at_same_weight(rows: pd.DataFrame, observations: Observations, task: 
 
 
 def _sources(law: Law, observations: Observations) -> list[str]:
-    """Return all sources of the mixtures, for a law that tells them apart."""
+    """Return all sources of the mixtures, for a law that distinguishes them."""
     if "partners" not in law.predictors:
         return []
     weights = observations.mixtures_of(observations.rows_to_fit(zero_shot=law.zero_shot))

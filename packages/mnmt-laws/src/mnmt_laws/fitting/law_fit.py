@@ -1,4 +1,4 @@
-"""What `fit` returns: a law's parameters for every task, their uncertainty, and what limits them."""
+"""A fitted law: parameters for every task, their uncertainty and its diagnostics."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from mnmt_laws.solver.objective import find_objective
 from mnmt_laws.tables.observations import Observations
 
 Irreducible = Literal["bound", "known", "ignore"]
-"""What a known irreducible loss is used for: it bounds L∞ from above, is taken as L∞, or is ignored."""
+"""The use of a known irreducible loss: it bounds L∞ from above, is taken as L∞, or is ignored."""
 
 _SYMBOLS = {"alpha": "α", "l_inf": "L∞"}
 _TASKS_SHOWN = 5  # by `repr`
@@ -40,7 +40,7 @@ class LawFit:
     """Where `huber` turns from squares to absolute values, if not at the default."""
 
     irreducible: Irreducible = "bound"
-    """What the column `irreducible` was used for: `bound`, `known` or `ignore`."""
+    """The use of the column `irreducible`: `bound`, `known` or `ignore`."""
 
     parameters: xr.Dataset
     """The estimates over `task` and, where they vary with it, `weight` or `partner`; factors are for
@@ -74,7 +74,7 @@ class LawFit:
 
     @property
     def sources(self) -> list[str]:
-        """What the mixtures give weights to: the tasks, and what else a law of whole mixtures tells apart."""
+        """The sources of the mixtures: the tasks, and others that a law of whole mixtures distinguishes."""
         return self.evaluator.sources
 
     @cached_property
@@ -116,8 +116,8 @@ class LawFit:
                 fitted ones.
             mixture: Weights of all tasks in place of `weight`; needed by laws of whole mixtures.
             draws: Whether to predict with the parameters of every refit rather than with the estimate.
-            **predictors: What the law takes: `size`, or `tokens`, `encoder_size`, `decoder_size` beside or in
-                place of it; numbers or arrays.
+            **predictors: The law's predictors: `size`, or `tokens`, `encoder_size`, `decoder_size` beside or
+                in place of it; numbers or arrays.
 
         Returns:
             Predictions in the metric's unit: (n,) for n rows, with NaN at a task or weight that the law does
@@ -132,7 +132,7 @@ class LawFit:
             name = self.tasks[0] if task is None and len(self.tasks) == 1 else task
             return self.evaluator.predict(parameters, task=name, weight=weight, mixture=mixture, **predictors)
         if task is not None or mixture is not None or predictors:
-            raise ArgumentError("`rows` must be given alone: they bring their task, weight and predictors.")
+            raise ArgumentError("`rows` must come alone: they bring their task, weight and predictors.")
         return self.evaluator.predict_rows(parameters, rows, self.observations)
 
     @cached_property
@@ -159,7 +159,7 @@ class LawFit:
         return find_objective(self.objective, delta=self.delta).residual(*self.fitted_values)
 
     def num_parameters(self, task: str) -> int:
-        """Return how many parameters were estimated for a task."""
+        """Return the number of parameters that were estimated for a task."""
         self.evaluator.check_task(task)
         estimates = self.parameters.sel(task=task)
         return sum(int(estimates[p.name].notnull().sum()) if p.varies else 1 for p in self.law.parameters)
@@ -239,7 +239,7 @@ def require_mixtures(fit: object, *, name: str = "fit", fraction: bool = False) 
 
     Raises:
         TypeError: If it is not a fit.
-        ValueError: If its law knows only the mixtures that it was fitted to, or lacks the fraction.
+        ValueError: If its law predicts only the mixtures that it was fitted to, or has no f̂.
     """
     require_any_fit(fit, name=name)
     law = fit.law if isinstance(fit, LawFit) else None

@@ -40,7 +40,7 @@ def _places(variable: xr.DataArray) -> list[dict[str, Any]]:
 
 
 def fit_document(fit: LawFit) -> dict[str, Any]:
-    """Return what `mnmt-laws fit --json` prints; absent weights and standard deviations are null."""
+    """Return the JSON document of `mnmt-laws fit`; absent weights and standard deviations are null."""
     rows = parameter_frame(fit).to_dict("records")
     attrs = fit.parameters.attrs
     return {
@@ -77,7 +77,7 @@ def format_fit(fit: LawFit) -> str:
 
 
 def _label(row: Mapping[Hashable, Any]) -> str:
-    """Return what a value belongs to: a weight, a partner, or all."""
+    """Return the weight or partner of a value, or `all`."""
     if row["partner"]:
         return f"with {row['partner']}"
     return "all" if math.isnan(row["weight"]) else f"{row['weight']:g}"

@@ -1,4 +1,4 @@
-"""How far models lie from a law: scatter, noise between seeds, lack of fit, and intervals for a new model."""
+"""The noise of models about a law: scatter, noise between seeds, lack of fit, intervals for a new model."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _AXES = ("size", "tokens")
 
 @dataclass(frozen=True, kw_only=True)
 class Noise:
-    """How far the models of one task lie from the law, in the objective's residuals."""
+    """The noise of one task's models about the law, in the objective's residuals."""
 
     variance: float
     """Variance of a new model about the law, within the data."""
@@ -38,7 +38,7 @@ class Noise:
     """Degrees of freedom of the variance; at most 0 where the law interpolates the data."""
 
     pure_variance: float
-    """Variance between runs that differ in their seed alone; NaN where there are none."""
+    """Variance between runs that differ only in their seed; NaN without such runs."""
 
     pure_freedom: int
     """Its degrees of freedom."""
@@ -50,8 +50,8 @@ class Noise:
 def measure_noise(fit: LawFit, task: str) -> Noise:
     """Return the noise of a task about its law.
 
-    The variance is Σr² / (n - k). Where seeds tell that the law does not fit (F test of lack of fit, Draper
-    and Smith 1998, sec. 2.1), it is the pure error between seeds and the variance of the law's own error.
+    The variance is Σr² / (n - k). Where seeds show a lack of fit (F test, Draper and Smith 1998, sec. 2.1),
+    it is the pure error between seeds plus the variance of the law's own error.
     """
     rows, residuals = task_residuals(fit, task)
     count, num_params = len(rows), fit.num_parameters(task)
@@ -86,7 +86,7 @@ def task_residuals(fit: LawFit, task: str) -> tuple[pd.DataFrame, Array]:
 
 
 def _cells(rows: pd.DataFrame) -> NDArray[np.integer[Any]]:
-    """Return (n,) the number of the model of each row; rows of one model differ in their seed alone."""
+    """Return (n,) the number of the model of each row; rows of one model differ only in their seed."""
     keys = [rows[name] for name in _CELL if name in rows]
     cells = rows.groupby(keys, dropna=False, sort=False).ngroup().to_numpy(np.int64)
     for name in (name for name in _LENGTHS if name in rows):
@@ -129,9 +129,9 @@ def predict_interval(
 
     In the objective's measure (log-losses for `log-ols`) each half of the interval is
     √(h² + t² (s² + m²)): h is that of the law's interval, s² the variance of models about the law with ν
-    degrees of freedom and t Student's quantile. m² is what the law's own error adds beyond the data: its mean
-    squared error in the back-test that noise does not explain, times (log distance / log distance of the
-    back-test)², for size and for tokens; 0 within the data.
+    degrees of freedom and t Student's quantile. m² is the law's own error beyond the data: its mean squared
+    error in the back-test beyond noise, times (log distance / log distance of the back-test)², for size and
+    for tokens; 0 within the data.
 
     Args:
         fit: A fit with refits.
@@ -143,7 +143,7 @@ def predict_interval(
         **predictors: As in `LawFit.predict`.
 
     Returns:
-        The intervals; NaN without refits, or where a law has as many parameters as there are values.
+        The intervals; NaN without refits, or where a law has a parameter for every value.
 
     Raises:
         ValueError: If `level` is not between 0 and 1, or as in `LawFit.predict`.

@@ -71,7 +71,7 @@ def refit_copies(
 
 
 def predict_without(fit_of: LawFit, masks: NDArray[np.bool_]) -> Array:
-    """Predict all rows of a fit by its law as it is without some of them.
+    """Predict all rows of a fit by its law, refitted without some of them.
 
     Args:
         fit_of: The fit.
@@ -95,10 +95,10 @@ def refit_like(fit_of: LawFit, *, frame: pd.DataFrame | None = None, **changes: 
 
 
 def log_of(fit_of: LawFit, values: Array) -> Array:
-    """Return values in the measure of the objective's residuals: their logarithms, or themselves."""
+    """Return values on the scale of the objective's residuals: their logarithms, or themselves."""
     return np.log(np.maximum(values, 1e-300)) if find_objective(fit_of.objective).log else np.asarray(values)
 
 
 def value_of(fit_of: LawFit, measured: Array) -> Array:
-    """Return the values whose `log_of` is given."""
+    """Invert `log_of`."""
     return np.exp(measured) if find_objective(fit_of.objective).log else np.asarray(measured)

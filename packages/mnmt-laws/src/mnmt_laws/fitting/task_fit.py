@@ -1,4 +1,4 @@
-"""One task's fit: the estimate, its refits, and what limits them."""
+"""One task's fit: the estimate, its refits and diagnostics."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class TaskFit:
 
 @dataclass(frozen=True, kw_only=True)
 class TaskPart:
-    """Observations that share all their parameters with each other and none with others."""
+    """Observations with common parameters, which no other observations have."""
 
     rows: NDArray[np.bool_]
     """(n,) mask of the task's observations."""
@@ -75,9 +75,9 @@ class TaskPart:
 
     @property
     def place(self) -> DiagnosticScope:
-        """The task, and the weight if the law is fitted to it alone."""
-        alone = law_is_split(self.design.law)
-        return DiagnosticScope(task=self.sample.task, weight=float(self.sample.weights[0]) if alone else None)
+        """The task, and the weight if the law is fitted to each weight separately."""
+        split = law_is_split(self.design.law)
+        return DiagnosticScope(task=self.sample.task, weight=float(self.sample.weights[0]) if split else None)
 
 
 def fit_task(
@@ -96,8 +96,8 @@ def fit_task(
     Args:
         law: The law.
         sample: The task's observations.
-        objective: What the fit minimises.
-        method: How copies are made.
+        objective: The objective that the fit minimises.
+        method: The method that makes copies.
         runs: (n,) number of the run of each observation, the same in every task.
         number: Number of the task.
     """
@@ -192,7 +192,7 @@ def _solve(law: Law, sample: Sample, objective: Objective, rows: NDArray[np.bool
 def _diagnose_refits(
     parts: list[TaskPart], solved: list[Array], ended: NDArray[np.bool_]
 ) -> list[Diagnostic]:
-    """Return what the refits tell; they become unknown if too many of them did not end at a minimum."""
+    """Return the diagnostics of the refits, and set them to NaN if too many did not end at a minimum."""
     lines = diagnose_refits(DiagnosticScope(task=parts[0].sample.task), ended)
     for part, vectors in zip(parts, solved, strict=True):
         if np.mean(~ended) > MOST_FAILED:
@@ -204,7 +204,7 @@ def _diagnose_refits(
 def _fitted_task(
     parts: list[TaskPart], sample: Sample, objective: Objective, runs: NDArray[np.int64], number: int
 ) -> FittedTask:
-    """Return the fitted values as an uncertainty method takes them, without rows that no part has."""
+    """Return the fitted values for an uncertainty method, without rows that no part has."""
     used = np.any([part.rows for part in parts], axis=0)
     predicted, leverage, count = np.empty(len(used)), np.empty(len(used)), 0
     for part in parts:
@@ -231,9 +231,9 @@ def _leverage(design: DesignMatrix, objective: Objective, vector: Array) -> tupl
 def _refit(
     parts: list[TaskPart], objective: Objective, method: Uncertainty, fitted: FittedTask
 ) -> tuple[list[Array], NDArray[np.bool_]]:
-    """Return (1 + refits, P) for each part, and (refits,) which ended at a minimum in all parts.
+    """Return (1 + refits, P) for each part, and (refits,) whether each ended at a minimum in all parts.
 
-    The first is the estimate; refits are NaN where copies are. Copies are made and fitted a batch at a time.
+    The first row is the estimate; refits of NaN are NaN. Copies are made and fitted a batch at a time.
     """
     used = np.any([part.rows for part in parts], axis=0)
     vectors, ended = [[part.vector[None]] for part in parts], []

@@ -1,4 +1,4 @@
-"""How uncertain a fit is: refits to copies of the data, and how widely they scatter."""
+"""The uncertainty of a fit: refits to copies of the data, and their spread."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from mnmt_laws.arrays import Array
 from mnmt_laws.errors import ArgumentError
 
 QUANTILE: Literal["weibull"] = "weibull"
-"""How the ends of intervals follow from B refits: the p-quantile is at p (B + 1) of them in order.
+"""The quantiles of B refits: the p-quantile is at place p (B + 1) of the sorted refits.
 
-So one more refit lies inside as often as stated; with numpy's default, 95% of 100 refits would be 93%.
+Then one more refit lies inside with the stated probability; numpy's default would give 93% for 95% of 100.
 """
 
 Copy = tuple[Array, Array]
@@ -26,7 +26,7 @@ Copy = tuple[Array, Array]
 
 @dataclass(frozen=True, kw_only=True)
 class FittedTask:
-    """One task's fit, as an uncertainty method takes it."""
+    """One task's fit, the input of an uncertainty method."""
 
     values: Array
     """(n,) observed."""
@@ -35,7 +35,7 @@ class FittedTask:
     """(n,)"""
 
     leverage: Array
-    """(n,) the share of each prediction that its own observation decides, in [0, 1]."""
+    """(n,) the influence of each observation on its own prediction, in [0, 1]."""
 
     log: bool
     """Whether residuals are differences of logarithms."""
@@ -89,8 +89,8 @@ class SeededRefits:
 class Perturbation(SeededRefits):
     """Refits with i.i.d. Gaussian noise on every value (Fernandes et al. 2023, sec. 3.2).
 
-    It shows how well the design of a study determines a parameter at the noise one states; it covers the
-    truth only if the real noise is that.
+    It shows how well the design of a study determines a parameter under the stated noise; its intervals cover
+    the truth only if the real noise is the same.
     """
 
     share: float = 0.01
@@ -117,8 +117,8 @@ class Perturbation(SeededRefits):
 class ResidualBootstrap(SeededRefits):
     """Refits to the fitted values plus resampled residuals (Davison and Hinkley 1997, sec. 6.2.3).
 
-    Residuals are raised by 1/√(1 - leverage), since a fit lies nearer to its data than the truth does, and
-    each copy's by √(ν/χ²_ν), since ν degrees of freedom determine the size of the noise only roughly.
+    Residuals are multiplied by 1/√(1 - leverage), since a fit lies nearer to its data than the truth does,
+    and those of each copy by √(ν/χ²_ν), since ν degrees of freedom determine the noise only roughly.
     """
 
     def copies(self, fitted: FittedTask) -> Iterator[Copy]:
@@ -141,8 +141,8 @@ class ResidualBootstrap(SeededRefits):
 class ClusterBootstrap(SeededRefits):
     """Refits with a random importance for each run (the Bayesian bootstrap of Rubin 1981, by cluster).
 
-    All measurements of one run, on all tasks and test sets, get one weight, so that errors which they
-    share are allowed for. Exponential weights leave no run out, so every weight and size stays represented.
+    All measurements of one run, on all tasks and test sets, get the same weight, which accounts for their
+    shared errors. Exponential weights leave no run out, so every weight and size stays represented.
     """
 
     def copies(self, fitted: FittedTask) -> Iterator[Copy]:
@@ -157,7 +157,7 @@ class ClusterBootstrap(SeededRefits):
 
 
 def modified_residuals(fitted: FittedTask) -> Array:
-    """Return (n,) centred residuals, as if no observation had pulled its own prediction."""
+    """Return (n,) centred residuals, corrected for the pull of each observation on its own prediction."""
     if fitted.degrees_of_freedom <= 0:
         return np.full(len(fitted.values), np.nan)
     if fitted.log:
@@ -192,7 +192,7 @@ def central_interval(draws: xr.Dataset, level: float) -> xr.Dataset:
 
 
 def _unknown(draws: xr.Dataset) -> xr.Dataset:
-    """Return NaN in the shape of one draw, which the sum over no draws has."""
+    """Return NaN in the shape of one draw; there may be no draw to copy, so a sum gives the shape."""
     return xr.full_like(draws.sum("draw", keep_attrs=True), np.nan, dtype=float)
 
 

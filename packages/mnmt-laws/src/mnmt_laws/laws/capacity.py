@@ -36,7 +36,7 @@ class Capacity(Law):
         return (
             exponent("alpha", "scaling exponent α", starts=12),
             *self.fraction.parameters,
-            factor("beta", "multiplicative factor β of a task alone, for N in parameters"),
+            factor("beta", "multiplicative factor β of a single task, for N in parameters"),
             limit(),
         )
 

@@ -12,7 +12,7 @@ from mnmt_laws.laws.law import Fraction, Parameter, Values
 from mnmt_laws.laws.terms import Term, share_term, term_of
 
 TRANSFER = (1e-6, 10.0)
-"""Range of a partner's tokens in tokens of the task."""
+"""Range of the worth of a partner's token, in tokens of the task."""
 
 
 class Exposure(Protocol):
@@ -48,7 +48,7 @@ class OwnTokens:
 
 @dataclass(frozen=True)
 class SharedTokens:
-    """g = p^q: with q < 1 a task also learns from the tokens of others, whatever they are."""
+    """g = p^q: with q < 1 a task also learns from the tokens of all others."""
 
     predictors: ClassVar[tuple[str, ...]] = ("weight",)
     formula: ClassVar[str] = "p^q"
@@ -87,14 +87,14 @@ class TransferredTokens:
 
 @dataclass(frozen=True)
 class CapacityShare:
-    """g = f̂: the share of the parameters that serves a task is its share of the training, too."""
+    """g = f̂: a task has the same share of the parameters and of the training."""
 
     predictors: ClassVar[tuple[str, ...]] = ()
     formula: ClassVar[str] = "f̂"
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
-        """None of its own."""
+        """None beside those of f̂."""
         return ()
 
     def term(self, x: Values, theta: Values, fraction: Fraction) -> Term:
@@ -103,7 +103,7 @@ class CapacityShare:
 
 
 def transfer(name: str, meaning: str) -> Parameter:
-    """Return the worth of each partner, that of the task itself being 1."""
+    """Return the worth of each partner, relative to the task's own, which is 1."""
     return Parameter(
         name=name, meaning=meaning, kind="shape", varies="partner", bounds=TRANSFER, starts=(0.02, 0.3)
     )
@@ -121,7 +121,7 @@ def transferred(
 
 
 def own_share(x: Values) -> Array:
-    """Return the share that no partner has: the task's own, or the reference's if the task is no source."""
+    """Return the weight that the partners leave: the task's, or the reference's if the task is no source."""
     rest = 1.0 - np.sum(x["partners"], axis=-1)
     return np.where(rest > 1e-9, rest, 0.0)
 
@@ -134,5 +134,5 @@ def power_of_share(share: Array, exponent: Array) -> tuple[Array, Array]:
 
 
 def num_sources(x: Values) -> Array:
-    """Return how many sources each mixture has."""
+    """Return the number of sources in each mixture."""
     return np.asarray((x["weight"] > 0) + np.sum(x["partners"] > 0, axis=-1), dtype=float)

@@ -24,7 +24,7 @@ def hump(weight: Array, c2: Array | float, c3: Array | float) -> Array:
 
 
 def _log(values: Array) -> Array:
-    """Return the logarithm, or 0 at 0, where the power that it multiplies is 0."""
+    """Return the logarithm, and 0 at 0, where its factor is 0 too."""
     return np.asarray(np.log(np.where(values > 0, values, 1.0)))
 
 
@@ -82,8 +82,8 @@ class LineFraction:
 class SimplexFraction:
     """f̂_i(p) = p_i + p_i^c2 (1 - p_i)^c3 Σ_{j≠i} c1_j p_j / (1 - p_i): eq. 12 for K tasks.
 
-    What a task gains from the rest of a mixture is the mean, by weight, of what it gains from each partner.
-    With one partner this is eq. 12; splitting a partner into two that are alike changes nothing.
+    The gain of a task is the mean of its gains from each partner, by their weights. With one partner this is
+    eq. 12; dividing a partner into two equal ones changes nothing.
     """
 
     predictors: ClassVar[tuple[str, ...]] = ("weight", "partners")
@@ -121,6 +121,6 @@ class SimplexFraction:
 
 
 def _shares(weights: Array) -> Array:
-    """Return each partner's share of what a task leaves; 0 where it leaves nothing."""
+    """Return each partner's share of all partners' weight; 0 where they have none."""
     total = weights.sum(axis=-1, keepdims=True)
     return np.asarray(np.divide(weights, total, out=np.zeros_like(weights), where=total > 0))

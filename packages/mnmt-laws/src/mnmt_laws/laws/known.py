@@ -48,7 +48,7 @@ class KnownLaw:
         return self.definition.predict(x, self._values(x, partners), 1)
 
     def limits(self, x: Mapping[str, Array], partners: Sequence[str] = ()) -> Array:
-        """Return what of every loss no size and no training removes."""
+        """Return the irreducible part of every loss."""
         values = self._values(x, partners)
         limits = [p.name for p in self.definition.parameters if p.kind == "limit"]
         if not limits:
@@ -57,7 +57,7 @@ class KnownLaw:
         return np.asarray(sum(values[name] * features[name] for name in limits))
 
     def _values(self, x: Mapping[str, Array], partners: Sequence[str]) -> dict[str, Array]:
-        """Return every parameter as the law takes it."""
+        """Return every parameter as an array."""
         varies = {parameter.name: parameter.varies for parameter in self.definition.parameters}
         values = {}
         for name, value in self.parameters.items():
@@ -74,7 +74,7 @@ class KnownLaw:
 def example_law(
     law: LawName, *, partners: Sequence[str] = (), weights: Sequence[float] = (), seed: int = 0
 ) -> KnownLaw:
-    """Return a law with plausible parameters, drawn at random: what each factor adds to a loss is about 1.
+    """Return a law with plausible random parameters: each factor adds about 1 to a loss.
 
     Args:
         law: A name from `LAWS`.
@@ -119,7 +119,7 @@ _REFERENCE = {
 
 
 def _draw(parameter: Parameter, width: int, rng: np.random.Generator) -> Array:
-    """Return plausible values of a parameter; those of several weights are near each other."""
+    """Return plausible values of a parameter, with similar ones at all weights."""
     if parameter.linear or parameter.kind == "exponent":
         low, high = (0.5, 1.5) if parameter.linear else (0.3, 0.7)
         spread = rng.uniform(0.9, 1.1, width) if parameter.varies == "weight" else np.ones(width)

@@ -114,12 +114,12 @@ class Law(ABC):
 
     @property
     def pivoted(self) -> tuple[str, ...]:
-        """Predictors that the solver divides by their pivot, where factors hardly depend on exponents."""
+        """Predictors that the solver divides by their pivot, so that factors hardly depend on exponents."""
         return tuple(name for name in self.predictors if name not in ("weight", "partners"))
 
     @property
     def knows_mixture(self) -> bool:
-        """Whether it predicts any mixture, and not just those that it was fitted to."""
+        """Whether it predicts mixtures that it was not fitted to."""
         keyed = any(parameter.varies == "weight" for parameter in self.parameters)
         return not keyed and bool({"weight", "partners"} & set(self.predictors))
 

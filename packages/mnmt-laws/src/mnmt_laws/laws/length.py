@@ -22,9 +22,9 @@ from mnmt_laws.laws.transfer import TransferFraction
 class Length(TermLaw):
     """L = L∞ + β (f̂ N)^-α + γ M^e (g D)^-δ: too small a model, and too short a training.
 
-    M is N, or f̂ N where the exposure g is f̂ itself: then the law is L_1(f̂ N, f̂ D), that of a task alone in
-    a model of f̂ N parameters which is trained on f̂ D tokens. When D → ∞ it is eq. 11 of Fernandes et al. 2023
-    and at p = 1, with e = 0, that of Hoffmann et al. 2022. With e below 0 large models need fewer tokens.
+    M is N, or f̂ N where the exposure g is f̂ itself. Then L = L_1(f̂ N, f̂ D), the loss of a single-task model
+    of f̂ N parameters trained on f̂ D tokens. As D → ∞ the law is eq. 11 of Fernandes et al. 2023; at p = 1 and
+    e = 0 it is that of Hoffmann et al. 2022. With e below 0 large models need fewer tokens.
     """
 
     name: str
@@ -99,8 +99,8 @@ def _coarse(parameter: Parameter) -> Parameter:
     )  # fmt: skip
 
 
-def _formula(length: str, *, fraction: str = "f̂_i(p)") -> str:
-    return f"L_i(N, D; p) = L∞^(i) + β_i ({fraction} N)^(-α_i) + γ_i {length}"
+def _formula(length: str) -> str:
+    return f"L_i(N, D; p) = L∞^(i) + β_i (f̂_i(p) N)^(-α_i) + γ_i {length}"
 
 
 LENGTH_LAWS = (

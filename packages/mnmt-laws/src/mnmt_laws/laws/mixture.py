@@ -12,22 +12,22 @@ from mnmt_laws.laws.terms import Powers, Term, TermLaw, share_term, term_of
 from mnmt_laws.laws.transfer import TransferFraction
 
 
-def harm(name: str = "t") -> Parameter:
-    """Return t_j of the data mixing laws, that of the task itself being 0."""
+def harm() -> Parameter:
+    """Return t_j of the data mixing laws, relative to the task's own, which is 0."""
     return Parameter(
-        name=name, meaning="rate t of a partner relative to the task's own", kind="shape", varies="partner",
+        name="t", meaning="rate t of a partner relative to the task's own", kind="shape", varies="partner",
         bounds=(-20.0, 100.0), starts=(-0.5, 0.5, 1.5, 3.0, 6.0),
     )  # fmt: skip
 
 
-def exponential(x: Values, theta: Values, name: str = "t") -> Term:
+def exponential(x: Values, theta: Values) -> Term:
     """Return exp(Σ_j t_j p_j)."""
-    total = np.sum(theta[name][..., None, :] * x["partners"], axis=-1)
-    return Term(total, {}, {name: x["partners"]})
+    total = np.sum(theta["t"][..., None, :] * x["partners"], axis=-1)
+    return Term(total, {}, {"t": x["partners"]})
 
 
 def sum_of_powers(x: Values, theta: Values) -> Term:
-    """Return 1 / (p_i^γ_0 + Σ_j c_j p_j^γ_j), the mixture's term of Shukor et al., the own c being 1."""
+    """Return 1 / (p_i^γ_0 + Σ_j c_j p_j^γ_j), the mixture's term of Shukor et al.; the task's c is 1."""
     share, slope = power_of_share(own_share(x), theta["gamma_0"])
     powers, slopes = power_of_share(x["partners"], theta["gamma"][..., None, :])
     worth = theta["c"][..., None, :]
@@ -114,10 +114,10 @@ class MixtureLaw(TermLaw):
 
 @dataclass(frozen=True)
 class ShukorJoint(TermLaw):
-    """Shukor et al.'s joint law: what size and data are worth depends on the mixture.
+    """Shukor et al.'s joint law: the factors of size and data depend on the mixture.
 
-    A^h = A (p_i + Σ_j a_j p_j)^γ_A and B^h likewise, the task's own coefficients being 1. That this is the
-    form of the paper was not checked against its text.
+    A^h = A (p_i + Σ_j a_j p_j)^γ_A and B^h likewise; the task's own coefficients are 1. The form was not
+    checked against the paper's text.
     """
 
     zero_shot: bool = True
@@ -142,8 +142,8 @@ class ShukorJoint(TermLaw):
             _power("gamma_b", "exponent of B^h"),
             _worth("worth_b", "coefficient of a partner in B^h relative to the task's own"),
             factor("k", "factor k of the mixture's term"),
-            factor("a", "factor A of the model's size, of the task alone"),
-            factor("b", "factor B of the data's size, of the task alone"),
+            factor("a", "factor A of the model's size, for a single task"),
+            factor("b", "factor B of the data's size, for a single task"),
             limit(),
         )
 
@@ -166,7 +166,7 @@ class ShukorJoint(TermLaw):
 
 @dataclass(frozen=True)
 class TransferMixture(TermLaw):
-    """L = L∞ + β f̂(p)^-α: what a mixture is worth at one size and length, with f̂ of `TransferFraction`."""
+    """L = L∞ + β f̂(p)^-α: the mixture at one size and length, with f̂ of `TransferFraction`."""
 
     zero_shot: bool = True
     name: str = "transfer"
@@ -185,7 +185,7 @@ class TransferMixture(TermLaw):
         return (
             exponent("alpha", "exponent α of the share", starts=8),
             *self.form.parameters,
-            factor("beta", "reducible loss β of the task alone"),
+            factor("beta", "reducible loss β of a single task"),
             limit(),
         )
 

@@ -13,12 +13,12 @@ from mnmt_laws.laws.law import Law, Parameter, Values, exponent, factor, limit
 from mnmt_laws.laws.terms import Powers, Term, TermLaw, term_of
 
 Data = Literal["all", "own", "unique", "transfer", "transfer-unique"]
-"""Which tokens count: D; p D; D or p D with repetition; with those of partners."""
+"""The tokens that count: D; p D; D with repetition; p D and partners'; the same with repetition."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SizeAndData(TermLaw):
-    """Chinchilla's law and those made from it: L = E + A X / N^α + B Y / D_eff^β, times p^-γ in one."""
+    """Chinchilla's law and its variants: L = E + A X / N^α + B Y / D_eff^β, times p^-γ in one."""
 
     name: str
     equation: str
@@ -35,7 +35,7 @@ class SizeAndData(TermLaw):
     """Whether the whole loss has a factor p^-γ."""
 
     zero_shot: bool = False
-    """Whether tokens of partners count, so that a task may have none of its own."""
+    """Whether tokens of partners count, so that a task needs none itself."""
 
     counted: bool = False
     """Whether A and B have factors K^φ and K^ψ, K the number of tasks in the mixture."""
@@ -55,12 +55,12 @@ class SizeAndData(TermLaw):
 
     @property
     def pivoted(self) -> tuple[str, ...]:
-        """Size and tokens; but size alone where tokens are compared with unique ones."""
+        """Size and tokens; only size where tokens are compared with unique ones."""
         return ("size",) if "unique" in self.data else ("size", "tokens")
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
-        """α and β, what else the law has, A, B and E."""
+        """α and β, the further shapes of the variant, A, B and E."""
         return (
             exponent("alpha", "exponent α of the model's size", starts=10),
             *([] if self.tied else [exponent("beta", "exponent β of the data's size", starts=10)]),
@@ -102,7 +102,7 @@ class SizeAndData(TermLaw):
         return terms
 
     def _data(self, x: Values, theta: Values) -> Term:
-        """Return the tokens that count."""
+        """Return D_eff."""
         tokens = term_of(x["tokens"])
         share = np.ones_like(x["size"])
         if self.data not in ("all", "unique"):
@@ -117,7 +117,7 @@ class SizeAndData(TermLaw):
 
 
 def saturate(epochs: Array, decay: Array) -> tuple[Array, Array]:
-    """Return the worth of some epochs in first epochs, 1 + (1 - e^(-λ R)) / λ for R more, and ∂/∂λ.
+    """Return the worth of epochs in first epochs, 1 + (1 - e^(-λ R)) / λ for R repetitions, and ∂/∂λ.
 
     With λ = 1 / R* this is the form of Muennighoff et al. 2023; less than one epoch is worth itself.
     """
@@ -133,7 +133,7 @@ def _shape(name: str, meaning: str, bounds: tuple[float, float], starts: tuple[f
 
 @dataclass(frozen=True)
 class Chen(TermLaw):
-    """L_i = M∞ + (k p)^-α + (D_i^-γ + b) (q p)^β: gain by capacity, and harm by repeating few data.
+    """L_i = M∞ + (k p)^-α + (D_i^-γ + b) (q p)^β: gain by capacity, harm by repetition of few data.
 
     Its terms are written A p^-α + (B_1 U^-γ + B_2) p^β with A, B_1, B_2 ≥ 0 and U the task's unique tokens,
     for models of one size and length. The formula was not checked against the paper's text; the sign of γ

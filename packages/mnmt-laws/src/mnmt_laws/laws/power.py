@@ -25,7 +25,7 @@ class PowerLaw(Law):
 
     @property
     def predictors(self) -> tuple[str, ...]:
-        """Size, and the weight that tells one value of a varying parameter from another."""
+        """Size, and the weight, by which parameters may vary."""
         return "size", "weight"
 
     @property
@@ -144,10 +144,10 @@ class Bivariate(Law):
 
 @dataclass(frozen=True)
 class Zhang(Law):
-    """L = α (N_0 / N)^p + L∞: α is what growing without end would remove from a model of size N_0.
+    """L = α (N_0 / N)^p + L∞: α is the reducible loss of a model of size N_0.
 
     Zhang et al. take the smallest model as N_0; one `n_0` for all architectures makes their α comparable.
-    Their curves stand against FLOPs as well as parameters, hence `predictor`.
+    They plot losses against FLOPs as well as parameters, hence `predictor`.
     """
 
     name: str = "zhang"

@@ -11,10 +11,10 @@ import numpy as np
 from mnmt_laws.arrays import Array
 from mnmt_laws.laws.law import Fraction, Law, Values
 
-_GREATEST = 300.0  # logarithm of a term; squares of greater ones would overflow
+_GREATEST = 300.0  # logarithm of a term: the square of a greater one would overflow
 
 Powers = Mapping[str, Mapping[str, str]]
-"""{factor: {predictor: the exponent of it in the factor's feature, "alpha" or "-alpha"}}"""
+"""{factor: {predictor: its exponent in the factor's feature, "alpha" or "-alpha"}}"""
 
 
 @dataclass(frozen=True)

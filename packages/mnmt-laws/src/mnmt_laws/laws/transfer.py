@@ -17,10 +17,9 @@ from mnmt_laws.laws.law import Parameter, Values
 class TransferFraction:
     """f̂_i(p) = ((τ_0 + p_i^ρ + Σ_{j≠i} τ_j p_j^ρ) / (τ_0 + 1))^(1/ρ), our form for any mixture, 0 included.
 
-    τ_j is what a partner is worth to the task, τ_0 what it knows without any of them, and ρ says how well
-    sources replace each other: perfectly at 1, where only Σ τ_j p_j counts; below it a little of each is
-    worth more than much of one. For a task that is no source of the mixtures the reference takes the
-    place of the task itself.
+    τ_j is the worth of a partner to the task, and τ_0 that of no training at all. ρ says how well sources
+    replace each other: perfectly at 1, where only Σ τ_j p_j counts; below 1 a little of each is worth more
+    than much of one. For a task that is no source, the reference takes its place.
     """
 
     predictors: ClassVar[tuple[str, ...]] = ("weight", "partners")

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from mnmt_laws.arrays import Array
 
 _RIDGE = 1e-15  # relative to the diagonal: keeps a singular problem solvable without moving a regular one
-_CYCLE_RIDGE = 1e-11  # what keeps the signs of a singular problem's pulls from being rounding
-_MOST = 1000  # exchanges; those of one variable at a time end sooner except on contrived problems
+_CYCLE_RIDGE = 1e-11  # keeps rounding from deciding the signs of pulls in a singular problem
+_MOST = 1000  # exchanges; only contrived problems need more
 
 _RIDGE_OF_SINGULAR = 1e-9  # of the diagonal, which is 1
 
@@ -17,9 +17,9 @@ _RIDGE_OF_SINGULAR = 1e-9  # of the diagonal, which is 1
 def solve_bounded(matrix: Array, vector: Array, lower: Array, upper: Array) -> Array:
     """Minimise ½ xᵀHx - gᵀx within lower ≤ x ≤ upper, for each of m problems.
 
-    Block principal pivoting (Júdice and Pires 1994): variables beyond a bound are put on it, those whose
-    gradient points inwards are released, all at once until nothing changes. A problem that cycles goes on
-    with one variable at a time, the last, which ends for every positive definite H (Murty 1974).
+    Block principal pivoting (Júdice and Pires 1994): put variables beyond a bound on it, release variables
+    whose gradient points inwards, all at once, until nothing changes. If a problem cycles, exchange one
+    variable at a time, the last; this ends for every positive definite H (Murty 1974).
 
     Args:
         matrix: H, (m, k, k) positive semi-definite.
@@ -67,7 +67,7 @@ def _exchange(matrix: Array, vector: Array, lower: Array, upper: Array) -> Array
 
 
 def _change_last(before: NDArray[np.int64], after: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return `before` with the last of the changes alone."""
+    """Return `before` with only the last of the changes."""
     last = before.shape[1] - 1 - (before != after)[:, ::-1].argmax(axis=1)
     changed, rows = before.copy(), np.arange(len(before))
     changed[rows, last] = after[rows, last]
@@ -81,6 +81,6 @@ def _solve_free(matrix: Array, vector: Array, fixed: NDArray[np.bool_], values: 
     np.einsum("mkk->mk", left)[...] += fixed
     try:
         return np.asarray(np.linalg.solve(left, right[..., None])[..., 0])
-    except np.linalg.LinAlgError:  # a variable that moves nothing, or one like another
+    except np.linalg.LinAlgError:  # an idle variable, or two that act alike
         np.einsum("mkk->mk", left)[...] += _RIDGE_OF_SINGULAR
         return np.asarray(np.linalg.solve(left, right[..., None])[..., 0])

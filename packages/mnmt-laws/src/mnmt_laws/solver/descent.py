@@ -13,10 +13,10 @@ from mnmt_laws.solver.design_matrix import DesignMatrix
 from mnmt_laws.solver.objective import Objective
 
 TOLERANCE, COARSE_TOLERANCE = 1e-12, 1e-6
-"""Fall of the objective that a step may promise at the end of a search, over the part of one observation."""
+"""A search ends when a step promises a smaller fall of the objective, over one observation's part of it."""
 
 STATIONARY = 1e-4
-"""The same, above which the end of a search is no minimum: a hundredth of a standard error is left to go."""
+"""Above this promised fall an end is no minimum: a hundredth of a standard error is left to go."""
 
 _ROUNDING = 1e-13  # relative change of predictions that rounding hides
 _ROUNDING_OF_SUMS = 1e-15  # relative change of the objective that rounding hides
@@ -85,7 +85,7 @@ class Model:
     """(m,)"""
 
     size: Array
-    """(m,) what the model rises by, twice over, if all predictions double."""
+    """(m,) twice the rise of the model if all predictions double."""
 
     gradient: Array
     """(m, k)"""
@@ -101,7 +101,7 @@ class Model:
 
     @classmethod
     def empty(cls, low: Array, high: Array) -> Model:
-        """Return a model of nothing, to add observations to."""
+        """Return a model without observations, to add some to."""
         count, width = low.shape
         return cls(
             cost=np.zeros(count), size=np.zeros(count), gradient=np.zeros((count, width)),
@@ -151,7 +151,7 @@ def project(problem: Problem, vectors: Array, *, steps: int, cold: bool = False)
         problem: The searches.
         vectors: (m, P) parameters, whose linear columns are replaced.
         steps: Least-squares problems to solve.
-        cold: Whether the linear columns hold nothing to begin with.
+        cold: Whether the linear columns have no starting values.
 
     Returns:
         (m, P) parameters and their (m,) cost.
@@ -177,7 +177,7 @@ def project(problem: Problem, vectors: Array, *, steps: int, cold: bool = False)
 
 
 def _relative(problem: Problem) -> Problem:
-    """Return least squares of differences, over the values where logarithms are meant."""
+    """Return the problem as least squares of differences, relative ones in place of logarithms."""
     if not problem.objective.log:
         return problem
     sample = problem.design.sample
@@ -189,7 +189,7 @@ def _relative(problem: Problem) -> Problem:
 def descend(
     problem: Problem, vectors: Array, *, max_steps: int = 300, tolerance: float = TOLERANCE
 ) -> Descent:
-    """Descend from each of `vectors` (m, P) until a step promises too little.
+    """Descend from each of `vectors` (m, P) until a step promises a fall below the tolerance.
 
     Each step solves, within the bounds, the least-squares problem that agrees with the objective at the
     present point, damped until it helps; then the linear parameters are projected again.
@@ -199,8 +199,8 @@ def descend(
         if not len(state.active):
             break
         state.advance(tolerance)
-    # Judged without damping, which makes any step small. Newton's step promises ½ gᵀH⁻¹g, which is cost / n
-    # times the squared distance to the minimum in standard errors.
+    # Judge without damping, which makes any step small. Newton's step promises ½ gᵀH⁻¹g: cost / n times the
+    # squared distance to the minimum in standard errors.
     model = state.model
     _, promise = model.step(0.0)
     left = promise > STATIONARY * model.cost / len(problem.design.groups)
@@ -209,7 +209,7 @@ def descend(
 
 
 class _State:
-    """The present points of all searches, and the models there."""
+    """The current points of all searches, and the models there."""
 
     def __init__(self, problem: Problem, vectors: Array) -> None:
         self.problem, self.vectors = problem, vectors
@@ -219,7 +219,7 @@ class _State:
         self.active = np.arange(len(vectors))
 
     def advance(self, tolerance: float) -> None:
-        """Take one step of every active search, and leave those that have ended."""
+        """Take one step of every active search, and drop searches that have ended."""
         active = self.active
         problem, model, damping = self.problem.at(active), self.model.at(active), self.damping[active]
         step, promise = model.step(damping)
@@ -231,8 +231,8 @@ class _State:
         better = after.cost < model.cost
         self.vectors[active[better]], self.helped[active] = trial[better], better
         self.model.put(active[better], after.at(better))
-        # Trust the model as far as it was right: a fall near the promise lets Gauss-Newton go, a small one or
-        # a rise turns the next step towards the gradient and shortens it.
+        # Trust the model as far as it was right. After a fall near the promise, damp less: Gauss-Newton.
+        # After a small fall or a rise, damp more, which turns the step towards the gradient and shortens it.
         gain = (model.cost - after.cost) / np.maximum(promise, 1e-300)
         change = np.select([gain > 0.75, gain > 0.25, better], [0.1, 1.0, 3.0], 10.0)
         self.damping[active] = np.clip(damping * change, 1e-12, 10 * _STUCK)
@@ -241,13 +241,13 @@ class _State:
         self.active = active[~done]
 
     def _project(self, problem: Problem, trial: Array) -> Array:
-        """Take the linear parameters to their best, unless that did not help the last time."""
+        """Set the linear parameters to their best values, in searches where the last step helped."""
         # Variable projection (Golub and Pereyra 1973): given α, the best β and L∞ solve a bounded
         # least-squares problem, so that the descent follows the valley instead of crossing it.
         rows = np.flatnonzero(self.helped[self.active])
-        some, linear = problem.at(rows), slice(problem.design.num_nonlinear, None)
-        step, _ = some.model(trial[rows], linear=True).step(0.0)
+        helped, linear = problem.at(rows), slice(problem.design.num_nonlinear, None)
+        step, _ = helped.model(trial[rows], linear=True).step(0.0)
         trial[rows, linear] = np.clip(
-            trial[rows, linear] + step, some.lower[:, linear], some.upper[:, linear]
+            trial[rows, linear] + step, helped.lower[:, linear], helped.upper[:, linear]
         )
         return trial

@@ -15,12 +15,12 @@ from mnmt_laws.laws.law import Law, Parameter
 from mnmt_laws.solver.sample import Sample
 
 CHUNK = 500_000
-"""Numbers in a table of derivatives; more observations are summed over in chunks."""
+"""Most numbers in a table of derivatives; beyond them sums run over chunks of observations."""
 
 
 @dataclass(frozen=True)
 class ParameterBlock:
-    """The columns of a parameter vector that hold one parameter: one for each label that it varies over."""
+    """The columns of one parameter in a parameter vector, one for each label that it varies over."""
 
     parameter: Parameter
     columns: slice
@@ -31,8 +31,8 @@ class ParameterBlock:
 class DesignMatrix:
     """A law over the n observations of a sample.
 
-    Parameter vectors are (..., P): the nonlinear parameters, then the linear ones; one that varies with the
-    weight or the partner has a column for each.
+    Parameter vectors are (..., P): the nonlinear parameters, then the linear ones. A parameter that varies
+    with the weight or the partner has a column for each.
     """
 
     def __init__(self, law: Law, sample: Sample, *, pivots: Mapping[str, float] | None = None) -> None:
@@ -53,7 +53,7 @@ class DesignMatrix:
 
     @cached_property
     def num_nonlinear(self) -> int:
-        """How many of the first columns are nonlinear."""
+        """The number of nonlinear columns, which come first."""
         return sum(len(block.labels) for block in self.blocks if not block.parameter.linear)
 
     def replace_copies(self, sample: Sample) -> DesignMatrix:
@@ -103,7 +103,7 @@ class DesignMatrix:
     def _limits(self, block: ParameterBlock) -> tuple[Array, Array]:
         """Return [floor, min L] for L∞, at most irreducible; [max, ceiling] if the metric rises.
 
-        Where no observation of a weight counts, nothing but these ends bounds its limit.
+        Without observations of a weight, only `floor` and `irreducible` bound its limit.
         """
         sample = self.sample
         extremes = sample.values if sample.extremes is None else sample.extremes
@@ -169,9 +169,9 @@ def _blocks(
 
 
 def find_unidentified(jacobian: Array, tolerance: float = 1e-7) -> NDArray[np.bool_]:
-    """Return which of P parameters can move without moving any prediction.
+    """Return (P,) the parameters that can move without moving any prediction.
 
-    Those are the parameters with a share in the null space of the jacobian, given as (P, n).
+    They have a share in the null space of the jacobian, given as (P, n).
     """
     # J v = 0 with |v| = 1 moves parameters and no prediction. Columns of length 1 make singular values
     # comparable; R of J = QR has the singular values of J and P rows in place of n.

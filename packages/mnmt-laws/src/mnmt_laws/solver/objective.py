@@ -15,7 +15,7 @@ ObjectiveName = Literal["log-ols", "ols", "lad", "huber"]
 HUBER_DELTA = 1e-3
 """Log residual at which `huber` turns from squares to absolute values, as in Hoffmann et al. 2022."""
 
-_SMALLEST = 1e-12  # predictions below this are treated as this: the logarithm must stay finite
+_SMALLEST = 1e-12  # lower predictions count as this, to keep the logarithm finite
 _LEAST_CURVATURE = 0.5  # keeps the quadratic model convex far from the data
 
 
@@ -30,7 +30,7 @@ class Objective:
     name: str
 
     log: bool = True
-    """Whether residuals are log L̂ - log L, right where noise is a share of the loss, rather than L̂ - L."""
+    """Whether residuals are log L̂ - log L, for noise in proportion to the loss, rather than L̂ - L."""
 
     delta: float = np.inf
 
@@ -54,7 +54,7 @@ class Objective:
         return np.minimum(1.0, self.delta / np.maximum(np.abs(residual), self.delta * 1e-9))
 
     def curvature(self, residual: Array) -> Array:
-        """Return the curvature of the sum in a prediction, in units of slope², with the logarithm's bend."""
+        """Return the second derivative of the sum in a prediction, over slope², with the logarithm's part."""
         bend = np.maximum(1.0 - residual, _LEAST_CURVATURE) if self.log else 1.0
         return self.reweighting(residual) * bend
 
@@ -82,7 +82,7 @@ class Objective:
 
     @property
     def stages(self) -> tuple[Objective, ...]:
-        """Ever sharper versions of this objective, solved one after the other; the last is the one meant."""
+        """Ever sharper versions of this objective to solve one after the other; the last is itself."""
         if self.squared:
             return (self,)
         last = _SHARPEST if self.absolute else self.delta
@@ -105,7 +105,7 @@ def find_objective(name: str, *, delta: float | None = None) -> Objective:
     """Return the objective called `name`, with another `delta` for `huber`.
 
     Raises:
-        ValueError: If there is none of this name, or `delta` is given to another or not positive.
+        ValueError: If no objective has that name, or `delta` is not positive or not for `huber`.
     """
     if name not in OBJECTIVES:
         raise ArgumentError(f"`objective` must be one of {', '.join(OBJECTIVES)}, but is {name!r}.")

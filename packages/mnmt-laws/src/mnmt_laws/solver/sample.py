@@ -33,7 +33,7 @@ class Sample:
     """(m, n) weight of each observation in the objective."""
 
     extremes: Array | None = None
-    """(m, n) the least value behind each observation, or the greatest if `rising`; `values` by default."""
+    """(m, n) the least repeated value of each observation (greatest if `rising`); `values` by default."""
 
     partners: tuple[str, ...] = ()
     """The other tasks of the mixtures."""
@@ -42,13 +42,13 @@ class Sample:
     """Whether the metric rises with size."""
 
     ceiling: float = np.inf
-    """The most that a rising metric can reach."""
+    """Upper bound of a rising metric."""
 
     irreducible: float = np.inf
-    """The known irreducible loss, which no limit exceeds."""
+    """The known irreducible loss, the upper bound of limits."""
 
     floor: float = 0.0
-    """The least that a limit can be."""
+    """Lower bound of limits."""
 
     @cached_property
     def weights(self) -> Array:
@@ -60,7 +60,7 @@ class Sample:
         return self.num_values([name for name in self.x if name.endswith("size")], weight)
 
     def num_values(self, names: Iterable[str], weight: float | None = None) -> int:
-        """Return how often some predictors differ together, at one weight or at any."""
+        """Return the number of distinct combinations of some predictors, at one weight or at any."""
         rows = slice(None) if weight is None else self.weight == weight
         columns = [self.x[name][rows] for name in sorted(names)]
         return len(np.unique(np.stack(columns), axis=1).T) if columns else 0
@@ -79,7 +79,7 @@ class Sample:
     def spread(self, count: int) -> Sample:
         """Return about `count` observations spread evenly over the predictors, some of every weight.
 
-        They do not depend on the order of the rows.
+        The choice does not depend on the order of the rows.
         """
         columns = [self.values[0], *(self.x[name].T for name in sorted(self.x, reverse=True)), self.weight]
         order = np.lexsort(np.vstack(columns))
@@ -92,10 +92,10 @@ class Sample:
 
 @dataclass(frozen=True, kw_only=True)
 class Replicates:
-    """Repeated measurements: which observations are of the same model.
+    """Repeated measurements of the same models.
 
-    Repeated values enter a sum of squares by their mean alone, so a million rows of a hundred models cost
-    what a hundred rows do. Objectives that are not sums of squares keep every row.
+    A sum of squares depends on repeated values only through their mean, so a million rows of a hundred models
+    cost what a hundred rows do. Objectives that are not sums of squares keep every row.
     """
 
     first: NDArray[np.intp]
@@ -106,7 +106,7 @@ class Replicates:
 
     @classmethod
     def of(cls, sample: Sample, objective: Objective) -> Replicates:
-        """Return which observations of a sample are of the same model."""
+        """Group the observations of a sample by model."""
         count = len(sample.weight)
         if not objective.squared:
             return cls(first=np.arange(count), group=np.arange(count))
@@ -136,7 +136,7 @@ class Replicates:
         return np.stack([np.bincount(self.group, row) for row in values])
 
     def _extremes(self, sample: Sample) -> Array:
-        """Return the most extreme value of each model among those that count."""
+        """Return the most extreme value of each model, of observations with importance."""
         reduce, worst = (np.maximum, -np.inf) if sample.rising else (np.minimum, np.inf)
         counted = np.where(sample.importance > 0, sample.values, worst)
         extremes = np.full((len(counted), len(self.first)), worst)

@@ -20,14 +20,14 @@ from mnmt_laws.solver.polish import polish
 Region = Mapping[str, tuple[float, float]]
 """Narrower bounds of some parameters."""
 
-_POINTS, _SCATTERED = 1024, 256  # starts: of the product, and with a value of its own for each partner
-_STARTS, _ANYWHERE, _FOLLOWED = 32, 16, 12  # descents a region: of low points, of any, and those followed
-_SAME = 1e-6  # relative difference in cost of ends that count once
-_FIRST, _SHORT = 20, 60  # steps of all descents, and of those followed
-_ROWS = 4096  # observations that the search looks at before it goes on with all
-_RIVAL_DEVIANCE = 20.0  # twice the log-likelihood that a refit's noise may make up for
-_FINALISTS, _KINKED_FINALISTS = 10, 8  # ends followed to their last digits; kinks stop descents early
-_MINIMA = 2  # that each refit sets out from
+_POINTS, _SCATTERED = 1024, 256  # starts: in the grid, and scattered with separate values for each partner
+_STARTS, _ANYWHERE, _FOLLOWED = 32, 16, 12  # descents per region: from low points, from any, and continued
+_SAME = 1e-6  # relative difference in cost below which two ends are one
+_FIRST, _SHORT = 20, 60  # steps of all descents, and of those continued
+_ROWS = 4096  # observations in the first part of the search; the rest uses all
+_RIVAL_DEVIANCE = 20.0  # twice the gap in log-likelihood that a refit's noise may close
+_FINALISTS, _KINKED_FINALISTS = 10, 8  # ends refined to their last digits; kinks stop descents early
+_MINIMA = 2  # from which each refit starts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,11 +53,11 @@ def problem_of(
 
 
 def find_starts(design: DesignMatrix, objective: Objective, region: Region) -> Array:
-    """Return (starts, P) the lowest of many points, not next to each other, and some whatever their cost.
+    """Return (starts, P) the lowest of many points, apart from each other, and some whatever their cost.
 
-    The points are the product of the starting values of all nonlinear parameters, or as many of it as are few
-    enough, spread evenly by a Sobol sequence; then some that reach out towards the bounds and give each
-    partner a value of its own.
+    The points are the grid of the starting values of all nonlinear parameters, or an even part of a large
+    grid by a Sobol sequence. Scattered points are added that reach towards the bounds and take a separate
+    value for each partner.
     """
     blocks = [block for block in design.blocks if not block.parameter.linear]
     axes = [_axis(block.parameter, region) for block in blocks]
@@ -74,7 +74,7 @@ def find_starts(design: DesignMatrix, objective: Objective, region: Region) -> A
 
 
 def _axis(parameter: Parameter, region: Region) -> Array:
-    """Return the starting values within a region, then on either side one half way to the bound, and that."""
+    """Return the starting values in a region; on both sides add the midpoint to the bound, and the bound."""
     low, high = region.get(parameter.name, parameter.bounds)
     starts = [value for value in parameter.starts if low <= value <= high]
     return np.array([low, _half_way(starts[0], low), *starts, _half_way(starts[-1], high), high])
@@ -85,7 +85,7 @@ def _half_way(one: float, other: float) -> float:
 
 
 def _places(lengths: Sequence[int]) -> NDArray[np.int64]:
-    """Return (points, axes) places in a grid: all, or an even share."""
+    """Return (points, axes) places in a grid: all, or an even part."""
     if np.prod(lengths, dtype=float) <= _POINTS:
         return np.array(list(itertools.product(*map(range, lengths))), dtype=np.int64)
     return _scatter(lengths, _POINTS)
@@ -108,7 +108,7 @@ def _apart(places: NDArray[np.int64], costs: Array) -> list[int]:
 
 
 def find_minima(design: DesignMatrix, objective: Objective, *, max_steps: int = 1000) -> tuple[Minimum, ...]:
-    """Return the lowest minimum of a sample's first copy, then those that noise might make lower.
+    """Return the lowest minimum of a sample's first copy, then minima that noise might make lower.
 
     The first is exact to the last digits, unless `max_steps` end the search earlier.
     """
@@ -129,7 +129,7 @@ def find_minima(design: DesignMatrix, objective: Objective, *, max_steps: int = 
 def refit(
     design: DesignMatrix, objective: Objective, minima: Sequence[Minimum], *, max_steps: int = 300
 ) -> Descent:
-    """Fit every copy of a sample, setting out from known minima; the lowest end counts."""
+    """Fit every copy of a sample from known minima, and return the lowest end of each."""
     rows = np.arange(len(design.sample.values))
     ends = []
     for minimum in minima:
@@ -147,11 +147,10 @@ def refit(
 def _local_minima(design: DesignMatrix, objective: Objective, max_steps: int) -> Iterator[Minimum]:
     """Yield the ends of descents for the first copy.
 
-    Where the objective has kinks, each of its ever sharper versions sends descents elsewhere, and all ends
-    count.
+    Where the objective has kinks, its ever sharper versions lead descents to different ends; all count.
     """
-    # δ falls by tens from wide to the one meant: each problem starts in the valley of the one before it. The
-    # same starts go straight to the last, too, since a wide δ can close a valley.
+    # δ falls by tens from wide to the objective's: each problem starts in the valley of the one before it.
+    # The same starts also go straight to the last, since a wide δ can close a valley.
     for region in design.law.regions:
         starts = find_starts(design, objective, region)
         starts, _ = _descend(design, objective.stages[0], region, starts, min(_FIRST, max_steps))
@@ -168,7 +167,7 @@ def _local_minima(design: DesignMatrix, objective: Objective, max_steps: int) ->
 def _descend(
     design: DesignMatrix, objective: Objective, region: Region, vectors: Array, steps: int
 ) -> tuple[Array, NDArray[np.bool_]]:
-    """Return the lowest ends of some steps, each once, and which are minima."""
+    """Take some steps; return the lowest distinct ends, and whether each is a minimum."""
     problem = problem_of(design, objective, region, np.zeros(len(vectors), dtype=np.intp))
     end = descend(problem, vectors, max_steps=steps, tolerance=COARSE_TOLERANCE)
     order = np.argsort(end.cost, kind="stable")
@@ -180,7 +179,7 @@ def _descend(
 def _refine(
     design: DesignMatrix, objective: Objective, minima: Sequence[Minimum], max_steps: int
 ) -> Iterator[Minimum]:
-    """Go on from minima of one region to their last digits."""
+    """Refine minima of one region to their last digits."""
     if not minima:
         return
     problem = problem_of(design, objective.stages[-1], minima[0].region, np.zeros(len(minima), dtype=np.intp))
@@ -207,7 +206,7 @@ def _differ(one: Minimum, other: Minimum, share: float) -> bool:
 
 
 def _with_rivals(minima: Sequence[Minimum], count: int) -> list[Minimum]:
-    """Return the first, lowest minimum, and others that differ from it and that noise might make lower."""
+    """Return the first, lowest minimum, and different ones that noise might make lower."""
     # n log(cost' / cost) is twice the difference of log-likelihoods, about n (cost' - cost) / cost.
     best, most = minima[0], minima[0].cost * (1 + _RIVAL_DEVIANCE / count)
     rivals = [other for other in minima[1:] if 0 < other.cost <= most and _differ(other, best, 0.05)]

@@ -1,4 +1,4 @@
-"""Which columns of a file are those of a run table, and wide tables made long."""
+"""Map the columns of a file to those of a run table, and make wide tables long."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class ColumnMap:
         return self.columns.get(name, name)
 
     def starred(self, name: str, names: Sequence[str]) -> dict[str, str]:
-        """Return the file's columns that a pattern matches, by what its star stands for."""
+        """Return the file's columns that a pattern matches, by the text in place of its star."""
         head, star, tail = self.file_column(name).partition("*")
         least = len(head) + len(tail) + 1
         return {
@@ -56,7 +56,7 @@ class ColumnMap:
         }
 
     def kinds(self, names: Sequence[str]) -> dict[str, str]:
-        """Return the kind of each column of a file that is read; text where it is read as both."""
+        """Return the kind of each column that is read from a file; text where it is read as both."""
         kinds = {name: KINDS[name] for name in names if name in KINDS and name not in self.columns}
         for target, column in self.columns.items():
             if "*" in column:
@@ -66,7 +66,7 @@ class ColumnMap:
         return kinds
 
     def names(self, names: Sequence[str]) -> list[str]:
-        """Return the columns of the run table that a file makes, then those of its own that are not read."""
+        """Return the columns of the run table that a file yields, then the file's unread columns."""
         read = self.kinds(names)
         present = [name for name in names if name in KINDS and name not in self.columns]
         tasks = ["task"] if "*" in self.file_column("value") and "task" not in present else []
@@ -120,7 +120,7 @@ class ColumnMap:
 
 
 def _gather_mixtures(frame: pd.DataFrame, sources: Mapping[str, str], locator: RowLocator) -> pd.Series:
-    """Return the mixture of each row as text, of its sources above 0; empty where all fields are."""
+    """Return the mixture of each row as text, without weights of 0; empty where all fields are empty."""
     numbers = [read_numbers(frame, column, locator, required=False) for column in sources.values()]
     weights = np.stack([column.to_numpy() for column in numbers], axis=1)
     empty = np.isnan(weights).all(axis=1)
@@ -135,7 +135,7 @@ def _gather_mixtures(frame: pd.DataFrame, sources: Mapping[str, str], locator: R
 def _melt_values(
     table: pd.DataFrame, frame: pd.DataFrame, tasks: Mapping[str, str], locator: RowLocator
 ) -> pd.DataFrame:
-    """Return a row for each task that was measured, those of one row of the file together."""
+    """Return a row for each measured task, in the order of the file's rows."""
     values = [read_numbers(frame, column, locator, required=False).to_numpy() for column in tasks.values()]
     flat = np.stack(values, axis=1).ravel()
     long = table.loc[table.index.repeat(len(tasks))]

@@ -1,4 +1,4 @@
-"""The columns of a run table: their names and kinds, how fields are read, and which names look misspelt."""
+"""The columns of a run table: names and kinds, how fields are read, and names that look misspelt."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mnmt_laws.tables.row_location import RowLocator, reject
 
 REQUIRED = ("size", "value")
 IMPLIED = ("task", "weight", "metric")
-"""Columns that may be absent where the others say what they would hold."""
+"""Columns that may be absent where they follow from the others."""
 
 LABELS = ("run", "architecture", "mixture", "testset", "role")
 NUMBERS = (
@@ -100,7 +100,7 @@ def _number(text: str) -> float:
 
 
 def _remedy(text: str) -> str:
-    """Return how to write a field that is almost a number, or nothing."""
+    """Return the right way to write a field that is almost a number, or an empty text."""
     if re.fullmatch(r"[+-]?\d{1,3}(,\d{3}){2,}(\.\d+)?", text):
         return f"; write {text.replace(',', '')}, without commas"
     if re.fullmatch(r"[+-]?\d*,\d+(e[+-]?\d+)?", text, re.IGNORECASE):
@@ -115,7 +115,7 @@ def _remedy(text: str) -> str:
 
 
 CEILINGS: dict[str, float | None] = {"bleu": 100, "chrf": 100, "chrf++": 100, "bleurt": None, "comet": None}
-"""Metrics that rise with size, and the most they can reach in points, where that is known."""
+"""Metrics that rise with size, and their upper bound in points, if known."""
 
 KNOWN_METRICS = frozenset({"loss", *CEILINGS})
 
@@ -126,9 +126,9 @@ def is_rising(metric: str) -> bool:
 
 
 def ceiling_of(metric: str, values: pd.Series) -> float:
-    """Return the most a metric can reach, in the unit of `values`; infinite where it is unknown.
+    """Return the upper bound of a metric, in the unit of `values`; infinite where it is unknown.
 
-    Values of BLEU and chrF that are all at most 1 are taken for fractions.
+    If all values of BLEU or chrF are at most 1, they count as fractions.
     """
     points = CEILINGS.get(metric.casefold())
     if points is None:
@@ -146,14 +146,14 @@ _CLOSE = 0.8
 
 
 def closest(name: str, choices: Iterable[str], *, cutoff: float = 0.6) -> str | None:
-    """Return the choice most like `name`, whatever its case, or None if none is alike."""
+    """Return the choice most similar to `name`, ignoring case, or None if there is no similar one."""
     plain = {_plain(choice): choice for choice in choices}
     matches = difflib.get_close_matches(_plain(name), list(plain), n=1, cutoff=cutoff)
     return plain[matches[0]] if matches else None
 
 
 def column_warnings(columns: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
-    """Return a line for each column that is not read, but spelt much like one that could be."""
+    """Return a line for each unread column with a name similar to that of an absent one."""
     absent = [name for name in known if name not in columns]
     slips = {name: closest(name, absent, cutoff=_CLOSE) for name in columns if name not in known}
     return tuple(

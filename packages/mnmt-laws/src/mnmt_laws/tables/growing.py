@@ -1,4 +1,4 @@
-"""Add the runs of a folder to a run table that others have gone into, and write tables whole."""
+"""Add the runs of a folder to an existing run table, and write tables atomically."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from mnmt_laws.tables.table import read_table
 IDENTITY = (
     "study", "size", "mixture", "seed", "cooldown_start", "data_fingerprint", "config_fingerprint",
 )  # fmt: skip
-"""Columns in which runs of one name must agree, as far as both are filled."""
+"""Columns in which runs of one name must agree, where both are filled."""
 
 MEASUREMENT = ("task", "testset", "metric", "step")
-"""Columns that tell the measurements of a run apart."""
+"""Columns that distinguish the measurements of a run."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +29,7 @@ class GrownTable:
     """A run table to which runs were added."""
 
     table: pd.DataFrame
-    """All rows, as text. Rows that were there already are as they were, and where they were."""
+    """All rows, as text. Rows that were there already keep their content and place."""
 
     added: tuple[str, ...]
     """Runs that were not there before."""
@@ -38,14 +38,14 @@ class GrownTable:
     """Runs whose rows were replaced."""
 
     warnings: tuple[str, ...]
-    """A line for each run whose rows stay, since some of their measurements are not among the new ones."""
+    """A line for each run whose rows stay, because the new ones lack some of its measurements."""
 
 
 def add_runs(path: Path, table: pd.DataFrame) -> GrownTable:
-    """Return the run table in `path` with the runs of `table`; that alone if there is no such file.
+    """Return the run table in `path` with the runs of `table` added; only these if there is no such file.
 
-    A run that is there already has its rows replaced, in their place, if all of their measurements are made
-    again. New runs follow, in their order.
+    The rows of a run that is there already are replaced in place, if `table` has all of their measurements.
+    New runs follow, in their order.
 
     Args:
         path: A CSV file with a column `run`.
@@ -113,7 +113,7 @@ def _texts(source: Path | io.StringIO) -> pd.DataFrame:
 
 
 def _merge(old: pd.DataFrame, new: pd.DataFrame, before: pd.Series) -> pd.DataFrame:
-    """Return the rows that stay and the new ones, which are where the first row of their run was `before`."""
+    """Return the remaining and the new rows; a replaced run stands at the first place it had `before`."""
     first = {run: index for index, run in zip(before.index[::-1], before[::-1], strict=True)}
     places = [*old.index, *(first.get(run, len(before)) for run in new["run"])]
     order = np.argsort(places, kind="stable")
@@ -136,7 +136,7 @@ def _check_same(old: pd.DataFrame, new: pd.DataFrame, where: str) -> None:
 
 
 def _plain(name: str, cell: str) -> object:
-    """Return what a cell says, however it is written."""
+    """Return the content of a cell, independent of how it is written."""
     if name == "mixture":
         return {task: weight for task, weight in parse_weights(cell, name).items() if weight > 0}
     if KINDS.get(name) == "number":

@@ -22,7 +22,7 @@ _SAME = 1e-9
 
 
 def last_measurements(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the last row of each run's learning curve; a row without a `run` is a run of its own."""
+    """Return the last row of each run's learning curve; a row without a `run` counts as a run."""
     length = frame["step"].fillna(frame["tokens"])
     last = length.groupby(curve_numbers(frame)).transform("max")
     return frame[length.isna() | (length == last)]
@@ -39,7 +39,7 @@ def check_length(at: Mapping[str, float]) -> tuple[str, float]:
 
     Raises:
         TypeError: If it is no mapping.
-        ValueError: If it does not name one of `tokens` and `step` with a number above 0.
+        ValueError: If it does not give one of `tokens` and `step` a number above 0.
     """
     if not isinstance(at, Mapping):
         raise TypeError(f"`at` must name a length, as in {{'tokens': 1e9}}, but is {at!r}.")
@@ -52,13 +52,13 @@ def check_length(at: Mapping[str, float]) -> tuple[str, float]:
 def read_at(
     frame: pd.DataFrame, at: Mapping[str, float], source: str
 ) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Return a row for each run at a common length, and a warning of those that were not measured so long.
+    """Return a row for each run at a common length, and a warning of runs that do not reach it.
 
-    Between two measurements of a run, the logarithm of the value is linear in the logarithm of the length
-    (of a metric that rises, the value itself); so are the logarithms of the other numbers of a curve. A curve
-    is not read before its first measurement or after its last, save that a run which ends within 2% of the
-    length is read as it ended. Where a model was measured at the end of a
-    cool-down at this length, its measurements without are left out.
+    Between two measurements, the logarithm of the value (of a rising metric, the value itself) is linear in
+    the logarithm of the length, and so are the logarithms of the other numbers of a curve. Nothing is read
+    before the first measurement or after the last, except that a run which ends within 2% of the length is
+    read at its end. Where a model was measured after a cool-down at this length, its measurements without one
+    are left out.
 
     Args:
         frame: Measurements of one metric; rows without a `run` are runs of one measurement.
@@ -115,7 +115,7 @@ def _lengths(positions: Array) -> str:
 
 
 def _annealed_where_there_are(rows: pd.DataFrame) -> pd.DataFrame:
-    """Leave out the row of a trunk where a branch of it has one, at the end of a cool-down."""
+    """Leave out the row of a trunk where one of its branches has a row at the end of a cool-down."""
     annealed = rows["annealed"].eq(1)
     better = annealed.groupby([rows[name] for name in [*CELL, "seed", "testset"]], dropna=False).transform(
         "any"
@@ -144,7 +144,7 @@ def _between(
 def _left_out_warning(
     left_out: pd.DataFrame, rows: pd.DataFrame, column: str, length: float
 ) -> tuple[str, ...]:
-    """Return a warning that names runs of which nothing is left."""
+    """Return a warning that names the runs without a row."""
     remain = set(run_names(rows))
     names = [name for name in dict.fromkeys(run_names(left_out)) if name not in remain]
     if not names:

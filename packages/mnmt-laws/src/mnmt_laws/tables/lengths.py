@@ -1,4 +1,4 @@
-"""The lengths of training that a table's runs have."""
+"""The training lengths of a table's runs."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from mnmt_laws.arrays import Array
 LENGTHS = ("tokens", "step")
 
 ROUNDING = 0.02
-"""Relative difference up to which two lengths of training of one model count as one: batches hold whole
-sentences, so that runs of as many steps differ in their tokens by a percent or two."""
+"""Relative difference up to which two training lengths of one model count as one: batches hold whole
+sentences, so that runs of equal steps differ in their tokens by a percent or two."""
 
 CELL = ["task", "weight", "mixture", "size", "encoder_size", "decoder_size", "unique_tokens"]
-"""Columns in which runs agree that differ in their seed or their length alone."""
+"""Columns in which runs agree that differ only in their seed or length."""
 
 
 def level_numbers(
@@ -26,8 +26,8 @@ def level_numbers(
 ) -> NDArray[np.int64]:
     """Return (n,) the number of each value's level, in ascending order within each group.
 
-    A level begins at each value that lies more than `rounding`, a relative difference, above the one before;
-    unknown values have one of their own.
+    A level begins at each value that lies more than `rounding`, a relative difference, above the one before.
+    Unknown values form a level.
 
     Args:
         values: (n,) lengths or sizes; NaN where unknown.

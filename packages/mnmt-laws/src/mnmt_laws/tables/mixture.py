@@ -13,7 +13,7 @@ from mnmt_laws.tables.row_location import RowLocator, format_value, reject
 
 _TOLERANCE = 1e-6
 ROUNDING = 0.01
-"""How far from 1 the weights of a mixture may sum: 17 weights of three decimals are up to 0.0085 off."""
+"""Tolerance of the sum of a mixture's weights: 17 weights of three decimals may be off by 0.0085."""
 
 _EXACT = 1e-6
 _MODEL = ["run", "architecture", "size", "seed"]
@@ -43,7 +43,7 @@ def parse_mixture(text: str, where: str) -> dict[str, float]:
 
 
 def parse_weights(text: str, where: str) -> dict[str, float]:
-    """Return the weight of each task of a mixture, whatever they sum to.
+    """Return the weight of each task of a mixture, without a check of their sum.
 
     Raises:
         TableError: If an item cannot be read, a task is named twice, or a weight is negative.
@@ -60,8 +60,8 @@ def parse_weights(text: str, where: str) -> dict[str, float]:
 def mixture_weights(rows: pd.DataFrame, tasks: Sequence[str], source: str) -> pd.DataFrame:
     """Return the weights of all sources in the mixture of every row.
 
-    Weights are read from `mixture`. Where that is empty, a row at weight 1 was trained on its task alone, and
-    if there are two tasks, the other one has weight 1 - p.
+    Weights are read from `mixture`. Where that is empty, a row at weight 1 was trained only on its task, and
+    of two tasks the other one has weight 1 - p.
 
     Args:
         rows: Rows of observations.
@@ -69,8 +69,8 @@ def mixture_weights(rows: pd.DataFrame, tasks: Sequence[str], source: str) -> pd
         source: Name of the table, for messages.
 
     Returns:
-        One row for each of `rows`, with its index, and one column for each source, that is for what some
-        mixture of these rows gives weight to.
+        One row for each of `rows`, with its index, and one column for each source: each task to which some
+        mixture of these rows gives weight.
 
     Raises:
         TableError: If a mixture is neither given nor follows from the weight.
@@ -94,7 +94,7 @@ def mixture_weights(rows: pd.DataFrame, tasks: Sequence[str], source: str) -> pd
 def _from_task_weight(
     rows: pd.DataFrame, names: Sequence[str], source: str
 ) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
-    """Return (rows, tasks) weights where only the weight of the row's task is known."""
+    """Return (rows, tasks) weights of rows that state only the weight of their task."""
     task_weight = rows["weight"].to_numpy(float)
     open_rows = task_weight != 1
     if len(names) != 2 and open_rows.any():
@@ -127,7 +127,7 @@ def complete_mixtures(
     """Return the table with mixtures that sum to 1 and a weight in every row, and what was changed.
 
     A mixture that sums to 1 up to `ROUNDING` is divided by its sum. An empty weight is its task's in the
-    mixture, 0 where that does not name it; without a mixture it is 1 where the table has no weights at all.
+    mixture, 0 where that does not name it; without a mixture it is 1 if the table has no weights at all.
     Among more than two tasks, the mixture of a run that has a row for each task is read from their weights.
 
     Raises:
@@ -227,7 +227,7 @@ def _check_agreement(
 
 
 def _mixtures_of_runs(table: pd.DataFrame) -> pd.Series:
-    """Return the mixtures, those that were empty from the weights of the run's tasks where these sum to 1."""
+    """Return the mixtures; fill empty ones from the weights of the run's tasks where these sum to 1."""
     mixture = table["mixture"]
     unknown = mixture.eq("") & table["run"].ne("") & table["weight"].notna()
     if table["task"].nunique() <= 2 or not unknown.any():

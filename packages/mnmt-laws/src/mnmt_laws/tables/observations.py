@@ -1,4 +1,4 @@
-"""Observations: what each run reached, by one metric on one test set."""
+"""Observations: the value that each run reached, by one metric on one test set."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Observations:
 
     @property
     def ceiling(self) -> float:
-        """The most the metric can reach; infinite where unknown, 1 for BLEU and chrF given as fractions."""
+        """Upper bound of the metric; infinite where unknown, 1 for BLEU and chrF in fractions."""
         return ceiling_of(self.metric, self.frame["value"])
 
     @property
@@ -73,7 +73,7 @@ class Observations:
 
     @property
     def held_out(self) -> pd.DataFrame:
-        """Rows that are left out of the fits and predicted."""
+        """Rows that are predicted, and left out of the fits."""
         return self._rows(self.frame["role"].eq("held-out") & self.frame["weight"].gt(0))
 
     @property
@@ -89,8 +89,8 @@ class Observations:
     def mixtures_of(self, rows: pd.DataFrame) -> pd.DataFrame:
         """Return the weights of all sources, a column each, for some rows.
 
-        A source is what some mixture of these rows gives weight to; an evaluation set that nobody trains on
-        is none.
+        A source is a task to which some mixture of these rows gives weight; evaluation sets without training
+        are no sources.
 
         Raises:
             TableError: If there are more than two tasks and a mixture is neither given nor follows.
@@ -104,7 +104,7 @@ class Observations:
 
     @cached_property
     def lengths(self) -> Lengths:
-        """How long the runs were trained, and whether they differ in it."""
+        """The training lengths of the runs, and whether they differ."""
         return measure_lengths(self.frame)
 
     def _rows(self, mask: pd.Series) -> pd.DataFrame:
@@ -123,7 +123,7 @@ def select(
 
     Args:
         table: A run table.
-        metric: A value of its `metric` column, in whatever case; by default the only one, or `loss`.
+        metric: A value of its `metric` column, in any case; by default the only one, or `loss`.
         testset: A value of its `testset` column; by default the only one, or `test`.
         architecture: A value of its `architecture` column; may be omitted where there is only one.
         at: A common length, `{"tokens": 1e9}` or `{"step": 2000}`, at which to read every run instead.

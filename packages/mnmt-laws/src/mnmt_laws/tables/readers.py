@@ -1,4 +1,4 @@
-"""Read the cells of a run table from a CSV file; whatever is none is refused in one line."""
+"""Read the cells of a run table from a CSV file, and refuse other files with a message of one line."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def read_csv(
     Args:
         path: A file that is not empty.
         required: Columns without which the delimiter may be another.
-        usual: Columns whose names tell another delimiter from a missing column.
+        usual: Columns whose names distinguish another delimiter from a missing column.
         kinds: Returns `text` or `number` by column to read, of the names of all columns.
 
     Raises:
@@ -54,7 +54,7 @@ def read_csv(
 
 
 def _check_text(path: Path) -> None:
-    """Read a file once for what Arrow would pass over: bytes that are no text, a quote left open."""
+    """Read a file once for errors that Arrow overlooks: bytes that are no text, a quote left open."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     offset = quotes = 0
     with path.open("rb") as file:

@@ -35,7 +35,7 @@ def reject(
         wrong: (rows,) mask of the wrong rows.
         table: The rows.
         locator: How to name them.
-        rule: What must hold, then a semicolon and the remedy.
+        rule: The rule, then a semicolon and the remedy.
         values: The fields of the rows; the wrong one is quoted before the semicolon.
     """
     if not wrong.any():
@@ -52,7 +52,7 @@ def _quote(value: object) -> str:
 
 
 def format_value(value: object) -> str:
-    """Return a number in as few characters as give it exactly (`1e8`), anything else as text."""
+    """Return a number in its shortest exact form (`1e8`), anything else as text."""
     if not isinstance(value, (int, float, np.number)):
         return str(value)
     number = float(value)

@@ -1,4 +1,4 @@
-"""Read run records, what a run was and what it measured, and collect them in a run table."""
+"""Read run records, a run's description and measurements, and collect them in a run table."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SCHEMA = 1
 STATUSES = ("running", "finished", "interrupted", "failed")
 _TOLERANCE = 1e-6
 _DIGITS = 12
-"""Digits of a fingerprint in a table, which tell it from others."""
+"""Digits of a fingerprint in a table, enough to distinguish it from others."""
 _EVAL_KEYS = ("step", "task", "testset", "metric", "value")
 COLUMNS = (
     "run", "architecture", "size", "encoder_size", "decoder_size", "task", "weight", "mixture", "testset",

@@ -1,4 +1,4 @@
-"""Whatever holds losses: a run table, a folder of run records, a frame, or observations."""
+"""The sources of losses: a run table, a folder of run records, a frame, or observations."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class RunSource:
     records: tuple[RunRecord, ...] = ()
 
     warnings: tuple[str, ...] = ()
-    """Records that are left out or incomplete; the table has warnings of its own."""
+    """Records that are left out or incomplete; the table's warnings are separate."""
 
 
 def open_source(source: TableSource, *, columns: Mapping[str, str] | None = None) -> RunSource:
@@ -36,11 +36,11 @@ def open_source(source: TableSource, *, columns: Mapping[str, str] | None = None
     Args:
         source: Path of a `.csv` or `.parquet` run table or of a folder of run records, or a frame or
             a run table.
-        columns: What it calls the columns of a run table, as `read_table` takes them.
+        columns: Its names for the columns of a run table, as `read_table` takes them.
 
     Raises:
         TableError: If it cannot be read.
-        TypeError: If it is none of these.
+        TypeError: If it is of another type.
         ValueError: If `columns` are wrong, or given with a run table, which has been read.
     """
     if isinstance(source, RunTable):
@@ -68,26 +68,25 @@ def observe(
     columns: Mapping[str, str] | None = None,
     at: Mapping[str, float] | None = None,
 ) -> Observations:
-    """Return what every run reached, for one metric, test set and architecture.
+    """Return the last measurement of every run, for one metric, test set and architecture.
 
-    That is each run's last measurement. A row without a `run` is a run of its own.
+    A row without a `run` counts as a run.
 
     Args:
         source: Path of a `.csv` or `.parquet` run table or of a folder of run records, or a frame, a run
             table, or observations, which are returned as they are.
-        metric: A value of the column `metric`, in whatever case; by default the only one, or `loss`.
+        metric: A value of the column `metric`, in any case; by default the only one, or `loss`.
         testset: A value of the column `testset`; by default the only one, or `test`.
         architecture: A value of the column `architecture`; may be omitted where there is only one.
-        columns: What the source calls the columns of a run table, as `read_table` takes them.
+        columns: The source's names for the columns of a run table, as `read_table` takes them.
         at: A common length, `{"tokens": 1e9}` or `{"step": 2000}`, at which to read every run, interpolated
-            within its learning curve; runs that were not measured so long are left out, with a warning.
+            within its learning curve; runs that do not reach it are left out, with a warning.
 
     Raises:
         TableError: If the source cannot be read, nothing matches, a choice must be made, a measurement occurs
             twice, or no run reaches the common length.
         TypeError: If the source is of another type.
-        ValueError: If observations are given together with another choice than theirs, or `columns` or `at`
-            are wrong.
+        ValueError: If a choice contradicts that of the given observations, or `columns` or `at` are wrong.
     """
     if not isinstance(source, Observations):
         table = open_source(source, columns=columns).table

@@ -51,7 +51,7 @@ def read_table(source: str | Path | pd.DataFrame, *, columns: Mapping[str, str] 
 
     Args:
         source: A `.csv` or `.parquet` file, or a frame with one row for each measurement.
-        columns: What the source calls the columns of a run table, `{"size": "params"}`. With one `*`,
+        columns: The source's names for the columns of a run table, `{"size": "params"}`. With one `*`,
             `{"mixture": "train_*"}` gathers a mixture from a column for each source, and
             `{"value": "valid_*"}` makes rows of a column for each task.
 

@@ -1,4 +1,4 @@
-"""Checks that every run table passes before anything is computed from it."""
+"""Checks of every run table before anything is computed from it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CURVE = (
 """Columns in which the measurements of one run's learning curve agree."""
 
 CELL = (*CURVE[1:], "step", "tokens")
-"""Columns in which two measurements must differ; the same runs may be repeated with other seeds."""
+"""Columns in which two measurements must differ somewhere; repeated runs differ in their seeds."""
 
 _FLOPS_PER_TOKEN = 6
 
@@ -91,14 +91,14 @@ def require_unique(table: pd.DataFrame, columns: Sequence[str], locator: RowLoca
 def validate(
     frame: pd.DataFrame, names: Sequence[str], locator: RowLocator, *, metric: str = "loss"
 ) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Return the table's known columns, typed and checked, and what was inferred.
+    """Return the table's known columns, typed and checked, and notes on inferred values.
 
     Absent optional columns are empty. An absent `task` is `all`, an absent `metric` is `metric`, an absent
     `weight` is the mixture's, and absent `tokens` are flops / (6 size) where there are flops.
 
     Args:
         frame: A table with a `row` column of spreadsheet row numbers.
-        names: All columns of the table, also those that are not read.
+        names: All columns of the table, unread ones included.
         locator: How messages name its rows.
         metric: The metric of a table without a column `metric`.
 
@@ -162,7 +162,7 @@ def _require_columns(frame: pd.DataFrame, names: Sequence[str], source: str) -> 
 
 
 def _meant(name: str, names: Sequence[str]) -> str | None:
-    """Return the column of the table that is probably meant by the name of an absent one."""
+    """Return the column of the table that probably holds an absent one."""
     metrics = [column for column in names if column.casefold() in KNOWN_METRICS]
     if name == "value" and metrics:
         return metrics[0]

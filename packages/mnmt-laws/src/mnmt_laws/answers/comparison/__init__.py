@@ -1,4 +1,4 @@
-"""Which law: rivals side by side, and a verdict that says where it is none."""
+"""Comparisons of rival laws on one table, and the verdict."""
 
 from mnmt_laws.answers.comparison.contest import LawComparison, compare
 from mnmt_laws.answers.comparison.left_out import ERRORS

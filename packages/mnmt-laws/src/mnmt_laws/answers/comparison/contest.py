@@ -37,32 +37,32 @@ class LawComparison:
     residual), `aic`, `bic`, `lack_of_fit` (its probability given the noise between seeds, NaN without seeds);
     and root mean square relative errors on what was left out: `size_error` (the largest size), `length_error`
     (the longest training) and `mixture_error` (mixtures in turn), NaN where a law cannot predict it.
-    `interpolated` says that a left-out mixture was predicted with parameters between its neighbours'."""
+    `interpolated` is True where a left-out mixture was predicted with parameters between its neighbours'."""
 
     constancy: tuple[Claim, ...]
-    """Whether α and L∞ of one weight at a time agree within their standard deviations."""
+    """Whether α and L∞, fitted at each weight separately, agree within their standard deviations."""
 
     verdict: str
     """The preferred law and the reasons, or why the comparison is undecided, in words."""
 
     preference: str
-    """The first sentence of the verdict: the law that is preferred, or that none is."""
+    """The first sentence of the verdict: the preferred law, or that there is none."""
 
     best: str
-    """The law that is preferred over all tasks together; empty if the table cannot tell."""
+    """The law preferred over all tasks together; empty if undecided."""
 
     reasons: tuple[str, ...]
     """Why the comparison is undecided, in sentences; empty if it is decided."""
 
     errors: SharedErrors
-    """How far the tasks of a run share their errors: criteria over all tasks are divided by its effect."""
+    """The shared errors of a run's tasks; criteria over all tasks are divided by their design effect."""
 
     fits: dict[str, LawFit]
     """The fit of each law."""
 
     @property
     def decided(self) -> bool:
-        """Whether one law is preferred, and nothing that it hangs on is open."""
+        """Whether one law is preferred, and passes every check."""
         return bool(self.best)
 
 
@@ -80,18 +80,18 @@ def compare(
 ) -> LawComparison:
     """Fit the laws that a table admits, and weigh them against each other.
 
-    At one training length of two sources these are the laws in which the mixture moves β, L∞, α or all three,
-    and those with a formula for it; for more sources, laws of whole mixtures; for several training lengths,
-    laws of length. Laws of one meaning, such as β that varies freely or by f̂(p), are not rivals.
+    For two sources and one training length, the mixture moves β, L∞, α or all three, freely or by a formula.
+    For more sources these are laws of whole mixtures, for several training lengths laws of length. Laws of
+    one meaning, such as β that varies freely or by f̂(p), are not rivals.
 
     Args:
         source: Anything that `observe` takes.
-        laws: The laws to compare; by default those that the table admits.
+        laws: The laws to compare; by default all that the table admits.
         metric: As in `observe`.
         testset: As in `observe`.
         architecture: As in `observe`.
         objective: As in `fit`.
-        uncertainty: As in `fit`, for the law of each weight alone.
+        uncertainty: As in `fit`, for the per-weighting law.
         left_out: Whether to measure errors on left-out sizes, lengths and mixtures.
         tables: Tables simulated from each rival's fit to test the verdict; 0 for none.
 
@@ -125,7 +125,7 @@ def compare(
 def _fit_all(
     observations: Observations, rivals: Sequence[Law], objective: str, uncertainty: Uncertainty
 ) -> dict[str, LawFit]:
-    """Return the fit of each law; only the law of each weight alone needs refits."""
+    """Return the fit of each law; only the per-weighting law needs refits."""
     return {
         law.name: fit(
             observations, law=law, objective=objective,
@@ -146,7 +146,7 @@ def _table(fits: dict[str, LawFit], *, left_out: bool) -> pd.DataFrame:
 
 
 def _errors_of_best(fits: dict[str, LawFit], table: pd.DataFrame, errors: SharedErrors) -> SharedErrors:
-    """Return the shared errors of the law of least BIC, whose residuals come nearest to noise."""
+    """Return the shared errors of the law of least BIC, whose residuals are nearest to noise."""
     ranking = pool(table, errors)
     return errors if ranking.empty else shared_errors(fits[str(ranking.index[0])])
 

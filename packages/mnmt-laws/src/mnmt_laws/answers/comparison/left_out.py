@@ -16,14 +16,14 @@ from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.fitting.refits import refit_like
 
 ERRORS = {"size_error": "size", "length_error": "tokens", "mixture_error": "mixture"}
-"""The columns of errors, and what is left out for each."""
+"""The columns of errors, and the axis that is left out for each."""
 
 
 def left_out_errors(fit: LawFit) -> pd.DataFrame:
     """Return root mean square relative errors on rows that a law was not fitted to, a row for each task.
 
-    A law that cannot predict what is left out has NaN. One keyed by weight predicts a weight that is left out
-    with parameters between those of its neighbours, linearly in log p, which `interpolated` says.
+    A law that cannot predict the left-out rows has NaN. A law keyed by weight predicts a left-out weight with
+    parameters interpolated between its neighbours, linearly in log p; then `interpolated` is True.
     """
     tests = {column: back_test(fit, left_out=axis) for column, axis in ERRORS.items()}  # type: ignore[arg-type]
     rows = []
@@ -51,7 +51,7 @@ def _error(predicted: Array, observed: Array) -> float:
 
 
 def _weight_error(fit: LawFit, task: str) -> float:
-    """Return the error at weights between others, each left out in turn; NaN where there are none."""
+    """Return the error at inner weights, each left out in turn; NaN without inner weights."""
     frame = fit.observations.frame
     of_task = frame["task"].eq(task) & frame["role"].eq("fit")
     parts = []
@@ -69,7 +69,7 @@ def _weight_error(fit: LawFit, task: str) -> float:
 
 
 def _predict_between_weights(fit: LawFit, task: str, weight: float, size: Array) -> Array:
-    """Return predictions at a weight that was not fitted, with parameters between those of its neighbours."""
+    """Return predictions at a weight that was not fitted, with parameters between its neighbours'."""
     values = {}
     for name, variable in fit.parameters.sel(task=task).data_vars.items():
         if "weight" not in variable.dims:

@@ -1,4 +1,4 @@
-"""The law that advice rests on: of those that predict any mixture, the one that the table prefers."""
+"""The law that advice rests on: the one that the table prefers among laws that predict any mixture."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def preferred_law(observations: Observations, comparison: LawComparison | None =
     """Return the law of least BIC among the rivals that predict any mixture, or the usual one for the table.
 
     Args:
-        observations: What the law will be fitted to.
+        observations: The observations to fit.
         comparison: Rival laws of these observations, where they were compared.
     """
     if comparison is not None:
@@ -34,10 +34,10 @@ def is_mixed(observations: Observations) -> bool:
 
 
 def usual_law(observations: Observations, *, length: bool | None = None) -> LawName:
-    """Return the name of the law that suits a table of this kind, whatever its losses.
+    """Return the name of the law that suits the table's models, without a look at their losses.
 
     Args:
-        observations: What the law will be fitted to.
+        observations: The observations to fit.
         length: Whether the law should know the training length; by default where lengths vary.
     """
     rows = observations.rows_to_fit(zero_shot=True)

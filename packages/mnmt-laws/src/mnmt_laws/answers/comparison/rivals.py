@@ -20,7 +20,7 @@ RIVALS: dict[LawName, str] = {
     "exponent-varies": "α varies",
     "per-weighting": "all vary",
 }
-"""The laws of one value for each weight, by what the mixture moves in each."""
+"""The laws with a value for each weight, and the parameter that the mixture moves in each."""
 
 _FORMULAS: dict[str, str] = {
     "capacity": "β varies by f̂(p)",
@@ -36,17 +36,17 @@ _STORIES = {
     "mixture-additive": "L∞ varies",
 }
 _FEWEST = 3  # sizes, lengths or weights that an exponent needs
-_VARIED = 1.2  # ratio of the longest training to the shortest from which a law of length is tried
+_VARIED = 1.2  # ratio of the longest to the shortest training above which laws of length are tried
 
 
 def label_of(law: str) -> str:
-    """Return what the mixture moves in a law, or the law's name."""
+    """Return the parameter that the mixture moves in a law, in words, or the law's name."""
     labels: dict[str, str] = dict([*RIVALS.items(), *_FORMULAS.items()])
     return labels.get(law, f"the {law} law")
 
 
 def story_of(law: str) -> str:
-    """Return what laws of the same meaning share: f̂(p) is a formula for β that varies."""
+    """Return the meaning of a law; with f̂(p) β varies, by a formula."""
     return _STORIES.get(law, label_of(law))
 
 
@@ -56,14 +56,14 @@ def is_keyed(law: Law) -> bool:
 
 
 def find_rivals(observations: Observations, laws: Sequence[LawName | Law] | None = None) -> list[Law]:
-    """Return the laws that a table admits, or those that are asked for.
+    """Return the requested laws, or all that a table admits.
 
-    A law is admitted if the table has all that it predicts from, if it pools neither mixtures nor lengths
-    that the table tells apart, and if its rows outnumber its parameters. Rows of weight 0, where there are
-    any, ask for laws that can predict them; if fewer than two can, the rows are left out.
+    A law is admitted if the table has all of its predictors, if it pools neither mixtures nor lengths that
+    the table distinguishes, and if its rows outnumber its parameters. If the table has rows of weight 0, laws
+    must predict them; where fewer than two can, these rows are left out.
 
     Raises:
-        ValueError: If a law that is asked for is unknown.
+        ValueError: If a requested law is unknown.
     """
     if laws is not None:
         for law in laws:
@@ -91,7 +91,7 @@ def _admits(observations: Observations, law: Law) -> bool:
 
 
 def _has_predictors(rows: pd.DataFrame, law: Law) -> bool:
-    """Return whether the rows have what a law predicts from, in enough values, and no more than it needs."""
+    """Return whether a law's predictors have enough values, and size varies only if the law knows it."""
     read = [name for name in law.predictors if name not in ("weight", "partners")]
     for name in read:
         values = rows[name] if name in rows else pd.Series(np.nan, index=rows.index)
@@ -134,13 +134,13 @@ def _tells_mixtures_apart(observations: Observations, rows: pd.DataFrame, law: L
 
 
 def keep_comparable(observations: Observations, laws: Sequence[Law]) -> Observations:
-    """Return observations whose rows to fit are those that every law can be fitted to.
+    """Return observations with only the rows that every law can be fitted to.
 
-    For laws keyed by weight these are weights of three sizes, in tasks of two such weights; without laws that
-    predict zero-shot tasks, weights above 0.
+    For laws keyed by weight these are weights of three sizes, in tasks with two such weights. Unless all laws
+    predict zero-shot tasks, weights are above 0.
 
     Raises:
-        TableError: If none are left.
+        TableError: If no rows remain.
     """
     frame = observations.frame
     usable = frame["role"].eq("fit") & (frame["weight"].gt(0) | all(law.zero_shot for law in laws))

@@ -16,7 +16,7 @@ _LEFT_OUT = {
 
 
 def preference_sentence(verdict: Verdict) -> str:
-    """Return the sentence that says which law the table prefers, or that it does not decide."""
+    """Return the sentence on the law that the table prefers, or that the comparison is undecided."""
     first = leaders(verdict.ranking)
     if first.empty:
         return "The objective has no likelihood to compare by; the errors on what was left out decide."
@@ -39,7 +39,7 @@ def preference_sentence(verdict: Verdict) -> str:
 
 
 def prediction_sentences(table: pd.DataFrame) -> list[str]:
-    """Return the sentences that say which law predicts best what was left out, over all tasks."""
+    """Return the sentences on the law that predicts left-out rows best, over all tasks."""
     sentences = []
     interpolated = set(table.loc[table["interpolated"], "law"])
     for column, start in _LEFT_OUT.items():
@@ -59,7 +59,7 @@ def prediction_sentences(table: pd.DataFrame) -> list[str]:
 
 
 def constancy_sentence(claims: tuple[Claim, ...]) -> str:
-    """Return the sentence on α and L∞ of one weight at a time; empty where the table cannot tell."""
+    """Return the sentence on α and L∞ of separate weights; empty if undetermined."""
     decided = [claim for claim in claims if claim.holds is not None]
     if not decided:
         return ""

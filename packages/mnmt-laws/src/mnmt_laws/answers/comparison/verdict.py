@@ -1,4 +1,4 @@
-"""Whether a comparison of laws is decided, and what it hangs on where it is not."""
+"""The verdict of a comparison: the preferred law, or the reasons why it is undecided."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from mnmt_laws.solver.objective import find_objective
 CLEAR = 2.0
 """Difference in BIC below which two laws count as equal."""
 
-_POWER = 0.8  # share of tables of the rival's making that must tell the rival from the winner
-_WRONG = 0.02  # share of tables of the rival's making that may show as large a gap for the winner
+_POWER = 0.8  # least share of tables simulated from the rival on which the rival must win clearly
+_WRONG = 0.02  # greatest share of such tables on which the winner may lead by at least its gap
 _MOST_RIVALS = 3
 _LIMITS = np.linspace(0.0, 1.0, 6)  # shares of the greatest admissible L∞ at which laws are compared
 _TABLES = 100
@@ -31,7 +31,7 @@ _TABLES = 100
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """Which law is preferred, and what that hangs on."""
+    """The preferred law, or the reasons why there is none."""
 
     ranking: pd.Series
     """Pooled BIC by law, ascending, without laws that cannot be compared."""
@@ -67,10 +67,11 @@ def decide(
 ) -> Verdict:
     """Return the preferred law if every check lets it stand, or the reasons against.
 
-    The pooled BIC of the best law must be lower by more than 2 than that of every law of another meaning; no
-    exponent of it or of the runner-up, and no limit that the winner lets vary, may lie at a bound; no other
-    admissible L∞ may change the winner; and on tables simulated from a rival's fit the rival must win clearly
-    in 80%, and the winner lead by as much as it does in 2% at most.
+    - The pooled BIC of the best law must be lower by more than 2 than that of every law of another meaning.
+    - No exponent of the winner or the runner-up may lie at a bound, and no limit that the winner lets vary.
+    - No other admissible L∞ may change the winner.
+    - On tables simulated from a rival's fit, the rival must win clearly in 80%, and the winner may lead by at
+      least its gap in no more than 2%.
     """
     first = leaders(ranking)
     if len(first) < 2:
@@ -95,12 +96,12 @@ def _nothing_to_compare(fits: Mapping[str, LawFit], ranking: pd.Series) -> tuple
     others = [f"“{label_of(law)}”" for law in fits if law not in ranking.index]
     if others:
         verb = "has" if len(others) == 1 else "have"
-        return (f"{_join(others)} {verb} as many parameters as there are values.",)
+        return (f"{_join(others)} {verb} a parameter for every value.",)
     return ("No law of another meaning can be compared on this table.",)
 
 
 def _richer(rival: LawFit, winner: LawFit) -> bool:
-    """Return whether a rival fits better with more parameters: then parsimony alone speaks against it."""
+    """Return whether a rival fits better with more parameters: only parsimony speaks against it."""
     more = sum(rival.num_parameters(task) - winner.num_parameters(task) for task in winner.tasks)
     return more > 0 and _squares(rival) <= _squares(winner)
 
@@ -127,10 +128,10 @@ def _bounds(fits: Mapping[str, LawFit], winner: str, rival: str) -> list[str]:
 
 
 def _limits(fits: Mapping[str, LawFit], winner: str, rivals: list[str], errors: SharedErrors) -> list[str]:
-    """Return a sentence for each rival that another admissible L∞ would put ahead of the winner.
+    """Return a sentence for each rival that would lead with another admissible L∞.
 
-    The laws are refitted with L∞ at a known irreducible loss, and at shares of the greatest that is possible;
-    one is admissible where the winner's sum of squares exceeds its least by no more than F(1, n - k) s².
+    The laws are refitted with L∞ at a known irreducible loss, and at shares of the greatest possible one. An
+    L∞ is admissible where the winner's sum of squares exceeds its least by no more than F(1, n - k) s².
     """
     shared = [law for law in (winner, *rivals) if _has_shared_limit(fits[law])]
     if winner not in shared or len(shared) < 2 or fits[winner].observations.metric != "loss":
@@ -191,7 +192,7 @@ def _with_limit(fit: LawFit, share: float | None) -> LawFit | None:
 
 def _admissible(best: LawFit, refitted: LawFit | None, task: str) -> bool:
     """Return whether the data allow the limits of a refit of the best law."""
-    assert refitted is not None  # those that cannot be refitted were passed over
+    assert refitted is not None  # the caller has skipped laws that cannot be refitted
     noise = measure_noise(best, task)
     least, held = (float(np.sum(task_residuals(fit, task)[1] ** 2)) for fit in (best, refitted))
     freedom = max(noise.freedom, 1)
@@ -199,7 +200,7 @@ def _admissible(best: LawFit, refitted: LawFit | None, task: str) -> bool:
 
 
 def _simulated(winner: LawFit, rival: LawFit, gap: float, errors: SharedErrors, tables: int) -> list[str]:
-    """Return why a lead over a rival does not stand on tables that the rival's fit would have made."""
+    """Return why a lead over a rival does not stand on tables simulated from the rival's fit."""
     if not find_objective(rival.objective).squared:
         return []
     gaps = simulate_contest(rival, winner, errors, tables=tables)

@@ -1,4 +1,4 @@
-"""The next runs to train: candidates, what each would teach, and studies that train them."""
+"""The next runs to train: candidates, their information, and studies that train them."""
 
 from mnmt_laws.answers.design.next_runs import Design
 

@@ -1,4 +1,4 @@
-"""What trained runs would tell about a quantity, by a linear-Gaussian update over the refits."""
+"""The uncertainty of a quantity after further runs, by a linear-Gaussian update over the refits."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _FEWEST = 10  # finite refits
 class Beliefs:
     """The joint normal distribution of a quantity and of every candidate's losses, from the refits.
 
-    The covariance of two numbers is aᵀ M b, where a and b hold them for every refit about their means. So a
-    run that is trained changes M alone.
+    The covariance of two numbers is aᵀ M b, where a and b hold their deviations from the mean in every refit.
+    So training a run changes only M.
     """
 
     quantity: Array
-    """(refits,) the quantity about its mean."""
+    """(refits,) the quantity less its mean."""
 
     losses: Array
-    """(candidates, refits, tasks) the losses about their means; 0 for tasks that a run does not measure."""
+    """(candidates, refits, tasks) the losses less their means; 0 for tasks that a run does not measure."""
 
     noise: Array
     """(candidates, tasks) variance of a measurement about the law."""

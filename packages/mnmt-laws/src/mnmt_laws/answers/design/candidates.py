@@ -1,4 +1,4 @@
-"""Runs that could be trained next, and what they cost."""
+"""Runs that could be trained next, and their cost."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class CandidateRun(NamedTuple):
 
     @property
     def arguments(self) -> tuple[float, ...]:
-        """Size and tokens, as far as the law knows them: what a cost is computed from."""
+        """Size and tokens, without those that the law lacks; a cost is computed from them."""
         return tuple(value for value in (self.size, self.tokens) if value is not None)
 
 
 def as_candidate(fit: LawFit, option: CandidateRun | tuple[float, Mapping[str, float]]) -> CandidateRun:
-    """Return a size, a mixture and perhaps tokens as a candidate that suits the law.
+    """Return a size, a mixture and perhaps tokens as a candidate, checked against the law.
 
     Raises:
         ArgumentError: If a number is missing or out of range, or the mixture names an unknown source.
@@ -56,7 +56,7 @@ def as_candidate(fit: LawFit, option: CandidateRun | tuple[float, Mapping[str, f
 
 
 def default_candidates(fit: LawFit) -> list[CandidateRun]:
-    """Return the sizes, lengths and mixtures observed, twice the largest, and mixtures between those."""
+    """Return the observed sizes, lengths and mixtures, twice the largest, and mixtures in between."""
     sizes, lengths = _values(fit, "size"), _values(fit, "tokens")
     mixtures = _mixtures(fit)
     return [
@@ -96,8 +96,8 @@ def _named(sources: list[str], weights: Array) -> dict[str, float]:
 def cost_of_runs(fit: LawFit) -> Callable[..., float]:
     """Return the FLOPs of a run by its size, and by its tokens where the law knows them.
 
-    With tokens 6 N D, or as many FLOPs for each parameter and token as the table's runs took. Without, a
-    power of size fitted to the table's `flops`, else 6 N times the median `tokens`, else N.
+    With tokens it is 6 N D, with the table's median of FLOPs / (N D) in place of 6 if known. Without tokens
+    it is a power of size fitted to the table's `flops`, else 6 N times the median `tokens`, else N.
     """
     rows = fit.observations.frame
     costed = rows[rows["flops"].gt(0)]

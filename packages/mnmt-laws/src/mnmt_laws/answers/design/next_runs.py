@@ -1,4 +1,4 @@
-"""The runs to train next: those that most reduce the uncertainty of a quantity."""
+"""The runs to train next, which most reduce the uncertainty of a quantity."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.fitting.uncertainty import bounds_of
 from mnmt_laws.tables.mixture import format_mixture
 
-_FEWEST_REFITS = 10
+_FEWEST_REFITS, _NUM_RUNS = 10, 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,21 +35,21 @@ class Design:
 
     runs: pd.DataFrame
     """The proposed runs in order: `size`, `tokens` (for a law that knows the training length), `mixture`,
-    `cost`, `total_cost`, `std` (of the quantity after this run and those before it) and `share` (that, as a
-    share of the present standard deviation)."""
+    `cost`, `total_cost`, `std` (of the quantity after this run and earlier ones) and `share` (this, over the
+    present standard deviation)."""
 
     candidates: pd.DataFrame
     """Every candidate as the first run: `size`, `tokens`, `mixture`, `cost` and `std`, the best first."""
 
     method: str
-    """How the runs were selected, in words."""
+    """The method of selection, in words."""
 
 
 def design(
     fit: LawFit,
     *,
     quantity: str,
-    runs: int = 3,
+    runs: int = _NUM_RUNS,
     candidates: Sequence[CandidateRun | tuple[float, Mapping[str, float]]] | None = None,
     budget: float = math.inf,
     per: Literal["cost", "run"] = "cost",
@@ -59,23 +59,23 @@ def design(
     The refits are a sample of the laws that the data allow. Over them, a candidate's losses y and the
     quantity g vary together. If the candidate is trained, its losses with noise variance Σ leave
     var g - cov(g, y) (cov y + Σ)^-1 cov(y, g) of the quantity's variance. Σ is the scatter of models about
-    the laws. Runs are selected one after the other, each as if those before it were trained. A run measures
-    every task of its mixture, and for laws of zero-shot tasks every other one.
+    the laws. Runs are selected one after the other, each as if the earlier ones were trained. A run measures
+    every task of its mixture, and for laws of zero-shot tasks all other tasks, too.
 
     Args:
         fit: A fit, with refits, of a law that predicts any mixture.
         quantity: One of `quantity.FORMS`, such as `loss:en-de@size=1e9,p=0.3` or `weight:en-de@size=1e9`;
             with `tokens=1e10` for a law that knows the training length.
-        runs: How many to propose.
-        candidates: Sizes, mixtures and training lengths to choose from; by default those of
+        runs: The number of runs to propose.
+        candidates: Sizes, mixtures and training lengths to choose from; by default
             `default_candidates`.
         budget: FLOPs that all proposed runs may cost together. A run costs 6 N D, or without length a power
             of size fitted to the table's `flops`, 6 N times the median `tokens`, or N.
-        per: Whether runs compete by the fall of the log-variance for their `cost`, or for one `run` whatever
-            it costs.
+        per: Whether runs compete by the fall of the log-variance for their `cost`, or for one `run`, at any
+            cost.
 
     Raises:
-        TypeError: If `fit` is not a fit, or a number is none.
+        TypeError: If `fit` is not a fit, or a number has another type.
         ArgumentError: If the fit has no refits, the quantity cannot be read, no candidate is within the
             budget, or an argument is out of range.
     """
@@ -89,13 +89,12 @@ def design(
     return _propose(fit, quantity, values, options, runs=runs, budget=budget, per=per)
 
 
-def runs_for(fit: LawFit, mixtures: Array, *, runs: int = 3) -> Design | None:
+def runs_for(fit: LawFit, mixtures: Array) -> Design | None:
     """Return the runs that would make the least certain weight of a best mixture most certain.
 
     Args:
         fit: A fit.
         mixtures: (refits, sources) the best mixture of each refit.
-        runs: How many.
     """
     known = mixtures[np.isfinite(mixtures).all(axis=1)]
     if len(known) < _FEWEST_REFITS:
@@ -105,7 +104,7 @@ def runs_for(fit: LawFit, mixtures: Array, *, runs: int = 3) -> Design | None:
     try:
         return _propose(
             fit, f"best weight of {fit.sources[widest]}", mixtures[:, widest], default_candidates(fit),
-            runs=runs, budget=math.inf, per="run",
+            runs=_NUM_RUNS, budget=math.inf, per="run",
         )  # fmt: skip
     except ArgumentError:  # the weight does not vary over the refits
         return None
@@ -141,7 +140,7 @@ def _propose(
 def _select(
     beliefs: Beliefs, costs: Array, runs: int, budget: float, per: str
 ) -> tuple[list[tuple[int, float]], Array]:
-    """Return (candidate, deviation after it) of each selected run, and (candidates,) those of a first run."""
+    """Return (candidate, deviation after it) of each selected run, and (candidates,) that of a first run."""
     selected: list[tuple[int, float]] = []
     first = after = beliefs.variances_after()
     spent = 0.0

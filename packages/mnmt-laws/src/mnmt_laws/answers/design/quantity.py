@@ -1,4 +1,4 @@
-"""Quantities that follow from a fit, by name: what further runs can make more certain."""
+"""Quantities that follow from a fit, by name, which further runs can make more certain."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FORMS = (
     "size:TASK=0.9,TASK=1.1",
 )
 """The ways to write a quantity. A law that knows the training length takes `tokens=1e10` after the size, and
-`size:TASK=0.9@tokens=1e10`. For three sources or more, `p` shares the rest as the table does on average."""
+`size:TASK=0.9@tokens=1e10`. For three sources or more, the table's mean divides the rest beside `p`."""
 
 _NUMBERS = {
     "loss": ("size", "tokens", "p"),
@@ -42,7 +42,7 @@ class Quantity:
     """A number that follows from a fit."""
 
     text: str
-    """The quantity as it was written."""
+    """The quantity as the caller wrote it."""
 
     kind: str
     """The first word of its form."""
@@ -60,7 +60,7 @@ class Quantity:
         """Return (refits,) the quantity in every refit.
 
         Raises:
-            ArgumentError: If the law lacks it, or needs another size or length.
+            ArgumentError: If the law has no such quantity, or needs another size or length.
         """
         evaluate: dict[str, Callable[[LawFit], Array]] = {
             "loss": self._loss,
@@ -100,7 +100,7 @@ def _length(fit: LawFit, numbers: Mapping[str, float]) -> dict[str, float]:
 
 
 def mixture_of(fit: LawFit, task: str, weight: float) -> dict[str, float]:
-    """Return a mixture with one weight given, which shares the rest as the table does on average."""
+    """Return a mixture with one weight given; the rest is divided as in the table's mean."""
     if fit.sources == [task]:
         return {task: weight}
     rest = [source for source in fit.sources if source != task]
@@ -123,7 +123,7 @@ def parse_quantity(text: str, tasks: list[str]) -> Quantity:
     """Return the quantity that a text names.
 
     Raises:
-        ArgumentError: If it is not one of `FORMS`, or names a task that is not among `tasks`.
+        ArgumentError: If it is not one of `FORMS`, or its task is not one of `tasks`.
     """
     kind, _, rest = text.partition(":")
     head, _, arguments = rest.rpartition("@") if kind == "size" and "@" in rest else rest.partition("@")
@@ -144,7 +144,7 @@ def parse_quantity(text: str, tasks: list[str]) -> Quantity:
 
 
 def _numbers(arguments: str, names: tuple[str, ...], text: str, *, optional: set[str]) -> dict[str, float]:
-    """Return `size=1e9,p=0.3` as numbers: all of `names`, but for those that are optional."""
+    """Return `size=1e9,p=0.3` as numbers: all of `names`, some of which are optional."""
     items = dict(re.findall(r"([^=,\s]+)\s*=\s*([^,\s]+)", arguments))
     complete = set(names) - optional <= set(items) <= set(names)
     try:

@@ -1,4 +1,4 @@
-"""Study files (TOML) of runs to train: what mnmt-model's sweep reads."""
+"""Study files (TOML) of runs to train, which mnmt-model's sweep reads."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class Study:
 
     text: str
     runs: int
-    """How many runs it holds."""
+    """The number of its runs."""
 
 
-def round_mixture(weights: Mapping[str, float], digits: int = 3) -> dict[str, float]:
-    """Return weights of few digits that sum to exactly 1; those that round to 0 are left out."""
-    units = 10**digits
+def round_mixture(weights: Mapping[str, float]) -> dict[str, float]:
+    """Round weights to three digits so that they sum to exactly 1; leave out weights of 0."""
+    units = 1000
     scaled = np.array(list(weights.values()), float) / math.fsum(weights.values()) * units
     whole = np.floor(scaled).astype(int)
     order = np.argsort(whole - scaled, kind="stable")
@@ -54,18 +54,17 @@ def mixture_toml(weights: Mapping[str, float]) -> str:
 def studies_of(
     fit: LawFit, runs: Sequence[CandidateRun], *, notes: Sequence[str] = (), base: Path | None = None
 ) -> tuple[Study, ...]:
-    """Return the studies that train some runs, each a grid of sizes × mixtures, and together no others.
+    """Return the studies that train exactly some runs, each study a grid of sizes × mixtures.
 
-    The runs get seeds that the table does not have, so that none counts as trained. Sizes are called as the
-    runs of the table, or `n9456` after their parameters. Without `base` they are empty, and need the shapes
-    of the models.
+    The runs get seeds that the table does not have, so that no run counts as trained. Sizes have the names of
+    the table's runs, or `n9456` after their parameters. Without `base` they are empty, and need the shapes of
+    the models.
 
     Args:
         fit: The fit whose table the runs extend.
         runs: Sizes, mixtures and training lengths; a run that occurs twice gets two seeds.
         notes: Lines of comment at the top.
-        base: The study file that the table's runs came from: its other sections and the shapes of its sizes
-            are taken over.
+        base: The study file of the table's runs, whose other sections and shapes of sizes are copied.
 
     Raises:
         TableError: If `base` cannot be read.
@@ -110,7 +109,7 @@ def _grids(cells: Sequence[tuple[str, str]]) -> list[tuple[list[str], list[str],
 
 
 def _size(fit: LawFit, run: CandidateRun, known: Mapping[str, Mapping[str, Any]]) -> tuple[str, str]:
-    """Return the name of a run's size in a study, and what it sets, as TOML."""
+    """Return the name of a run's size in a study, and its settings as TOML."""
     rows = fit.observations.frame
     near = rows if run.size is None else rows[np.isclose(rows["size"], run.size, rtol=1e-6)]
     names = [match[1] for name in near["run"] for match in [_RUN.fullmatch(str(name))] if match]
@@ -129,7 +128,7 @@ def _size(fit: LawFit, run: CandidateRun, known: Mapping[str, Mapping[str, Any]]
 
 
 def _steps(fit: LawFit, tokens: float) -> int:
-    """Return the steps of so many tokens, by the table's steps and tokens; 0 where it does not know them."""
+    """Return the steps of a number of tokens, by the table's steps and tokens; 0 if it lacks them."""
     rows = fit.observations.frame
     each = float((rows["tokens"] / rows["step"]).median()) if "step" in rows else math.nan
     return round(tokens / each) if each > 0 and math.isfinite(each) else 0

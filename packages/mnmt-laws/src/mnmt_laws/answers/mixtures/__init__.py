@@ -1,4 +1,4 @@
-"""Mixtures, sizes and budgets: the frontier, what meets given losses, and the search over the simplex."""
+"""Mixtures, sizes and budgets: the frontier, targets, and the search over the simplex."""
 
 from mnmt_laws.answers.mixtures.budget import SmallestBudget
 from mnmt_laws.answers.mixtures.targets import SmallestSize, TargetMixture

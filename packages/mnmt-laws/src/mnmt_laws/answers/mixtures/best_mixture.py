@@ -13,7 +13,7 @@ from mnmt_laws.errors import ArgumentError
 from mnmt_laws.fitting.law_fit import LawFit
 
 LEAST_WEIGHT = 1e-3
-"""The smallest weight that is recommended, unless another is given."""
+"""The default of the smallest weight that is recommended."""
 
 FLOPS_PER_TOKEN_PARAMETER = 6.0
 """FLOPs of training, for each parameter and token: forward and backward (Kaplan et al. 2020)."""
@@ -21,7 +21,7 @@ FLOPS_PER_TOKEN_PARAMETER = 6.0
 
 @dataclass(frozen=True, kw_only=True)
 class Compute:
-    """A budget of FLOPs, and what a run costs for each parameter and token: C = 6 N D."""
+    """A budget of FLOPs, and the cost of each parameter and token: C = 6 N D."""
 
     budget: float
 
@@ -37,7 +37,7 @@ class Compute:
 
     @property
     def log_sizes(self) -> tuple[float, float]:
-        """The log of the least and the greatest size: one parameter, and what one token leaves."""
+        """The log of the least and the greatest size: one parameter, and the size for one token."""
         largest = self.size(1.0)
         if not largest > 1:
             raise ArgumentError(f"`budget` must pay for a run, but {self.budget:g} FLOPs pay for none.")
@@ -54,7 +54,7 @@ def best_mixtures(
 ) -> tuple[Array, Array]:
     """Return (refits or 1, sources) the mixtures of least Σ λ_i L_i, and that sum.
 
-    Where a refit has no parameters for some task, both are NaN.
+    If a refit lacks the parameters of some task, both are NaN.
 
     Args:
         fit: A fit of a law that predicts any mixture.

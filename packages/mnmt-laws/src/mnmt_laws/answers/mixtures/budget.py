@@ -27,7 +27,7 @@ class SmallestBudget:
     """The metric that each task should reach."""
 
     budget: float
-    """FLOPs; infinite if none are enough."""
+    """FLOPs; infinite if no budget is enough."""
 
     interval: tuple[float, float]
     """95% interval of the FLOPs over the refits; an end is infinite where refits have no such budget."""
@@ -48,13 +48,13 @@ class SmallestBudget:
     """95% interval of D over the refits."""
 
     weights: dict[str, float]
-    """The mixture at that budget; empty if none is enough."""
+    """The mixture at that budget; empty if no budget is enough."""
 
     reason: str
     """Why no budget is enough; empty if one is."""
 
     warnings: tuple[str, ...]
-    """The ways in which the prediction leaves what was observed."""
+    """The ways in which the prediction leaves the observed range."""
 
 
 def smallest_budget(
@@ -70,10 +70,10 @@ def smallest_budget(
         fit: A fit of a law of size and training length that predicts any mixture.
         targets: The metric that tasks should reach; tasks without a target get the least weight.
         least_weight: Smallest weight that a source may get.
-        flops_per_token_parameter: What a run costs: C = 6 N D.
+        flops_per_token_parameter: The cost of a run, 6 in C = 6 N D.
 
     Raises:
-        TypeError: If `fit` is not a fit, or a number is none.
+        TypeError: If `fit` is not a fit, or a number has another type.
         ArgumentError: If the law lacks size or training length, a target names another task or is not finite,
             or an argument is out of range.
     """
@@ -109,7 +109,7 @@ def smallest_budget(
 def _least_compute(
     fit: LawFit, targets: Mapping[str, float], least: float, scale: float, *, draws: bool
 ) -> tuple[Array, Array]:
-    """Return (refits or 1, sources + 1) mixtures and log D of the least FLOPs, and these."""
+    """Return (refits or 1, sources + 1) mixtures and log D of the least FLOPs, and the FLOPs."""
 
     def log_flops(points: Array) -> Array:
         tokens = np.exp(points[..., -1])

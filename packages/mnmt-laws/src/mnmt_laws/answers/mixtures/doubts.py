@@ -1,4 +1,4 @@
-"""Reasons to doubt a recommended mixture: refits that disagree, open parameters, sizes beyond the data."""
+"""Reasons to doubt a mixture: refits that disagree, parameters undetermined, sizes beyond the data."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ROUNDING = 1e-9
 
 
 def doubts_about(fit: LawFit, refits: Array) -> tuple[str, ...]:
-    """Return why the table does not determine the best mixture; nothing if it does.
+    """Return the reasons why the table does not determine the best mixture; empty if it does.
 
     Args:
         fit: The fit.
@@ -44,10 +44,9 @@ def doubts_about(fit: LawFit, refits: Array) -> tuple[str, ...]:
 def undetermined_parameters(fit: LawFit) -> tuple[str, ...]:
     """Return the diagnostics that leave the law itself undetermined, in words.
 
-    These are sizes that are too few, and exponents and limits that are undetermined or at a bound, save for
-    limits at the known irreducible loss.
-    Coefficients of f̂ that trade off against each other are none: what they leave open shows in the spread of
-    the best mixtures.
+    They report too few sizes, and exponents and limits that are undetermined or at a bound, except for limits
+    at the known irreducible loss. Coefficients of f̂ that trade off against each other are left out: their
+    effect shows in the spread of the best mixtures.
     """
     decisive = {p.name for p in fit.law.parameters if p.kind in ("exponent", "limit")}
     return tuple(
@@ -60,7 +59,7 @@ def undetermined_parameters(fit: LawFit) -> tuple[str, ...]:
 
 
 def _is_known(fit: LawFit, line: Diagnostic) -> bool:
-    """Return whether a limit reaches the known irreducible loss, and so is what it should be."""
+    """Return whether a diagnostic is of a limit at the known irreducible loss, which is no fault."""
     limits = [p.name for p in fit.law.parameters if p.kind == "limit"]
     if line.kind != "bound" or line.parameter not in limits:
         return False
@@ -70,9 +69,9 @@ def _is_known(fit: LawFit, line: Diagnostic) -> bool:
 
 
 def extrapolation(fit: LawFit, mixture: Mapping[str, float], **predictors: float) -> tuple[str, ...]:
-    """Return a line for each way in which a prediction leaves what was observed.
+    """Return a line for each way in which a prediction leaves the observed range.
 
-    Beyond the largest size or the longest training it asks for the fit's back-tests, which refit the law.
+    Beyond the largest size or the longest training it runs the fit's back-tests, which refit the law.
     """
     rows = fit.rows
     lines = [_weight_outside(fit, rows, source, weight) for source, weight in mixture.items()]

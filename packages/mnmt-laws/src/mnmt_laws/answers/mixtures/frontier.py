@@ -44,7 +44,7 @@ def frontier(
 
     Raises:
         TableError: If the mixtures have one source.
-        TypeError: If `fit` is not a fit, or a number is none.
+        TypeError: If `fit` is not a fit, or a number has another type.
         ArgumentError: If the law does not predict every weight, or an argument is missing, superfluous or out
             of range.
     """
@@ -75,7 +75,7 @@ def frontier(
 
 
 def _mixtures(fit: LawFit, weights: ArrayLike | None) -> Array:
-    """Return (points, sources) the mixtures that were requested, or the default ones."""
+    """Return (points, sources) the requested mixtures, or the default ones."""
     count = len(fit.sources)
     if count < 2:
         raise TableError(

@@ -14,12 +14,12 @@ from mnmt_laws.arrays import Array
 from mnmt_laws.fitting.law_fit import LawFit
 
 LARGEST = 1e30
-"""Size in parameters up to which is searched."""
+"""The largest size of the search, in parameters."""
 
 _LEVELS = np.linspace(0.0, np.log(LARGEST), 24)
 _ROUNDS = 40
 _EXACT = 1e-12  # relative excess of a loss above its target
-_STEEP = 10.0  # e-folds of size for each relative excess that no size removes
+_STEEP = 10.0  # e-folds of size for each unit of relative excess that no size removes
 
 
 def smallest_sizes(
@@ -30,7 +30,7 @@ def smallest_sizes(
     *,
     draws: bool,
 ) -> tuple[Array, Array]:
-    """Return (refits or 1, sources) the mixtures min_p max_i N_i(p), and their sizes, infinite where none is.
+    """Return (refits or 1, sources) the mixtures of min_p max_i N_i(p), and this size, which may be infinite.
 
     Args:
         fit: A fit of a law of size that predicts any mixture.
@@ -74,7 +74,7 @@ def minimise_maximum(
 
 
 def size_of(log_size: Array) -> Array:
-    """Return sizes, infinite beyond the largest that was searched."""
+    """Return sizes, infinite beyond `LARGEST`."""
     return np.where(log_size > np.log(LARGEST), np.inf, np.exp(np.minimum(log_size, np.log(LARGEST))))
 
 
@@ -83,7 +83,7 @@ def needed_log_sizes(
 ) -> Array:
     """Return (refits or 1, targets, n) the log of the least size with which a mixture meets each target.
 
-    Where no size up to `LARGEST` does, it is above that by as much as the target is missed.
+    Where no size up to `LARGEST` does, it exceeds log `LARGEST` by `_STEEP` times the relative miss.
 
     Args:
         fit: A fit of a law of size.
@@ -102,7 +102,7 @@ def needed_log_sizes(
 def _excess_of(
     fit: LawFit, task: str, target: float, points: Array, *, draws: bool, **predictors: float | Array
 ) -> Callable[[Array], Array]:
-    """Return a function of log N: by how much the metric of a task misses its target, relative to it."""
+    """Return a function of log N: the excess of a task's metric over its target, relative to the target."""
     x, values = fit.evaluator.point_inputs(fit.draws if draws else fit.parameters, task, points)
     x |= {name: np.asarray(value, float) for name, value in predictors.items()}
     sign = sign_of(fit)
@@ -141,7 +141,7 @@ def _root(excess: Callable[[Array], Array], low: Array, high: Array, above: Arra
         value = np.where(low < high, excess(size), 0.0)
         if np.abs(value).max(initial=0.0) < _EXACT:
             break
-        # Regula falsi keeps one end for ever on a curved function; halving its height (Illinois) frees it.
+        # On a curved function regula falsi never moves one end; halving its height (Illinois) frees it.
         unmet = value > 0
         below = np.where(unmet & (side > 0), below / 2, np.where(unmet, below, value))
         above = np.where(~unmet & (side < 0), above / 2, np.where(unmet, value, above))

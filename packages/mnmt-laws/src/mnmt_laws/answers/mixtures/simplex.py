@@ -1,4 +1,4 @@
-"""Points of the simplex, every way to share a mixture among K sources, and the least of a cost over them."""
+"""Points of the simplex of mixtures of K sources, and the minimum of a cost over them."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ Cost = Callable[[Array], Array]
 _MAX_POINTS = 2000  # points of a lattice
 _LATTICE_TASKS = 4
 _FINEST = 1e-9  # radius at which a search ends
-_SAMPLED = 11  # base-two logarithm of the points where a lattice would be too coarse
-_FEW = 64  # mixtures to begin with where each is tried with several numbers, or costs much
-_NUM_LEVELS = 45  # of the free number, to begin with
-_FEW_LEVELS = 23  # where each costs much
+_SAMPLED = 11  # base-two logarithm of the points in place of a lattice that would be too coarse
+_FEW = 64  # first mixtures where each is combined with several numbers, or is costly
+_NUM_LEVELS = 45  # first values of the free number
+_FEW_LEVELS = 23  # the same where each is costly
 _SHARPNESS = (0.1, 0.01, 0.001)
-_SHARES = np.array([4.0, 2.0, 1.0, 0.5, 0.25, 0.1, 0.03, 0.01, 1e-3, 1e-4])  # of a projected step
-_STEP = 1e-5  # of a difference
+_SHARES = np.array([4.0, 2.0, 1.0, 0.5, 0.25, 0.1, 0.03, 0.01, 1e-3, 1e-4])  # multiples of a projected step
+_STEP = 1e-5  # of a finite difference
 _STILL = 1e-8  # movement at which a search ends
 
 
 def simplex_points(num_tasks: int, least: float = 1e-3, *, most: int = _MAX_POINTS) -> Array:
     """Return (points, K) mixtures that cover the simplex evenly, with weights of at least `least`.
 
-    They are a lattice of at most `most` points for up to four tasks, and for more a quasi-random sample of
-    the uniform distribution, the same in every call.
+    They are a lattice of at most `most` points for up to four tasks. For more they are a quasi-random sample
+    of the uniform distribution, the same in every call.
     """
     if num_tasks == 1:
         return np.ones((1, 1))
@@ -76,16 +76,16 @@ def minimise_on_simplex(
 ) -> tuple[Array, Array]:
     """Find the mixture of least cost, for many cost functions at once.
 
-    The best point of an even spread is refined: for two sources by ever finer grids, which are exact to about
-    1e-8 where the spread found the right valley; for more by projected gradients, and where a cost has edges
-    (a maximum over tasks) by ever smaller neighbourhoods after it.
+    The best point of an even spread is refined. For two sources ever finer grids are exact to about 1e-8, if
+    the spread found the right valley. For more sources projected gradients follow, and for a cost with edges
+    (a maximum over tasks) ever smaller neighbourhoods after them.
 
     Args:
         cost: Costs (count, n) of points (count or 1, n, K), or (…, K + 1) with `span`.
         num_tasks: K.
         count: Number of cost functions.
         least: Smallest weight of a source.
-        span: Ends of a further number that is free, the last coordinate of every point.
+        span: Ends of a further free number, the last coordinate of every point.
         smooth: For a cost with edges: `smooth(points, sharpness)`, without edges, ever closer to the cost as
             the sharpness falls to 0.
 
@@ -186,7 +186,7 @@ def _mixture_steps(num_tasks: int, *, coarse: bool) -> tuple[Array, float]:
 
 
 def _diagonal_moves(pairs: Array) -> Array:
-    """Return the sums of two moves between sources, for valleys that run aslant."""
+    """Return the sums of two moves between sources, for diagonal valleys."""
     both = 0.5 * (pairs[:, None, :] + pairs[None, :, :]).reshape(-1, pairs.shape[1])
     steps = np.unique(both.round(9), axis=0)
     return np.asarray(steps[np.abs(steps).sum(axis=1) > 0])
@@ -204,17 +204,17 @@ def descend(
 ) -> Array:
     """Return points (count, K or K + 1) of less cost than `start`.
 
-    Steps of Barzilai and Borwein (1988) along the gradient of `smooth`, projected onto the simplex, of which
-    the best share is taken (Birgin et al. 2000). A point that is worse in `cost` itself is not returned.
+    Take steps of Barzilai and Borwein (1988) along the gradient of `smooth`, projected onto the simplex, at
+    the best of several lengths (Birgin et al. 2000). A start that is better in `cost` is returned as it is.
 
     Args:
         smooth: Costs (count, n) of points (count, n, K or K + 1) with a gradient.
         start: (count, K or K + 1) points.
-        cost: The costs that count.
+        cost: The costs to lower.
         num_tasks: K, the number of weights.
         least: Smallest weight.
         span: Ends of the last coordinate, where it is no weight.
-        rounds: The most steps.
+        rounds: Most steps.
     """
     points, values = start, smooth(start[:, None, :])[:, 0]
     slopes = _slopes(smooth, points, num_tasks)

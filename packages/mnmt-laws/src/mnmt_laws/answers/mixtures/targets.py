@@ -61,8 +61,8 @@ class TargetMixture:
     probability: dict[str, float]
     """The probability that a model of this mixture meets each target.
 
-    It counts what the interval of a new model counts (`predict_interval`): the spread of the
-    refits, the scatter of models about the law and, beyond the data, the law's own error.
+    Like the interval of a new model (`predict_interval`) it includes the spread of the refits, the scatter of
+    models about the law and, beyond the data, the law's own error.
     """
 
     probability_of_all: float
@@ -114,9 +114,8 @@ def meet_targets(
 ) -> TargetMixture:
     """Find the weights with which a model of `size` comes closest to all targets.
 
-    N_i(p) is the least size at which a mixture brings task i to its target. The mixture is the one that needs
-    the smallest model, min_p max_i N_i(p). A target that no size reaches with any mixture is left out of the
-    choice.
+    N_i(p) is the least size at which a mixture brings task i to its target. The chosen mixture needs the
+    smallest model, min_p max_i N_i(p). Targets that no size and mixture reach are left out of the choice.
 
     Args:
         fit: A fit of a law of size that predicts any mixture.
@@ -202,7 +201,7 @@ def draw_sizes(
     predictors: Mapping[str, float] | None = None,
     least: float = LEAST_WEIGHT,
 ) -> Array:
-    """Return (refits,) the smallest size of every refit; infinite where none is enough."""
+    """Return (refits,) the smallest size of every refit; infinite where no size is enough."""
     return smallest_sizes(fit, targets, least, predictors or {}, draws=True)[1]
 
 
@@ -220,7 +219,7 @@ def check_question(
 def _infeasible(
     fit: LawFit, targets: Mapping[str, float], least: float, predictors: Mapping[str, float]
 ) -> tuple[str, dict[str, float]]:
-    """Return why some targets are met by no size and mixture, and the other targets."""
+    """Return the reason why no size and mixture meets some targets, and the other targets."""
     reason = beyond_limits(fit, targets)
     points = simplex_points(len(fit.sources), least)[None]
     sizes = needed_log_sizes(fit, targets, points, draws=False, **predictors)[0].min(axis=1)
@@ -272,7 +271,7 @@ def _probabilities(
 
 
 def beyond_limits(fit: LawFit, targets: Mapping[str, float]) -> str:
-    """Return which limits no model passes."""
+    """Return a reason that names the targets beyond the law's limits; empty if there are none."""
     names = [p.name for p in fit.law.parameters if p.kind == "limit" and p.varies is None]
     if not names:
         return ""
