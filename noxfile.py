@@ -28,10 +28,10 @@ SUITES = (*PACKAGES, "integration")
 SOURCES = [f"packages/mnmt-{package}/src" for package in PACKAGES]
 BUILD_REQUIREMENTS = ("torch", "scikit-build-core", "pybind11", "cmake", "ninja")
 SHARED = ROOT / ".nox/shared"
-"""The environment of all sessions but those that test what an installation brings along."""
+"""The environment of all sessions, except for those that test an installation."""
 GROUPS = [f"--group={name}" for name in ("test", "types", "docs", "benchmarks", "browser", "dev")]
 
-# Makes torch, oneDNN and MKL take the kernels for processors without AVX, which round other sums.
+# Makes torch, oneDNN and MKL take the kernels for processors without AVX, which round differently.
 SSE41 = {"ATEN_CPU_CAPABILITY": "default", "ONEDNN_MAX_CPU_ISA": "SSE41", "MKL_CBWR": "COMPATIBLE"}
 
 RESUMED = "test_killed_and_resumed_equals_never_stopped"
@@ -79,7 +79,7 @@ def tests(session: nox.Session, suite: str) -> None:
 
 @nox.session(venv_backend="none")
 def slow(session: nox.Session) -> None:
-    """Run the slow tier, before a change is called done, and what needs programs or minutes of its own."""
+    """Run the slow tier, before a change is called done, and the sessions with other programs."""
     chosen = ("-m", "slow and not browser")
     for suite in SUITES:
         run_pytest(session, suite, *chosen, report=f"slow-{suite}", success_codes=(0, 1, 5))
@@ -96,7 +96,7 @@ def emulated(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none")
 def browser(session: nox.Session) -> None:
-    """Drive the reports' pages in a real browser, the system's Chromium, installed where that is possible."""
+    """Drive the reports' pages in the system's Chromium, which is installed if possible."""
     install_packages(session, "chromium", programs=("chromium", "chromium-browser", "google-chrome"))
     chosen = session.posargs or ["-m", "browser and not slow"]
     for package in ("laws", "eval"):
@@ -105,7 +105,7 @@ def browser(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none")
 def slurm(session: nox.Session) -> None:
-    """Prepare and train through a real Slurm on this machine, of Debian's packages, installed if possible."""
+    """Prepare and train through a real Slurm on this machine; install Debian's packages if possible."""
     install_packages(session, "slurm-wlm", "munge", programs=("slurmctld", "munged"))
     for package in ("data", "model"):
         run_pytest(session, package, "-m", "slurm", report=f"slow-slurm-{package}")
@@ -113,7 +113,7 @@ def slurm(session: nox.Session) -> None:
 
 @nox.session(reuse_venv=False)
 def purity(session: nox.Session) -> None:
-    """Test that the laws wheel works alone, and mnmt-data and mnmt-eval without torch and mnmt-model."""
+    """Test the laws wheel by itself, and mnmt-data and mnmt-eval without torch and mnmt-model."""
     session.install("--group=test", make_wheel(session, "laws"))
     session.run("pytest", f"--rootdir={ROOT}", *junit("purity-laws"), "tests/purity/test_laws_alone.py")
     install(session, ["eval"])
@@ -145,7 +145,7 @@ def docs(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none")
 def benchmarks(session: nox.Session) -> None:
-    """Run every benchmark and analysis of a study with tiny sizes, to see that it works: with `--smoke`."""
+    """Run every benchmark and analysis of a study with tiny sizes (`--smoke`), to see that it works."""
     for module in (*scripts("benchmarks"), *scripts("studies/analysis")):
         run_shared(session, "python", "-m", module, "--smoke", silent=True)
 
@@ -174,7 +174,7 @@ def study(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none")
 def dev(session: nox.Session) -> None:
-    """Make an environment to work in, `.venv`: all packages, editable, with what tests and checks need."""
+    """Make an environment to work in, `.venv`: all packages, editable, and the tools of tests and checks."""
     make_environment(session, ROOT / ".venv")
     session.log("made .venv; use it with: . .venv/bin/activate")
 
@@ -192,7 +192,7 @@ def ext_cuda(session: nox.Session) -> None:
 
 
 def run_shared(session: nox.Session, program: str, *arguments: str, **options: Any) -> None:
-    """Run a program of the environment that most sessions share, which is made first where it is missing."""
+    """Run a program in the shared environment; make the environment first if it is missing or stale."""
     SHARED.parent.mkdir(exist_ok=True)
     with SHARED.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # two sessions may run at a time
@@ -206,7 +206,7 @@ def run_shared(session: nox.Session, program: str, *arguments: str, **options: A
 
 
 def make_environment(session: nox.Session, place: Path) -> None:
-    """Install all packages, editable, with what tests, types, docs and benchmarks need."""
+    """Install all packages, editable, and the dependencies of tests, types, docs and benchmarks."""
     session.run(sys.executable, "-m", "virtualenv", "--quiet", str(place))
     pip = (str(place / "bin/python"), "-m", "pip", "install", "--quiet")
     groups = [group for package in PACKAGES for group in test_groups(package)]
@@ -242,13 +242,13 @@ def run_pytest(session: nox.Session, suite: str, *arguments: str, report: str, *
 
 
 def junit(report: str) -> tuple[str, ...]:
-    """Return the options with which pytest writes a report; a test that hangs ends after ten minutes."""
+    """Return pytest's options to write a report, and to end a test that hangs after ten minutes."""
     hangs = ("-o", "faulthandler_timeout=600", "-o", "faulthandler_exit_on_timeout=true")
     return (*hangs, "--junit-xml", str(ROOT / f".nox/reports/{report}.xml"), "-o", "junit_family=xunit1")
 
 
 def install_packages(session: nox.Session, *packages: str, programs: Sequence[str]) -> None:
-    """Install packages of the system, unless it has one of their programs, or say why not."""
+    """Install packages of the system unless it has one of their programs; warn if that is impossible."""
     path = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin"])
     if any(shutil.which(program, path=path) for program in programs):
         return
@@ -260,7 +260,7 @@ def install_packages(session: nox.Session, *packages: str, programs: Sequence[st
 
 
 def folder(package: str) -> str:
-    """Return where a package is."""
+    """Return the folder of a package."""
     return f"./packages/mnmt-{package}"
 
 
@@ -277,13 +277,13 @@ def read_toml(path: str) -> dict[str, Any]:
 
 
 def test_groups(package: str) -> list[str]:
-    """Return the arguments with which pip installs what a package's tests need."""
+    """Return pip's arguments for the dependencies of a package's tests."""
     file = f"{folder(package)}/pyproject.toml"
     return [f"--group={file}:{group}" for group in read_toml(file)["dependency-groups"]]
 
 
 def install(session: nox.Session, packages: Iterable[str]) -> None:
-    """Install packages, and those of this repository that they require, into a session's own environment."""
+    """Install packages, with the repository's packages that they require, into a session's environment."""
     required = with_required(packages)
     if "moe-ext" in required:
         session.install(*BUILD_REQUIREMENTS)
@@ -297,13 +297,13 @@ def has_experts(study: str) -> bool:
 
 
 def requirements(package: str) -> list[str]:
-    """Return what a package requires to run."""
+    """Return the dependencies of a package."""
     required: list[str] = read_toml(f"{folder(package)}/pyproject.toml")["project"]["dependencies"]
     return required
 
 
 def with_required(packages: Iterable[str]) -> list[str]:
-    """Return packages and, recursively, those of this repository that they require."""
+    """Return packages and, recursively, the repository's packages that they require."""
     chosen: list[str] = []
     waiting = list(packages)
     while waiting:

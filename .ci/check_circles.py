@@ -39,7 +39,7 @@ def module_name(file: Path, source: Path) -> str:
 def imported_modules(file: Path, name: str, files: dict[str, Path]) -> Iterator[str]:
     """Yield the modules of `files` that a file imports anywhere.
 
-    A package's `__init__` that a submodule's import runs is not counted: only what an import names.
+    Only named modules count, not a package's `__init__` that runs on an import of its submodule.
     """
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):

@@ -22,7 +22,7 @@ Test = tuple[str, str]
 
 
 TIERS = ("slow", "browser", "slurm", "cuda")
-"""Marks of the tests that the fast tier leaves out; `browser` has a session of its own."""
+"""Marks of the tests that the fast tier leaves out; `browser` has a separate session."""
 FAST_TIER_SECONDS = 1000.0
 """CPU seconds that the fast tier may take, of a core as fast as the reference."""
 FAST_TEST_SECONDS = 5.0
@@ -32,7 +32,7 @@ REFERENCE_SECONDS = 0.11
 
 
 def main() -> int:
-    """Print why tests were skipped, what is wrong, and the totals; return 1 if anything is wrong, else 0."""
+    """Print the reasons of skips, the problems and the totals; return 1 if there is a problem, else 0."""
     is_slow = sys.argv[1:] == ["slow"]
     reports = sorted(REPORTS.glob("slow-*.xml" if is_slow else "[!s]*.xml"))
     cases = [case for report in reports for case in ET.parse(report).iter("testcase")]
@@ -57,7 +57,7 @@ def is_in_tier(marks: set[str], *, is_slow: bool) -> bool:
 
 
 def check_skips(cases: Sequence[ET.Element]) -> Iterator[str]:
-    """Print why tests were skipped; yield those that were for no reason."""
+    """Print the reasons why tests were skipped; yield tests skipped without a reason."""
     skips = {case_name(case): reason for case in cases if (reason := skip_reason(case)) is not None}
     for reason, count in Counter(skips.values()).items():
         print(f"{count} skipped: {reason}")
@@ -65,7 +65,7 @@ def check_skips(cases: Sequence[ET.Element]) -> Iterator[str]:
 
 
 def check_seconds(cases: Sequence[ET.Element]) -> Iterator[str]:
-    """Print what the fast tier costs; yield what costs more than it may, in seconds of the reference."""
+    """Print the cost of the fast tier; yield costs above the budget, in seconds of the reference."""
     slowness = workload_seconds() / REFERENCE_SECONDS
     seconds = {case_name(case): test_seconds(case, "test_seconds") / slowness for case in cases}
     setup = sum(test_seconds(case, "setup_seconds") for case in cases) / slowness
@@ -81,13 +81,13 @@ def check_seconds(cases: Sequence[ET.Element]) -> Iterator[str]:
 
 
 def test_seconds(case: ET.Element, name: str) -> float:
-    """Return CPU seconds that `cpu_seconds.py` has recorded of a test, as this machine takes them."""
+    """Return the CPU seconds that `cpu_seconds.py` has recorded for a test on this machine."""
     values = [entry.get("value", "0") for entry in case.iter("property") if entry.get("name") == name]
     return sum(map(float, values))
 
 
 def workload_seconds() -> float:
-    """Return the CPU seconds that this machine takes for a fixed workload, the least of several tries."""
+    """Return the CPU seconds of a fixed workload on this machine, the least of several tries."""
     return min(timed_workload() for _ in range(7))
 
 
@@ -141,7 +141,7 @@ def outcome(case: ET.Element) -> str:
 
 
 def skip_reason(case: ET.Element) -> str | None:
-    """Return why a case was skipped, or None if it was not."""
+    """Return the reason why a case was skipped, or None if it was not."""
     skipped = case.find("skipped")
     return None if skipped is None else skipped.get("message", "")
 

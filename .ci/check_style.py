@@ -1,4 +1,4 @@
-"""Check what ruff does not: rooms, lengths of files, names, docstrings, and conflicts left in pages."""
+"""Check rooms, lengths of files, names, docstrings, and conflicts left in pages, which ruff does not."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PARTICIPLES = {
     "own",
 }
 PARTICIPLES |= {"said", "seen", "shown", "told", "wanted"}
-"""Names that do not say what a thing is."""
+"""Names that do not describe a thing."""
 PARAGRAPHS = ("Returns:", "Yields:")
 SECTIONS = ("Args:", "Raises:", *PARAGRAPHS)
 
@@ -35,7 +35,7 @@ Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
 def main() -> int:
-    """Print what is wrong, a line each; return 1 if anything is, else 0."""
+    """Print each problem on a line; return 1 if there is one, else 0."""
     problems = [*check_rooms(), *check_pages()]
     problems += [problem for file in source_files() for problem in check_file(file)]
     print("\n".join(problems) or "style: all files are as they should be")
@@ -59,7 +59,7 @@ def check_rooms() -> Iterator[str]:
 
 
 def check_pages() -> Iterator[str]:
-    """Yield the marks that a merge has left in Markdown."""
+    """Yield the conflict marks of merges in Markdown."""
     for page in [
         *sorted(ROOT.glob("*.md")),
         *sorted(ROOT.glob("docs/**/*.md")),
@@ -71,7 +71,7 @@ def check_pages() -> Iterator[str]:
 
 
 def check_file(file: Path) -> Iterator[str]:
-    """Yield what is wrong with a source file."""
+    """Yield the problems of a source file."""
     text = file.read_text(encoding="utf-8")
     name = file.relative_to(ROOT).as_posix()
     if (count := text.count("\n")) > MAX_LINES:

@@ -15,7 +15,7 @@ def cpu_seconds() -> float:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None]:
-    """Measure the fixtures that a test is the first to ask for."""
+    """Measure the fixtures that a test is the first to use."""
     yield from measure(item, "setup_seconds")
 
 
@@ -26,7 +26,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
 
 
 def measure(item: pytest.Item, name: str) -> Generator[None]:
-    """Record the CPU seconds of what follows as a property of the test."""
+    """Record the CPU seconds of a phase as a property of the test."""
     start = cpu_seconds()
     try:
         yield

@@ -69,7 +69,7 @@ def mixture_weights(rows: pd.DataFrame, tasks: Sequence[str], source: str) -> pd
         source: Name of the table, for messages.
 
     Returns:
-        One row for each of `rows`, with its index, and one column for each source: each task to which some
+        One row for each of `rows`, with its index, and one column for each source, a task to which some
         mixture of these rows gives weight.
 
     Raises:
