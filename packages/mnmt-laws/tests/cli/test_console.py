@@ -29,7 +29,7 @@ Run = Callable[..., tuple[int, str, str]]
             ("frontier", "runs.csv", "--size", "1e5", "--tokens", "1e6", "--law", "capacity"),
             "leave out --tokens",
         ),
-        (("recommend", "runs.csv", "--size", "1e5", "--law", "joint"), "predicts no other mixtures"),
+        (("recommend", "runs.csv", "--size", "1e5", "--law", "joint"), "predicts only the mixtures trained"),
         (("fit", "runs.csv", "--metric", "ter"), "the table has chrf, loss"),
         (("fit", "runs.csv", "--testset", "news"), "no row has testset 'news'"),
         (("frontier", "runs.csv", "--size", "0"), "--size"),

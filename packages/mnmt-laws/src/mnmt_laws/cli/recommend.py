@@ -18,8 +18,7 @@ from mnmt_laws.cli.options import (
     TableConfig,
     observe_table,
 )
-from mnmt_laws.cli.question import Question
-from mnmt_laws.cli.task_numbers import parse_numbers, parse_preference
+from mnmt_laws.cli.question import Question, parse_numbers, parse_preference
 from mnmt_laws.errors import TableError
 from mnmt_laws.fitting.fit import fit
 from mnmt_laws.fitting.law_fit import LawFit
