@@ -402,10 +402,10 @@ REF = ("--reference", "{folder}/ref", "--task", "en-de")
             "must have at least one line",
         ),
         (["{folder}/one.txt", *REF[:3], "german"], "must be SRC-TGT, such as en-de, but is 'german'"),
-        (["{folder}/short.txt", *REF], "short.txt: must have 5 lines, one for each reference"),
+        (["{folder}/short.txt", *REF], "short.txt: must have 7 lines, one for each reference"),
         (
             ["{folder}/one.txt", *REF, "--source", "{folder}/short.txt"],
-            "short.txt: must have 5 lines, as",
+            "short.txt: must have 7 lines, as",
         ),
         (["{folder}/one.txt", *REF, "--metric", "bleu,rouge"], "but has 'rouge'."),
         (["{folder}/one.txt", *REF, "--baseline", "three"], "must be one of one.txt, but is 'three'"),
