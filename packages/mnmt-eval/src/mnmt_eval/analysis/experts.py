@@ -158,7 +158,7 @@ def _groups(tasks: Sequence[str]) -> dict[str, list[int] | None]:
 
 
 def _estimates(blocks: NDArray[np.int64], groups: list[int] | None) -> list[LayerSpecialisation]:
-    """Return how much an expert of each layer tells about the group of its task."""
+    """Return the specialisation of each layer on groups of tasks."""
     estimate = specialisation(blocks, groups)
     scale = estimate.entropy or 1.0
     return [

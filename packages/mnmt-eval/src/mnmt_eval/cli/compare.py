@@ -103,7 +103,6 @@ def compare(
 def _write_page(
     translated: Sequence[TranslatedText], config: ReportConfig, page: Path
 ) -> list[TextComparison]:
-    """Write the page, and return the comparisons on it."""
     from mnmt_eval.report import make_report, write_report
 
     if other := next((each for each in translated if each.names != translated[0].names), None):

@@ -40,7 +40,7 @@ def averages_table(comparisons: Sequence[TextComparison]) -> Iterator[str]:
 
 
 def _average_note(averages: Sequence[DirectionAverage], config: CompareConfig) -> Iterator[str]:
-    """Yield how means are tested, if they are."""
+    """Yield the test of the means, if there is one."""
     of_metric = [system for each in averages if each.metric == averages[0].metric for system in each.systems]
     if tests := sum(system.difference is not None for system in of_metric):
         yield f"p of a paired {config.test} test{_corrected(tests, 'means')}; * p < {SIGNIFICANT}"
@@ -140,7 +140,6 @@ def _pairs(metric: MetricComparison) -> Iterator[str]:
 
 
 def _groups(metric: MetricComparison) -> Iterator[str]:
-    """Yield a line for each group and system."""
     rows = [
         (score.system, group)
         for place in range(len(metric.scores[0].groups))

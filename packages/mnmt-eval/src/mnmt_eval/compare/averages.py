@@ -125,7 +125,6 @@ def _difference(
 
 
 def _correct(averages: Sequence[DirectionAverage]) -> list[DirectionAverage]:
-    """Correct the tests of a metric for their number."""
     tested = [system.difference.p_value for each in averages for system in each.systems if system.difference]
     p_values = iter(holm(tested))
     return [

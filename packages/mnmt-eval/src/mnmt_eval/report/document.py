@@ -172,7 +172,7 @@ def make_report(translated: Sequence[TranslatedText], config: ReportConfig) -> R
 
 
 def _expert_uses(translated: Sequence[TranslatedText]) -> Iterator[ExpertUse]:
-    """Yield how each run uses its experts on the test set, in all its tasks."""
+    """Yield the use of each run's experts on the test set."""
     for output in translated[0].outputs:
         if (output.system.path / EXPERTS).is_dir():
             from mnmt_eval.analysis.experts import read_expert_use  # which files of translations need not

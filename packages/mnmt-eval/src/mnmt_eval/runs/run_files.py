@@ -94,7 +94,7 @@ class StoredTranslations:
         return _lines(content) if _sha256(content) == description.sha256 else None
 
     def _translate(self, translate: TranslateLines, on_existing: Callable[[int], object]) -> None:
-        """Translate what the partial file lacks."""
+        """Translate the lines that the partial file lacks."""
         with closing(FileOutput(self._partial, "text", {"key": self._key})) as output:
             on_existing(output.lines)
             lines = output.skip_written(number_lines(self.text.src, target=self.text.target))

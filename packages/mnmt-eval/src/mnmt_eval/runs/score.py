@@ -148,7 +148,6 @@ class _TextScorer:
         return TextScores(evals=evals, computed=len(missing))
 
     def _translate(self, on_lines: OnLines) -> list[str]:
-        """Return translations, and store them in the run's folder."""
         stored = StoredTranslations(
             folder=self.run.folder, text=self.text, step=self._step, search=self.search
         )

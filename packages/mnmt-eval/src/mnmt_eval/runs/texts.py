@@ -131,7 +131,7 @@ def _data_of(runs: Sequence[Path]) -> list[PreparedData]:
 
 
 def _tasks_with(data: PreparedData, testset: str) -> list[str]:
-    """Return the tasks that have a test set; refuse a test set that no task has."""
+    """Return the tasks with a test set, at least one."""
     tasks = [task for task in data.evaluated if testset in data.testsets(task)]
     if not tasks:
         names = dict.fromkeys(name for task in data.evaluated for name in data.testsets(task))

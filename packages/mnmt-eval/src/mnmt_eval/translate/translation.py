@@ -84,7 +84,7 @@ def join_parts(
 
 
 def _space(joint: Joint, language: str) -> str:
-    """Return what a language puts between the translations of two parts."""
+    """Return the space between the translations of two parts, or an empty text."""
     is_whole = joint == "word" or (joint == "run" and language in _UNSPACED_WORDS)
     return "" if is_whole or language in _WITHOUT_SPACES else " "
 

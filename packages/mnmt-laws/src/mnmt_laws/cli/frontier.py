@@ -77,7 +77,6 @@ def _weights(fitted: LawFit, result: xr.Dataset) -> dict[str, Array]:
 def _document(
     fitted: LawFit, result: xr.Dataset, *, size: float | None, tokens: float | None
 ) -> dict[str, Any]:
-    """Return the JSON document of the frontier."""
     weights = _weights(fitted, result)
     tasks = {
         task: {
@@ -92,9 +91,9 @@ def _document(
 
 
 def _few_points(fitted: LawFit, result: xr.Dataset) -> pd.DataFrame:
-    """Return the weights and losses of some mixtures, evenly along the frontier."""
+    """Return the weights and losses of mixtures spread evenly along the frontier."""
     count = result.sizes["point"]
-    some = np.unique(np.linspace(0, count - 1, min(count, _PRINTED_POINTS)).round().astype(int))
+    points = np.unique(np.linspace(0, count - 1, min(count, _PRINTED_POINTS)).round().astype(int))
     columns = {f"weight {name}": values for name, values in _weights(fitted, result).items()}
     columns |= {f"value {task}": result.value.sel(task=task).to_numpy() for task in fitted.tasks}
-    return pd.DataFrame(columns).iloc[some]
+    return pd.DataFrame(columns).iloc[points]

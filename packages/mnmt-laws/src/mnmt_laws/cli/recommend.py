@@ -91,7 +91,6 @@ def recommend(
 
 
 def _document(answer: Answer, fitted: LawFit) -> dict[str, Any]:
-    """Return the JSON document of an answer."""
     next_runs = getattr(answer, "next_runs", None)
     document = {key: value for key, value in asdict(answer).items() if key != "next_runs"}
     runs = {} if next_runs is None else {"next_runs": next_runs.runs}

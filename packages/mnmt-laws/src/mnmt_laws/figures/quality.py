@@ -50,7 +50,6 @@ def _quality_label(task: str, line: Mapping[Hashable, Any] | None) -> str:
 
 
 def _ends(rows: pd.DataFrame, line: Mapping[Hashable, Any]) -> pd.DataFrame:
-    """Return the ends of a task's line."""
     losses, label = np.array([rows["loss"].min(), rows["loss"].max()]), rows["label"].iloc[0]
     value = line["intercept"] + line["slope"] * losses
     return pd.DataFrame({"loss": losses, "value": value, "label": label, "line": label})

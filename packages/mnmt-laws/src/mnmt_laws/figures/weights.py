@@ -103,7 +103,6 @@ def draw_fractions(
 
 
 def _fraction_curve(fit: LawFit, task: str) -> pd.DataFrame:
-    """Return f̂ with its 95% interval."""
     weights = np.linspace(0, 1, 51)[1:]
     others = [name for name in fit.tasks if name != task]
     mixture = {task: weights, **{name: (1 - weights) / len(others) for name in others}}

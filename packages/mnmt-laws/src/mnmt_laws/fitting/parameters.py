@@ -77,7 +77,6 @@ def format_fit(fit: LawFit) -> str:
 
 
 def _label(row: Mapping[Hashable, Any]) -> str:
-    """Return the weight or partner of a value, or `all`."""
     if row["partner"]:
         return f"with {row['partner']}"
     return "all" if math.isnan(row["weight"]) else f"{row['weight']:g}"

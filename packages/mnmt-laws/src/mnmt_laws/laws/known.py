@@ -57,7 +57,6 @@ class KnownLaw:
         return np.asarray(sum(values[name] * features[name] for name in limits))
 
     def _values(self, x: Mapping[str, Array], partners: Sequence[str]) -> dict[str, Array]:
-        """Return every parameter as an array."""
         varies = {parameter.name: parameter.varies for parameter in self.definition.parameters}
         values = {}
         for name, value in self.parameters.items():

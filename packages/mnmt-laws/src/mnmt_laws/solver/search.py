@@ -112,12 +112,12 @@ def find_minima(design: DesignMatrix, objective: Objective, *, max_steps: int = 
 
     The first is exact to the last digits, unless `max_steps` end the search earlier.
     """
-    few = design
+    first = design
     if len(design.groups) > 2 * _ROWS:
-        few = DesignMatrix(design.law, design.sample.spread(_ROWS), pivots=design.pivots)
-    local = sorted(_local_minima(few, objective, max_steps), key=lambda minimum: minimum.cost)
+        first = DesignMatrix(design.law, design.sample.spread(_ROWS), pivots=design.pivots)
+    local = sorted(_local_minima(first, objective, max_steps), key=lambda minimum: minimum.cost)
     finalists = _distinct(local)[: _FINALISTS if objective.squared else _KINKED_FINALISTS]
-    if few is not design:
+    if first is not design:
         finalists = _with_rivals(finalists, _ROWS)
     finished = itertools.chain.from_iterable(
         _refine(design, objective, [one for one in finalists if one.region == region], max_steps)

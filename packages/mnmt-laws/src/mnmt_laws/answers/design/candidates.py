@@ -70,8 +70,8 @@ def _values(fit: LawFit, name: str) -> list[float] | list[None]:
         return [None]
     observed = np.unique(fit.rows[name].to_numpy(float))
     count = min(len(observed), _MAX_VALUES[name])
-    some = observed[np.unique(np.linspace(0, len(observed) - 1, count).round().astype(int))]
-    return [*(float(value) for value in some), 2.0 * float(observed[-1])]
+    spread = observed[np.unique(np.linspace(0, len(observed) - 1, count).round().astype(int))]
+    return [*(float(value) for value in spread), 2.0 * float(observed[-1])]
 
 
 def _mixtures(fit: LawFit) -> list[dict[str, float]]:
@@ -83,10 +83,11 @@ def _mixtures(fit: LawFit) -> list[dict[str, float]]:
     rows = fit.rows
     shares = rows["weight"].where(rows["task"] == sources[0], 1 - rows["weight"])
     observed = np.unique(shares.round(6))
-    some = np.unique(np.concatenate([observed, (observed[:-1] + observed[1:]) / 2]).round(4))
+    midway = (observed[:-1] + observed[1:]) / 2
+    weights = np.unique(np.concatenate([observed, midway]).round(4))
     if len(sources) == 1:
-        return [{sources[0]: float(share)} for share in some if share > 0]
-    return [_named(sources, np.array([share, 1 - share])) for share in some]
+        return [{sources[0]: float(share)} for share in weights if share > 0]
+    return [_named(sources, np.array([share, 1 - share])) for share in weights]
 
 
 def _named(sources: list[str], weights: Array) -> dict[str, float]:

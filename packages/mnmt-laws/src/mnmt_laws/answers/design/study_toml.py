@@ -144,7 +144,6 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _without_sweep(path: Path) -> str:
-    """Return the text of a study without its [sweep] tables."""
     lines, inside = [], False
     for line in path.read_text(encoding="utf-8").splitlines():
         header = _HEADER.fullmatch(line)
@@ -164,7 +163,6 @@ def _key(name: str) -> str:
 
 
 def _value(value: Any) -> str:
-    """Return a value of TOML."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
