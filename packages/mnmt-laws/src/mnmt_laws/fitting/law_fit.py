@@ -229,24 +229,23 @@ def require_fit(fit: object, *, law: str, name: str = "fit") -> None:
         raise ArgumentError(f"`{name}` must be a fit of the {law} law, but is of the {fit.law.name} law.")
 
 
-def require_mixtures(fit: object, *, name: str = "fit", fraction: bool = False) -> None:
-    """Check that the argument `name` is a fit of a law that predicts any mixture.
+def require_mixtures(fit: object, *, fraction: bool = False) -> None:
+    """Check that the argument `fit` is a fit of a law that predicts any mixture.
 
     Args:
         fit: The argument.
-        name: Its name.
         fraction: Whether the law must also have an effective fraction f̂.
 
     Raises:
         TypeError: If it is not a fit.
         ValueError: If its law predicts only the mixtures that it was fitted to, or has no f̂.
     """
-    require_any_fit(fit, name=name)
+    require_any_fit(fit)
     law = fit.law if isinstance(fit, LawFit) else None
     if law is not None and (not law.knows_mixture or (fraction and law.fraction is None)):
         what = "with an effective fraction" if fraction else "that predicts any mixture"
         raise ArgumentError(
-            f"`{name}` must be a fit of a law {what}, such as capacity, but is of the {law.name} law."
+            f"`fit` must be a fit of a law {what}, such as capacity, but is of the {law.name} law."
         )
 
 
