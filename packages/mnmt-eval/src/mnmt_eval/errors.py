@@ -13,7 +13,7 @@ def require_runs(what: str) -> None:
     """Check that torch and mnmt-model are installed, which trained runs need and nothing else.
 
     Raises:
-        EvalError: If one is missing; the message says what needs it.
+        EvalError: If one is missing; the message names the feature that needs it.
     """
     for module in ("torch", "mnmt_model"):
         if find_spec(module) is None:

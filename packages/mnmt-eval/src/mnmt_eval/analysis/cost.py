@@ -10,7 +10,7 @@ import numpy as np
 
 @dataclass(frozen=True, kw_only=True)
 class SystemCost:
-    """A system's quality on each task, and what it cost."""
+    """A system's quality on each task, and its cost."""
 
     name: str
     values: Mapping[str, float]

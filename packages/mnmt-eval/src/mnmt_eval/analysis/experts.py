@@ -27,7 +27,7 @@ class LayerSpecialisation:
     upper: float
     """Ends of the 95% interval of `share`."""
     nats: float
-    """The mutual information, without what chance adds."""
+    """The mutual information, without the bias by chance."""
     chance: float
     """The bias by chance in nats, which has been subtracted."""
     entropy: float

@@ -50,7 +50,7 @@ def compare(
     """Compare systems: every metric with its interval, tests of all pairs, and ranks; as a page too.
 
     Args:
-        systems: Files with a translation a line, whatever made them; runs that `mnmt-eval score` has scored;
+        systems: Files with a translation a line, by any system; runs that `mnmt-eval score` has scored;
             or folders of either. `NAME=FILE` gives a system a name.
         text: The text that they translated.
         baseline: The system that others are tested against; by default the first.

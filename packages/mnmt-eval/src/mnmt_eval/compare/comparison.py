@@ -102,7 +102,7 @@ class TextComparison:
 
     @property
     def name(self) -> str:
-        """Test set and language pair, as far as they are known."""
+        """Test set and language pair, without unknown ones."""
         return f"{self.testset} {self.task}".strip()
 
 
@@ -119,7 +119,7 @@ def compare_systems(
         baseline: The system that others are tested against; by default the first.
 
     Raises:
-        EvalError: If there is no such baseline, a metric is unknown, or it lacks what it needs.
+        EvalError: If there is no such baseline, or a metric is unknown or cannot be used.
     """
     check_baseline(translated, baseline)
     measurements = measure(translated, config.metrics, losses=config.losses)

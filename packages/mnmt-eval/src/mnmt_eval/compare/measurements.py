@@ -32,7 +32,7 @@ def measure(
     """Return {system: measurement} for each metric and, if requested, for the losses.
 
     Raises:
-        EvalError: If a metric or a loss lacks what it needs.
+        EvalError: If a metric lacks an extra, a model or an option, or a loss its run.
         RunError: If a run cannot be loaded for its losses.
         DataError: If its data cannot be read.
     """
@@ -44,7 +44,7 @@ def measure_systems(translated: TranslatedText, metrics: MetricSet) -> list[dict
     """Return {system: measurement} for each metric; runs may have stored the statistics.
 
     Raises:
-        EvalError: If a metric lacks what it needs.
+        EvalError: If a metric lacks an extra, a model or an option.
     """
     text = translated.text
     same_metrics = metrics.make(task=text.task, tasks=text.tasks, num_references=len(text.references))

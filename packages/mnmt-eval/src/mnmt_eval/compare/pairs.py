@@ -42,7 +42,7 @@ class SystemPair:
 
 @dataclass(frozen=True, kw_only=True)
 class SentenceCounts:
-    """On how many sentences a system is better than, as good as, and worse than another, one by one."""
+    """The numbers of sentences on which a system is better than, as good as, and worse than another."""
 
     wins: int
     ties: int

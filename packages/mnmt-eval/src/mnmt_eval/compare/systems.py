@@ -1,4 +1,4 @@
-"""Systems to compare: trained runs, or files of translations, whatever made them."""
+"""Systems to compare: trained runs, or files of translations by any system."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metrics with their signatures, confidence intervals and paired tests; no torch needed but for BLEURT.
+"""Metrics with their signatures, confidence intervals and paired tests; only BLEURT needs torch.
 
 Names are imported when they are first used, since help pages need no metrics.
 """

@@ -47,7 +47,7 @@ def shared_counts(counts: Sequence[Mapping[Hashable, int]]) -> Floats:
     for its second and so on, a sentence is a row X of zeros and ones, and the counts are X Xᵀ, exactly.
 
     Args:
-        counts: The n-grams of each sentence, and how often it has each.
+        counts: The n-grams of each sentence, with their counts.
     """
     places: dict[tuple[Hashable, int], int] = {}
     entries = [

@@ -45,7 +45,7 @@ def metric(name: str, *, target: str = "", config: MetricConfig = _DEFAULT_CONFI
         config: The options of all metrics; each looks only at its own.
 
     Raises:
-        EvalError: If `name` is unknown, or what the metric needs is missing: an extra, a model, an option.
+        EvalError: If `name` is unknown, or the metric lacks an extra, a model or an option.
     """
     if name not in _CONSTRUCTORS:
         raise EvalError(f"unknown metric {name!r}; must be one of {', '.join(METRICS)}.")

@@ -149,7 +149,7 @@ def _chunks(samples: int, sentences: int) -> Iterator[int]:
 
 
 def _counts(draws: NDArray[np.int64]) -> Floats:
-    """Return how often each sentence was drawn, (samples, sentences)."""
+    """Count the draws of each sentence, (samples, sentences)."""
     samples, sentences = draws.shape
     places = draws + sentences * np.arange(samples)[:, None]
     return np.bincount(places.ravel(), minlength=draws.size).reshape(samples, sentences).astype(np.float64)

@@ -55,7 +55,7 @@ def choose_engine(
     """Return the engine that searches, and export the run if that is CTranslate2.
 
     `auto` is CTranslate2 in float32 where it can do the search with the model on the device, its packages are
-    installed, and the export computes what the run does. Otherwise it is torch.
+    installed, and the export agrees with the run. Otherwise it is torch.
 
     Args:
         run: The run at the checkpoint.

@@ -42,7 +42,7 @@ class Description:
     step: int
     search: str
     key: str
-    """A checksum of everything that decides what the translations are."""
+    """A checksum of every setting that changes the translations."""
     sha256: str
     """The checksum of the translations."""
 
@@ -120,7 +120,7 @@ class StoredTranslations:
 
     @property
     def _key(self) -> str:
-        """A checksum of everything that decides what the translations are."""
+        """A checksum of every setting that changes the translations."""
         settings = json.dumps([self.step, self.search, self.text.task, *self.text.src])
         return _sha256(settings.encode())[:16]
 
@@ -179,7 +179,7 @@ class SentenceScores:
     """A metric's statistics of every sentence, with everything that they depend on; see `write_record`."""
 
     statistics: NDArray[np.float64]
-    """(sentences, k): what the metric needs of each sentence to score any set of them."""
+    """(sentences, k); sums of them score any set of sentences."""
     metric: str
     step: int
     """The step of the model that translated."""

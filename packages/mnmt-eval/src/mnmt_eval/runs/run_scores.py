@@ -13,7 +13,7 @@ LANGUAGE = "language"
 
 @dataclass(frozen=True, kw_only=True)
 class RunScores:
-    """The latest measurements of a run's newest model, and what is needed to analyse them."""
+    """The latest measurements of a run's newest model, and the data for their analysis."""
 
     name: str
     mixture: Mapping[str, float]

@@ -74,7 +74,7 @@ class RunTranslator:
 
     @property
     def made_with(self) -> dict[str, Any]:
-        """Every setting that decides what a line's translation is, but its task."""
+        """Every setting that changes a line's translation, except for its task."""
         opened = self.run.opened
         return {
             "run": opened.record.run,

@@ -84,10 +84,10 @@ def score_run(
     on_lines: OnLines = lambda lines: None,
     on_export: OnExport = print_nothing,
 ) -> Iterator[TextScores]:
-    """Score a run on test sets and append what is new to its evals.jsonl, one test set after the other.
+    """Score a run on test sets one by one, and append new measurements to its evals.jsonl.
 
-    What `scores/` holds already, of the same step, signature and text, is not computed again. If the record
-    has another signature since, it is appended once more: the last requested counts. Translations go to
+    Statistics in `scores/` of the same step, signature and text are not computed again. If the record has
+    another signature since then, they are appended again: the last request counts. Translations go to
     `translations/TESTSET.TASK.txt`, the statistics of each sentence to `scores/TESTSET.TASK.METRIC.npz`, and
     the choices of a mixture's experts to `experts/TESTSET.TASK.npz`. Each file is on the disk before what is
     made from it, so a run killed at any moment loses at most one chunk of sentences.

@@ -36,7 +36,7 @@ class ReferenceText:
 
     @property
     def name(self) -> str:
-        """Test set and language pair, as far as they are known."""
+        """Test set and language pair, without unknown ones."""
         return f"{self.testset} {self.task}".strip()
 
     @property

@@ -72,7 +72,7 @@ def inner_places(text: str, start: int, end: int, level: int) -> Iterator[int]:
 
 
 def joint_at(text: str, place: int) -> Joint:
-    """Return what a cut at a place inside a text separates."""
+    """Return the kind of a place inside a text."""
     before, after = text[place - 1], text[place]
     if before.isspace() or after.isspace():
         return "spaced"

@@ -119,21 +119,21 @@ class StreamOutput:
 
 @dataclass(frozen=True, kw_only=True)
 class OutputRecord:
-    """The contents of `OUTPUT.record.json`: the settings of the output, and how far it has come."""
+    """The contents of `OUTPUT.record.json`: the settings of the output, and its progress."""
 
     made_with: Mapping[str, Any]
-    """Every setting that decides what a line's translation is, and how it is written."""
+    """Every setting that changes a line's translation or its format."""
     lines: int = 0
     """The number of source lines whose translations are written."""
     digest: str = ""
     """The digest of those lines."""
     bytes: int = 0
-    """The length of the output; what comes after it was being written when the process was killed."""
+    """The length of the output; bytes after it are from a write that was interrupted."""
     remarks: Remarks = field(default_factory=Remarks)
 
 
 class FileOutput:
-    """A file of translations, and beside it a record of its input and of how far it has come.
+    """A file of translations, and beside it a record of its input and progress.
 
     Translations are on the disk before the record counts them, so that an interrupted command resumes after
     the last that was counted. No other process may write the file at the same time, see `open_file_output`.
@@ -141,7 +141,7 @@ class FileOutput:
     Args:
         path: The file; its contents stay if its record has the same settings.
         form: The format of translations.
-        made_with: Every setting that decides what a line's translation is.
+        made_with: Every setting that changes a line's translation.
 
     Raises:
         EvalError: If the file was made with other settings.
@@ -254,7 +254,7 @@ def open_file_output(path: Path, form: Format, made_with: Mapping[str, Any]) -> 
     Args:
         path: The file.
         form: The format of translations.
-        made_with: Every setting that decides what a line's translation is.
+        made_with: Every setting that changes a line's translation.
 
     Raises:
         EvalError: If the file was made with other settings, or another process writes it.

@@ -104,7 +104,7 @@ class Translator:
         Raises:
             EvalError: If the model has diverged.
             DataError: If the vocabulary has no such target language.
-            Exception: What `lines` raises, after all lines before.
+            Exception: The exception of `lines`, after all earlier lines.
         """
         windows: deque[LineWindow] = deque()
         search_batches = search_batches or partial(map, self.search)

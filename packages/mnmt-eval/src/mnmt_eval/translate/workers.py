@@ -68,7 +68,7 @@ class ForkedWorkers(Generic[Job, Result]):
 
         Raises:
             EvalError: If a process was killed.
-            Exception: What a job raised; or what `jobs` raised, after all results of the jobs before.
+            Exception: The exception of a job; or that of `jobs`, after all results of earlier jobs.
         """
         results: dict[int, Result] = {}
         num_sent = num_yielded = 0

@@ -21,7 +21,7 @@ _KINDS = dict(zip(_NEWS.values(), _SHAPES, strict=True))
 
 
 def draw_held_out(held_out: HeldOut, observations: Observations) -> Chart:
-    """Draw predictions of held-out runs against what was measured; on the diagonal they are exact.
+    """Draw predictions of held-out runs against measurements; on the diagonal they are exact.
 
     Bars are the law's intervals and, lighter, those of a new model, where `held_out.rows` has `lower` and
     `upper`, `predicted_lower` and `predicted_upper`.

@@ -56,7 +56,7 @@ class BackTest:
     """Distance of the left-out rows, in multiples of the boundary (geometric mean); NaN for mixtures."""
 
     excess: float
-    """Mean squared error beyond what noise explains, as a multiple of the variance of the noise; 0 where
+    """Mean squared error beyond the noise, as a multiple of the variance of the noise; 0 where
     noise explains all of it."""
 
     chance: float

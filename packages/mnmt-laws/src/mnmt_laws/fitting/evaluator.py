@@ -283,7 +283,7 @@ def read_predictors(
     shares = weights.reindex(columns=list(names), fill_value=0.0).to_numpy(float, copy=True)
     unknown = [name for name in weights if name != task and name not in names] if partners is not None else []
     strange = weights[unknown].gt(_SAME_TOTAL).any(axis=1).to_numpy() & (rows["weight"].to_numpy(float) > 0)
-    shares[strange] = np.nan  # trained on what the fit has never met
+    shares[strange] = np.nan  # trained on a source that the fit does not know
     return {**x, "partners": shares}, names
 
 

@@ -57,7 +57,7 @@ def fit(
             ignored.
 
     Raises:
-        TableError: If the table cannot be read, lacks what the law needs or has too few sizes, or a value is
+        TableError: If the table cannot be read, lacks columns of the law or has too few sizes, or a value is
             not positive where logarithms are taken, or the metric is constant, or rises and the law has no
             limit, or the same models were trained for several lengths and the law does not know length.
         TypeError: If the source or the method of uncertainty is of another type.

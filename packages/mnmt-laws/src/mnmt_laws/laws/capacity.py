@@ -27,7 +27,7 @@ class Capacity(Law):
 
     @property
     def predictors(self) -> tuple[str, ...]:
-        """Size, and what f̂ needs."""
+        """Size, and the predictors of f̂."""
         return "size", *self.fraction.predictors
 
     @property

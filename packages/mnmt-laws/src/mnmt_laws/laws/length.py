@@ -45,7 +45,7 @@ class Length(TermLaw):
 
     @property
     def predictors(self) -> tuple[str, ...]:
-        """Size, tokens, and what f̂ and g need."""
+        """Size, tokens, and the predictors of f̂ and g."""
         return tuple(dict.fromkeys(("size", "tokens", *self.fraction.predictors, *self.exposure.predictors)))
 
     @property

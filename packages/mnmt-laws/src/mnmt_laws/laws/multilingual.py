@@ -158,7 +158,7 @@ class Chen(TermLaw):
             exponent("gamma", "exponent γ of the unique tokens", starts=8),
             factor("a", "factor A of capacity"),
             factor("b_1", "factor B_1 of repetition"),
-            factor("b_2", "factor B_2 of repetition, whatever the unique tokens"),
+            factor("b_2", "factor B_2 of repetition, for any unique tokens"),
             limit("m_inf"),
         )
 

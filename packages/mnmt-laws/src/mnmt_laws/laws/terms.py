@@ -63,7 +63,7 @@ def share_term(fraction: Fraction, x: Values, theta: Values) -> Term:
 class TermLaw(Law):
     """A law that gives the terms that its linear parameters multiply; features and slopes follow.
 
-    A limit without a term is added as it is.
+    A limit without a term is added unscaled.
     """
 
     @property

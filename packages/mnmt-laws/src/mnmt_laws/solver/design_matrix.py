@@ -141,7 +141,7 @@ class DesignMatrix:
         return theta, {name: theta[name] * feature for name, feature in features.items()}, features
 
     def _columns(self, blocks: Sequence[ParameterBlock], values: Mapping[str, Array]) -> Array:
-        """Return (..., columns, n): by row for each weight, as they are for each partner."""
+        """Return (..., columns, n): a column for each weight or partner that a parameter varies with."""
         slopes = []
         for block in blocks:
             slope = values[block.parameter.name]

@@ -53,7 +53,7 @@ def problem_of(
 
 
 def find_starts(design: DesignMatrix, objective: Objective, region: Region) -> Array:
-    """Return (starts, P) the lowest of many points, apart from each other, and some whatever their cost.
+    """Return (starts, P) the lowest of many points, apart from each other, and some of any cost.
 
     The points are the grid of the starting values of all nonlinear parameters, or an even part of a large
     grid by a Sobol sequence. Scattered points are added that reach towards the bounds and take a separate

@@ -137,7 +137,7 @@ def ceiling_of(metric: str, values: pd.Series) -> float:
 
 
 def metric_of_column(name: str) -> str:
-    """Return the metric that a column is named after, as `bleu` of `bleu_dev`; `loss` if it is none."""
+    """Return the metric in a column's name, such as `bleu` in `bleu_dev`; by default `loss`."""
     words = re.split(r"[^a-z+]+", name.casefold())
     return next((word for word in words if word in CEILINGS), "loss")
 

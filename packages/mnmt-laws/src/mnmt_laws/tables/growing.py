@@ -95,7 +95,7 @@ def write_table(table: pd.DataFrame, path: Path) -> None:
 
 
 def _read(path: Path) -> pd.DataFrame:
-    """Return the cells of a run table as they are written."""
+    """Return the cells of a run table as text."""
     if path.suffix != ".csv":
         raise TableError(f"{path}: a table that grows must end in .csv.")
     read_table(path)  # for its checks

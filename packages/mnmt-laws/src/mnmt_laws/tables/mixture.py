@@ -124,7 +124,7 @@ def _parse_item(item: str, text: str, where: str) -> tuple[str, float]:
 def complete_mixtures(
     table: pd.DataFrame, locator: RowLocator, *, has_weights: bool
 ) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Return the table with mixtures that sum to 1 and a weight in every row, and what was changed.
+    """Return the table with mixtures that sum to 1 and a weight in every row, and warnings of changes.
 
     A mixture that sums to 1 up to `ROUNDING` is divided by its sum. An empty weight is its task's in the
     mixture, 0 where that does not name it; without a mixture it is 1 if the table has no weights at all.

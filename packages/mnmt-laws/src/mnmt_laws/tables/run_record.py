@@ -96,7 +96,7 @@ def read_record(folder: Path) -> RunRecord:
     """Read one run record.
 
     Raises:
-        TableError: If `run.json` or a line of `evals.jsonl` cannot be read, save a last line cut short.
+        TableError: If `run.json` or a line of `evals.jsonl` cannot be read, except for a last line cut short.
     """
     path = folder / "run.json"
     content = _read_json(path)

@@ -69,7 +69,7 @@ def check_values(table: pd.DataFrame, locator: RowLocator) -> None:
 
 
 def require_unique(table: pd.DataFrame, columns: Sequence[str], locator: RowLocator) -> None:
-    """Raise TableError naming the first two rows that agree in all `columns`, and how many repeat others."""
+    """Raise TableError for rows that agree in all `columns`, with the first two and the number of repeats."""
     repeats = table.duplicated(list(columns)).to_numpy()
     if not repeats.any():
         return
@@ -136,7 +136,7 @@ def _complete_tokens(table: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]
 
 
 def _spelling_of(metrics: pd.Series) -> dict[str, str]:
-    """Return the spelling of each metric: `bleu` for `BLEU`, unknown ones as they are."""
+    """Return the spelling of each metric: `bleu` for `BLEU`, unknown ones unchanged."""
     return {
         metric: metric.lower() if metric.lower() in KNOWN_METRICS else metric for metric in metrics.unique()
     }

@@ -35,7 +35,7 @@ class LawComparison:
     table: pd.DataFrame
     """A row for each task and law: `task`, `law`, `label`, `num_params`, `scatter` (root mean square relative
     residual), `aic`, `bic`, `lack_of_fit` (its probability given the noise between seeds, NaN without seeds);
-    and root mean square relative errors on what was left out: `size_error` (the largest size), `length_error`
+    and root mean square relative errors on left-out rows: `size_error` (the largest size), `length_error`
     (the longest training) and `mixture_error` (mixtures in turn), NaN where a law cannot predict it.
     `interpolated` is True where a left-out mixture was predicted with parameters between its neighbours'."""
 

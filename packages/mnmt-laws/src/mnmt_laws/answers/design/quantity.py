@@ -48,7 +48,7 @@ class Quantity:
     """The first word of its form."""
 
     task: str = ""
-    """The task, but for `size`."""
+    """The task; empty for `size`."""
 
     numbers: dict[str, float]
     """The arguments."""

@@ -72,7 +72,7 @@ class TargetMixture:
     """Why the targets cannot be met; empty if they can."""
 
     warnings: tuple[str, ...]
-    """The ways in which the prediction leaves what was observed."""
+    """The ways in which the prediction leaves the observed range."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,7 +101,7 @@ class SmallestSize:
     """Why no size is enough; empty if one is."""
 
     warnings: tuple[str, ...]
-    """The ways in which the prediction leaves what was observed."""
+    """The ways in which the prediction leaves the observed range."""
 
 
 def meet_targets(
@@ -125,7 +125,7 @@ def meet_targets(
         least_weight: Smallest weight that a source may get.
 
     Raises:
-        TypeError: If `fit` is not a fit, or a number is none.
+        TypeError: If `fit` is not a fit, or a number has another type.
         ArgumentError: If a target names another task or is not finite, or an argument is missing, superfluous
             or out of range.
     """
@@ -169,7 +169,7 @@ def smallest_size(
         least_weight: Smallest weight that a source may get.
 
     Raises:
-        TypeError: If `fit` is not a fit, or a number is none.
+        TypeError: If `fit` is not a fit, or a number has another type.
         ArgumentError: If a target names another task or is not finite, or an argument is missing, superfluous
             or out of range.
     """
