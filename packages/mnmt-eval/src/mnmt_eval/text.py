@@ -70,8 +70,8 @@ def read_text(path: Path, column: str | None = None, *, option: str = "--column"
     """Return the sentences of a file.
 
     Args:
-        path: A file with a sentence a line; TSV, whose cells are taken as they are; `.csv`, whose cells may
-            stand in quotes; or JSON lines, an object a line.
+        path: A file with a sentence a line; TSV without quotes; `.csv`, whose cells may stand in
+            quotes; or JSON lines, an object a line.
         column: A name in the first line of TSV or CSV, or a number from 1 if it has no names; a key of JSON
             lines. None for a file with a sentence a line.
         option: The option that names a column, for messages.
@@ -99,7 +99,7 @@ def read_objects(path: Path, lines: Sequence[str]) -> Iterator[tuple[str, dict[s
     """Yield the place and the object of each of JSON lines.
 
     Raises:
-        EvalError: If a line holds none.
+        EvalError: If a line holds no object.
     """
     for number, line in enumerate(lines, start=1):
         try:
@@ -115,7 +115,7 @@ def text_of(record: dict[str, Any], key: str, place: str, option: str) -> str:
     """Return the text of a key of a JSON object.
 
     Raises:
-        EvalError: If there is no such key, or its value is no text.
+        EvalError: If there is no such key, or its value is not text.
     """
     if not isinstance(record.get(key), str):
         raise EvalError(f"{place}: has no text under {key!r} for {option}; it has {', '.join(record)}.")
@@ -123,7 +123,7 @@ def text_of(record: dict[str, Any], key: str, place: str, option: str) -> str:
 
 
 def split_rows(path: Path, lines: Sequence[str]) -> list[Row]:
-    """Return the rows of CSV, if the file is called so, or else of TSV.
+    """Return the rows of CSV if the file ends in `.csv`, else of TSV.
 
     Raises:
         EvalError: If a row has more or fewer cells than the first, or quotes of CSV do not match.
@@ -135,8 +135,7 @@ def split_rows(path: Path, lines: Sequence[str]) -> list[Row]:
     for place, cells in rows:
         if len(cells) != len(rows[0][1]):
             raise EvalError(
-                f"{place}: must have as many columns as the first line ({len(rows[0][1])}), "
-                f"but has {len(cells)}."
+                f"{place}: must have {len(rows[0][1])} columns, as the first line has, but has {len(cells)}."
             )
     return rows
 

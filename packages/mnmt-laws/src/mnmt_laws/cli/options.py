@@ -29,7 +29,7 @@ def whole_number(_: type, tokens: Sequence[Token]) -> int:
     """Return an option's value as an integer; a fraction is refused rather than cut.
 
     Raises:
-        ValueError: If it is none.
+        ArgumentError: If it is not an integer.
     """
     text = tokens[0].value
     if not re.fullmatch(r"[+-]?[0-9_]+", text):
@@ -60,7 +60,7 @@ class TableConfig:
     """The architecture to analyse. By default the only one in the table."""
 
     column: Columns = ()
-    """What the table calls a column, as `size=params`; may be repeated. One `*` gathers columns:
+    """The table's name of a column, as `size=params`; may be repeated. One `*` gathers columns:
     `mixture=train_*` has a column of weights for each source, `value=valid_*` one of values for each task."""
 
     at: str | None = None
@@ -98,10 +98,10 @@ class TableConfig:
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class FitConfig:
-    """How laws are fitted, and how their uncertainty is measured."""
+    """The objective of fits, and the measure of their uncertainty."""
 
     objective: ObjectiveName = "log-ols"
-    """What the fit minimises: squares of log residuals (log-ols) or of residuals (ols), absolute log
+    """The objective of the fit: squares of log residuals (log-ols) or of residuals (ols), absolute log
     residuals (lad), or Huber's function of log residuals (huber)."""
 
     uncertainty: Literal["residual", "cluster", "perturbation"] = "residual"

@@ -1,4 +1,4 @@
-"""Profile-likelihood intervals: how far one parameter can go while the others adjust."""
+"""Profile-likelihood intervals: the range of one parameter while the others adjust."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def profile_intervals(fit: LawFit, *, level: float = 0.95) -> xr.Dataset:
     """Return profile-likelihood intervals of exponents, shapes and limits, along `bound` (lower, upper).
 
     A value ψ belongs to the interval if the least sum of squares with the parameter held at ψ exceeds the
-    least of all by at most F(1, n - k) s², s² being the residual variance (Bates and Watts 1988, sec. 6.1).
-    It refits no noise, follows curved valleys, and ends at a parameter's bound where the data do not stop
-    it earlier.
+    overall least by at most F(1, n - k) s², with the residual variance s² (Bates and Watts 1988, sec. 6.1).
+    The method draws no noise and follows curved valleys. An interval ends at the parameter's bound if the
+    data do not end it earlier.
 
     Args:
         fit: A fit by `log-ols` or `ols`.
@@ -85,7 +85,7 @@ def _task_intervals(parts: list[TaskPart], objective: Objective, level: float) -
 
 
 def _allowed_rise(parts: list[TaskPart], objective: Objective, level: float) -> float:
-    """Return how far half the sum of squares may rise; parts of a task share their noise."""
+    """Return the greatest rise of half the sum of squares; parts of a task share their noise."""
     freedom = sum(len(part.sample.weight) - part.design.width for part in parts)
     if freedom <= 0:
         return np.inf

@@ -1,4 +1,4 @@
-"""What the first screen of a report says: the advice, and how far to trust it."""
+"""The first screen of a report: the advice, and the reasons to trust it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ UNKNOWN_INTERVAL: Interval = (math.nan, math.nan)
 
 @dataclass(frozen=True, kw_only=True)
 class MixtureShare:
-    """One task's part in an advised mixture, and what the law predicts for it."""
+    """One task's share of an advised mixture, and the law's prediction for it."""
 
     task: str
 
@@ -35,7 +35,7 @@ class MixtureShare:
 
 @dataclass(frozen=True, kw_only=True)
 class Advice:
-    """What to train next, or the runs that would determine it."""
+    """The model to train next, or the runs that would determine it."""
 
     headline: str
     """The answer in a sentence."""
@@ -44,7 +44,7 @@ class Advice:
     """Whether the data determine the answer; if not, the page shows the next runs in its place."""
 
     reasons: tuple[str, ...] = ()
-    """Why the data do not determine it, or what to keep in mind; a sentence each."""
+    """Reasons why the data do not determine it, or cautions; a sentence each."""
 
     mixture: tuple[MixtureShare, ...] = ()
     """The advised mixture, a share for each task; empty where there is none."""
@@ -59,7 +59,7 @@ class Advice:
     """The law that the advice rests on, in words."""
 
     next_runs: TextTable | None = None
-    """The runs to train next, and what each would buy."""
+    """The runs to train next, with their cost and benefit."""
 
     next_runs_toml: tuple[str, ...] = ()
     """The studies that train these runs."""
@@ -67,10 +67,10 @@ class Advice:
 
 @dataclass(frozen=True, kw_only=True)
 class TrustRow:
-    """One reason to trust the advice, or not to."""
+    """One check of the advice."""
 
     label: str
-    """What was checked."""
+    """The name of the check."""
 
     value: str
     """The outcome, in a number or a few words."""
@@ -78,12 +78,12 @@ class TrustRow:
     verdict: Verdict
 
     explanation: str
-    """What the outcome means, in a sentence."""
+    """The meaning of the outcome, in a sentence."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Trust:
-    """How far to trust the advice."""
+    """The checks of the advice."""
 
     rows: tuple[TrustRow, ...]
 

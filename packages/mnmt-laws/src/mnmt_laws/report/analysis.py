@@ -1,4 +1,4 @@
-"""Everything that a report says, computed once."""
+"""The contents of a report, computed once."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ from mnmt_laws.tables.table import RunTable
 
 Answer = TypeVar("Answer")
 Progress = Callable[[str], None]
-"""Is called with the name of each stage as it begins."""
+"""A function that is called with the name of each stage as it begins."""
 
 
 def no_progress(stage: str) -> None:
-    """Say nothing."""
+    """Ignore a stage."""
 
 
 _EXCESS = 1.5  # times the stated noise: scatter beyond it is reported
 _SIZE_FACTOR = 2.0  # times the largest size observed: where a mixture and runs are recommended
 _MIN_REFITS = 10
-_BIG = 3_000  # rows beyond which rivals are compared by BIC alone, which takes minutes as it is
+_BIG = 3_000  # rows beyond which rivals are compared only by BIC, which already takes minutes
 _SIMULATED = 100  # tables behind a verdict
 _FEWEST_POINTS = 4  # of a learning curve
 _RECURRING = 3  # sizes that weights need for a law of each
@@ -50,22 +50,22 @@ _RECURRING = 3  # sizes that weights need for a law of each
 
 @dataclass(frozen=True, kw_only=True)
 class Analysis:
-    """The fits of a study and what follows from them; None where the table cannot answer a question."""
+    """The fits of a study and the answers from them; None where the table cannot answer a question."""
 
     study: str
     """The name of the study; empty without run records."""
 
     observations: Observations
-    """What the laws are fitted to."""
+    """The observations that laws are fitted to."""
 
     law: LawFit
-    """The law that advice and predictions rest on: the preferred one of those that predict any mixture."""
+    """The law that advice and predictions rest on: the preferred one that predicts any mixture."""
 
     joint: LawFit | None
     """The law with one exponent and one limit for all weights, where weights recur at several sizes."""
 
     per_weighting: LawFit | None
-    """The law of each weight alone, where some weight has three sizes."""
+    """The per-weighting law, where some weight has three sizes."""
 
     effective: EffectiveFractions | None
     """Effective fractions of the joint law."""
@@ -86,7 +86,7 @@ class Analysis:
     """The run records, if the source is a folder of them."""
 
     warnings: tuple[str, ...]
-    """What was left out, and what the data do not determine."""
+    """A line for everything that was left out or is undetermined."""
 
     late_fall: float = math.nan
     """Median relative change over the last quarter of the runs' training; NaN without learning curves."""

@@ -31,7 +31,7 @@ class ReportSummary:
     """The findings, in sentences."""
 
     warnings: tuple[str, ...]
-    """What was left out, and what the data do not determine."""
+    """A line for everything that was left out or is undetermined."""
 
 
 def build_report(

@@ -141,7 +141,7 @@ def _held_out(analysis: Analysis) -> dict[str, Any]:
 
 
 def _back_tests(analysis: Analysis) -> list[dict[str, Any]]:
-    """Return what the law said of the largest sizes and longest runs that it was refitted without."""
+    """Return the law's errors on the largest sizes and longest runs, refitted without them."""
     return [
         {
             "left_out": test.left_out,

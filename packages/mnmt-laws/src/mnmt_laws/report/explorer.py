@@ -1,7 +1,7 @@
 """The numbers that the page's explorer shows: predictions of mixtures, over a grid of sizes and lengths.
 
-The page chooses among these mixtures, and interpolates between sizes and lengths. So it needs no law of its
-own: everything it shows was predicted here.
+The page chooses among these mixtures, and interpolates between sizes and lengths. So it evaluates no law:
+everything it shows was predicted here.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from mnmt_laws.fitting.prediction import predict_interval
 from mnmt_laws.report.analysis import Analysis
 
 REACH = 10.0
-"""Sizes and lengths go from the smallest measured to this many times the largest."""
+"""Ratio of the greatest size or length of the explorer to the greatest measured."""
 
 _NEAR_ZERO = 1e-3  # times the largest value
 _COUNTS = {1: (25,), 2: (21, 11)}  # points an axis of a grid of one or two axes
@@ -32,7 +32,7 @@ _MOST_TRAINED = 100  # trained mixtures among those to choose from
 
 
 def explorer_data(analysis: Analysis) -> dict[str, Any] | None:
-    """Return what the explorer shows; None where no law predicts every mixture of the tasks."""
+    """Return the data of the explorer; None where no law predicts every mixture of the tasks."""
     fit, observations = analysis.law, analysis.observations
     if not _can_explore(analysis):
         return None
@@ -77,7 +77,7 @@ def _can_explore(analysis: Analysis) -> bool:
 
 
 def _start(analysis: Analysis) -> dict[str, Any]:
-    """Return the size and the weights with which the explorer begins: the advised ones, if there are any."""
+    """Return the first size and weights of the explorer: the advised ones, if there are any."""
     advice, tasks = analysis.recommendation, analysis.law.tasks
     if advice is None or set(advice.weights) != set(tasks):
         return {"size": analysis.sizes[-1], "weights": [1 / len(tasks)] * len(tasks)}
@@ -106,14 +106,14 @@ def _axes(spans: Mapping[str, Sequence[float]]) -> dict[str, Array]:
 
 
 def _parts(count: int, num_points: int) -> int:
-    """Return into how many parts mixtures of `count` tasks are divided, so that the page holds them all."""
+    """Return the most parts that mixtures of `count` tasks may be divided into for the page to hold them."""
     most = _MOST_POINTS // (count * num_points)
     # Divided into n parts there are C(n + k - 1, k - 1) mixtures of k tasks.
     return next((n for n in _PARTS if math.comb(n + count - 1, count - 1) <= most), 1)
 
 
 def _mixtures(fit: LawFit, start: Sequence[float], parts: int) -> Array:
-    """Return (mixtures, tasks) to choose from: evenly spread and trained ones, and the one to start with."""
+    """Return (mixtures, tasks) to choose from: evenly spread ones, trained ones, and the first one."""
     count = len(fit.tasks)
     cuts = itertools.combinations(range(parts + count - 1), count - 1)
     even = np.array([np.diff((-1, *cut, parts + count - 1)) - 1 for cut in cuts]) / parts
@@ -150,7 +150,7 @@ def grid_values(fit: LawFit, mixtures: Array, axes: Mapping[str, Array]) -> dict
 
 
 def _encode(values: Array) -> dict[str, Any]:
-    """Return numbers as text; their logarithms, which bend less, where none is near 0."""
+    """Return numbers as text; where all are far from 0, their logarithms, which interpolate better."""
     known = values[np.isfinite(values)]
     log = bool(known.min() > _NEAR_ZERO * known.max())
     stored = np.log(values) if log else values

@@ -54,7 +54,7 @@ def _models(analysis: Analysis, tasks: Sequence[str]) -> pd.DataFrame:
 
 
 def _value(field: str, title: str, values: pd.Series, channel: Any = alt.Y) -> Any:
-    """Return a channel whose scale fits some values, with a margin, however wide the intervals are."""
+    """Return a channel whose scale fits some values with a margin, but not the intervals."""
     low, high = float(values.min()), float(values.max())
     margin = 0.25 * (high - low) or 0.1 * abs(high) or 1.0
     scale = alt.Scale(zero=False, nice=True, domain=[max(low - margin, min(low, 0.0)), high + margin])

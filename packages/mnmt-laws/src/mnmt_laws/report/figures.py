@@ -1,4 +1,4 @@
-"""The figures of a report, with captions that say how to read them."""
+"""The figures of a report, with captions that explain them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class FigureGroup:
     """The heading."""
 
     caption: str
-    """The sentences that say how to read the figures."""
+    """The sentences that explain the figures."""
 
     charts: Sequence[Chart]
     """The charts, each of one panel or several."""
@@ -59,7 +59,7 @@ def draw_figures(analysis: Analysis) -> list[FigureGroup]:
     """Draw every figure of the report, in the order of the page.
 
     Args:
-        analysis: What the figures show.
+        analysis: The analysis to draw.
     """
     groups = _by_weight(analysis) if analysis.joint is not None else []
     groups += _lengths(analysis)
@@ -75,7 +75,7 @@ def draw_figures(analysis: Analysis) -> list[FigureGroup]:
 
 
 def _by_weight(analysis: Analysis) -> list[FigureGroup]:
-    """Draw the laws of one weight at a time, and the one that weights share."""
+    """Draw the laws of separate weights, and the joint law."""
     return [_losses(analysis), *_coefficients(analysis)]
 
 

@@ -20,9 +20,9 @@ _EXPONENTS = {"alpha": "α", "delta": "δ", "beta": "β"}
 
 
 def report_findings(analysis: Analysis) -> tuple[str, ...]:
-    """Return the study's findings, the most important first; each can be read alone.
+    """Return the study's findings, the most important first.
 
-    All speak of the law that the advice rests on, so none contradicts another.
+    All are of the law that the advice rests on, so they do not contradict each other.
     """
     findings = [_preference(analysis), _law(analysis), _limits(analysis), _held_out(analysis)]
     findings += [*_back_tests(analysis), _fractions(analysis), _advice(analysis), _effort(analysis)]
@@ -30,7 +30,7 @@ def report_findings(analysis: Analysis) -> tuple[str, ...]:
 
 
 def _preference(analysis: Analysis) -> str:
-    """Return what the mixture acts through, or why the table cannot tell."""
+    """Return the law that the table prefers, or the first reason why it is undecided."""
     comparison = analysis.comparison
     if comparison is None:
         return ""
@@ -95,7 +95,7 @@ def _back_tests(analysis: Analysis) -> list[str]:
 
 
 def _fractions(analysis: Analysis) -> str:
-    """Return what a small share of the training is worth in parameters, by the law of the advice."""
+    """Return the worth of a small share of the training in parameters, by the law of the advice."""
     if analysis.law.law.fraction is None or len(analysis.law.sources) != 2:
         return ""
     parts = []
@@ -108,7 +108,7 @@ def _fractions(analysis: Analysis) -> str:
 
 
 def _worth(task: str, weight: float, value: float, ends: Array) -> str:
-    """Return what a share of the training is worth to a task, in words."""
+    """Return the worth of a share of the training to a task, in words."""
     if np.isfinite(ends).all() and ends[1] > 1:
         return f"what {weight:.0%} of the training is worth to {task} is undetermined"
     interval = f" ({ends[0]:.0%} to {ends[1]:.0%})" if np.isfinite(ends).all() else ""

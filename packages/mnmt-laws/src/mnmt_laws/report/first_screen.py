@@ -1,4 +1,4 @@
-"""The advice of an analysis, and the checks that it should be trusted by."""
+"""The advice of an analysis, and the checks of it."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _headline(recommendation: Recommendation, *, with_runs: bool) -> str:
 
 
 def _shares(analysis: Analysis, recommendation: Recommendation) -> tuple[MixtureShare, ...]:
-    """Return each source's share and, where a loss is measured on it, what the law predicts."""
+    """Return each source's share and, where a loss is measured on it, the prediction."""
     where = next_model(analysis.law)
     shares = []
     for source, weight in recommendation.weights.items():
@@ -79,7 +79,7 @@ def _shares(analysis: Analysis, recommendation: Recommendation) -> tuple[Mixture
 
 
 def _without_mixture(analysis: Analysis) -> Advice:
-    """Return what a larger model would reach on the first task, where there is no mixture to advise."""
+    """Return the prediction for a larger model on the first task, where there is no mixture to advise."""
     where, alone = next_model(analysis.law), len(analysis.tasks) == 1
     start = "One task needs no mixture:" if alone else "No mixture is advised:"
     doubts = undetermined_parameters(analysis.law)
@@ -109,7 +109,7 @@ def _number(value: float | None) -> float:
 
 
 def next_runs_table(design: Design) -> TextTable:
-    """Return the proposed runs with their cost and what they would buy."""
+    """Return the proposed runs with their cost and benefit."""
     rows = (
         (
             f"{order}",
@@ -214,7 +214,7 @@ def _bounds_row(analysis: Analysis) -> TrustRow:
 
 
 def _training_row(analysis: Analysis) -> TrustRow:
-    """Return how much of the loss longer training would remove, by the law or by the learning curves."""
+    """Return the share of the loss that longer training would remove, by the law or the learning curves."""
     if analysis.law.law.knows_length:
         share, text = _unlearned(analysis), "of the loss at the largest size and longest training would go "
         text = f"By the law, {share:.1%} {text}with training without end; it is part of the prediction."
@@ -234,7 +234,7 @@ def _training_row(analysis: Analysis) -> TrustRow:
 
 
 def _unlearned(analysis: Analysis) -> float:
-    """Return the greatest share of a task's loss that the law ascribes to training that ended."""
+    """Return the greatest share of a task's loss that training without end would remove."""
     law, where = analysis.law, next_model(analysis.law)
     rows = law.rows
     shares = []

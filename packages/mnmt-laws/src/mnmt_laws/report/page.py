@@ -38,10 +38,10 @@ def render_page(
     """Return the whole report as HTML that needs nothing from outside itself.
 
     Args:
-        analysis: What the page says.
+        analysis: The analysis to show.
         groups: Its figures.
         advice: The first screen's answer, by default that of the analysis.
-        trust: How far to trust it, by default what the analysis says.
+        trust: The checks of the advice, by default those of the analysis.
     """
     explorer = explorer_data(analysis)
     return (
@@ -91,12 +91,12 @@ def _environment() -> jinja2.Environment:
 
 
 def _read(name: str) -> Markup:
-    """Return an asset, to be part of the page as it is."""
+    """Return an asset, which the page includes unchanged."""
     return Markup(resources.files("mnmt_laws.report").joinpath("assets", name).read_text(encoding="utf-8"))
 
 
 def _anchor(title: str) -> str:
-    """Return the name by which a heading is pointed to."""
+    """Return the anchor of a heading."""
     return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")
 
 

@@ -70,7 +70,7 @@ def _recommendation(analysis: Analysis) -> TextTable | None:
 
 
 def _model_of(advice: Recommendation) -> str:
-    """Return the model that a mixture is recommended for, as a sentence."""
+    """Return the model of a recommended mixture, as a sentence."""
     size = "" if advice.size is None else f" of {format_size(advice.size)} parameters"
     length = "" if advice.tokens is None else f", trained on {advice.tokens:.3g} tokens"
     return f"For a model{size}{length}."

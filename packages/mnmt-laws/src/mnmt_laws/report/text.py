@@ -1,4 +1,4 @@
-"""Tables, headline numbers, and how numbers are written."""
+"""Tables of text, and the format of numbers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class TextTable:
 
 
 def format_number(value: float, digits: int) -> str:
-    """Return a number at so many significant digits, or a dash."""
+    """Return a number with `digits` significant digits, or a dash."""
     return UNKNOWN if not math.isfinite(value) else f"{value:#.{digits}g}".rstrip(".")
 
 
