@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from mnmt_laws import Perturbation, predict_more_tasks
 from mnmt_laws.report.analysis import Analysis
 from mnmt_laws.report.document import report_document
 
@@ -36,8 +39,9 @@ def test_parameters_have_intervals_by_each_method(loss_analysis: Analysis) -> No
     assert all(row["lower"] <= row["estimate"] <= row["upper"] for row in rows if row["method"] == "profile")
 
 
-def test_models_of_three_tasks_are_predicted(loss_analysis: Analysis, three_analysis: Analysis) -> None:
-    rows = report_document(three_analysis)["more_tasks"]
+def test_models_of_three_tasks_are_predicted(three_table: pd.DataFrame, loss_analysis: Analysis) -> None:
+    predicted = predict_more_tasks(three_table, uncertainty=Perturbation(refits=0))
+    rows = report_document(replace(loss_analysis, more_tasks=predicted))["more_tasks"]
     assert len(rows) == 3 * 4
     assert np.median([abs(row["error"]) for row in rows]) < 0.02
     assert report_document(loss_analysis)["more_tasks"] is None
