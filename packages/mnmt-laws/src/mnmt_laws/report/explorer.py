@@ -37,7 +37,8 @@ def explorer_data(analysis: Analysis) -> dict[str, Any] | None:
     if not _can_explore(analysis):
         return None
     start = _start(analysis)
-    spans = {name: _span(fit, name) for name in ("size", "tokens") if name in fit.law.predictors}
+    names: list[str] = [name for name in ("size", "tokens") if name in fit.law.predictors]
+    spans = {name: _span(fit, name) for name in names}
     axes = _axes(spans)
     parts = _parts(len(fit.tasks), math.prod(map(len, axes.values())))
     mixtures = _mixtures(fit, start["weights"], parts)
