@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mnmt_laws import KnownLaw, Perturbation, ResidualBootstrap, fit, read_table, simulate
+from mnmt_laws import KnownLaw, LawFit, Perturbation, ResidualBootstrap, fit, read_table, simulate
 from mnmt_laws.fitting.uncertainty import Uncertainty
 from mnmt_laws.report.analysis import Analysis, analyse
 from mnmt_laws.report.figures import draw_figures
@@ -117,15 +117,24 @@ def chrf_analysis(small_table: pd.DataFrame) -> Analysis:
     return analyse_table(small_table, metric="chrf")
 
 
+def by_law(analysis: Analysis, law: LawFit) -> Analysis:
+    """An analysis of other rows, with the answers that follow from one law only."""
+    return replace(
+        analysis,
+        law=law, observations=law.observations, joint=None, per_weighting=None, effective=None, claims=(),
+        comparison=None, recommendation=None, design=None, testsets=None, intervals=None,
+    )  # fmt: skip
+
+
 @pytest.fixture(scope="session")
 def three_analysis(three_table: pd.DataFrame, loss_analysis: Analysis) -> Analysis:
     """Three tasks by a law of whole mixtures, without the answers that take long."""
     law = fit(three_table, law="simplex-capacity", uncertainty=ResidualBootstrap(refits=10))
-    return replace(loss_analysis, law=law, observations=law.observations, recommendation=None)
+    return by_law(loss_analysis, law)
 
 
 @pytest.fixture(scope="session")
-def length_analysis() -> Analysis:
+def length_analysis(loss_analysis: Analysis) -> Analysis:
     """Two tasks trained for three lengths, read by a law that knows the length."""
     rows = [
         {
@@ -148,15 +157,7 @@ def length_analysis() -> Analysis:
     )
     noise = np.random.default_rng(0).normal(0, 0.003, len(table))
     table["value"] = (0.4 + terms) * np.exp(noise)
-    analysis = analyse_table(table[table["tokens"].eq(1.6e7)])
-    law = fit(table, law="length", uncertainty=ResidualBootstrap(refits=20))
-    return replace(
-        analysis,
-        law=law,
-        observations=law.observations,
-        recommendation=None,
-        design=None,
-    )
+    return by_law(loss_analysis, fit(table, law="length", uncertainty=ResidualBootstrap(refits=20)))
 
 
 @pytest.fixture(scope="session")

@@ -28,6 +28,13 @@ Analyse = Callable[..., Analysis]
 ENDS = {"value": "predicted", "low": "law_lower", "high": "law_upper", "newLow": "lower", "newHigh": "upper"}
 
 
+@pytest.fixture
+def analysis(request: pytest.FixtureRequest) -> Analysis:
+    """The analysis that a test names."""
+    named: Analysis = request.getfixturevalue(request.param)
+    return named
+
+
 def page_data(analysis: Analysis) -> dict[str, Any]:
     """The data of the page, as its script reads them."""
     data = explorer_data(analysis)
@@ -53,21 +60,22 @@ def run_script(expression: str, data: object) -> Any:
 
 
 @needs_node
-@pytest.mark.parametrize("which", ["loss_analysis", "chrf_analysis", "three_analysis", "length_analysis"])
-def test_the_page_shows_what_python_predicts(which: str, request: pytest.FixtureRequest) -> None:
-    analysis: Analysis = request.getfixturevalue(which)
+@pytest.mark.parametrize(
+    "analysis", ["loss_analysis", "chrf_analysis", "three_analysis", "length_analysis"], indirect=True
+)
+def test_the_page_shows_what_python_predicts(analysis: Analysis) -> None:
     data, rng = page_data(analysis), np.random.default_rng(0)
     states = []
     for number in rng.integers(len(data["mixtures"]), size=20):
-        where = {
+        place = {
             name: float(np.exp(rng.uniform(np.log(data[name][0]), np.log(10 * data[name][1]))))
             for name in ("size", "tokens")
             if data[name]
         }
-        states.append({"weights": data["mixtures"][number], **where})
+        states.append({"weights": data["mixtures"][number], **place})
     answers = run_script("data.states.map((state) => predictions(data, state))", {**data, "states": states})
     for state, answer in zip(states, answers, strict=True):
-        where = {name: value for name, value in state.items() if name != "weights"}
+        where: dict[str, Any] = {name: value for name, value in state.items() if name != "weights"}
         mixture = dict(zip(data["tasks"], state["weights"], strict=True))
         for row in answer:
             assert row["weight"] == mixture[row["task"]]
@@ -84,11 +92,8 @@ def test_the_page_shows_what_python_predicts(which: str, request: pytest.Fixture
 
 
 @needs_node
-@pytest.mark.parametrize("which", ["loss_analysis", "chrf_analysis"])
-def test_the_best_weights_are_those_that_python_recommends(
-    which: str, request: pytest.FixtureRequest
-) -> None:
-    analysis: Analysis = request.getfixturevalue(which)
+@pytest.mark.parametrize("analysis", ["loss_analysis", "chrf_analysis"], indirect=True)
+def test_the_best_weights_are_those_that_python_recommends(analysis: Analysis) -> None:
     places = [(size, share) for size in (2e4, 1e6) for share in (0.2, 0.7)]
     answers = run_script(
         "data.places.map(([size, share]) => bestWeights(data, { size }, share)[0])",
@@ -99,11 +104,10 @@ def test_the_best_weights_are_those_that_python_recommends(
         assert weight == pytest.approx(advice.weights["aa"], abs=1e-2)  # the cost is flat there
 
 
-@pytest.mark.parametrize(("which", "step"), [("loss_analysis", 0.005), ("three_analysis", 0.05)])
-def test_mixtures_are_evenly_spread_with_the_trained_and_the_advised(
-    which: str, step: float, request: pytest.FixtureRequest
-) -> None:
-    analysis: Analysis = request.getfixturevalue(which)
+@pytest.mark.parametrize(
+    ("analysis", "step"), [("loss_analysis", 0.005), ("three_analysis", 0.05)], indirect=["analysis"]
+)
+def test_mixtures_are_evenly_spread_with_the_trained_and_the_advised(analysis: Analysis, step: float) -> None:
     data = explorer_data(analysis)
     assert data is not None
     assert data["step"] == step
