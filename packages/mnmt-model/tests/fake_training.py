@@ -15,9 +15,8 @@ from mnmt_data.jobs import HeartbeatWriter, claim
 from mnmt_data.store import append_json_lines, write_json
 from mnmt_model import RunConfig
 from mnmt_model.errors import Interrupted, RunInUseError
-from mnmt_model.runs.attempts import next_attempt
 from mnmt_model.runs.run_config import new_record
-from mnmt_model.runs.run_record import RUN, read_run, utc_now, write_run
+from mnmt_model.runs.run_record import RUN, next_attempt, read_run, utc_now, write_run
 from mnmt_model.train_config import TrainConfig
 from mnmt_model.training.interruption import Interruption
 from mnmt_model.transformer.model_config import ModelConfig

@@ -4,9 +4,9 @@ from dataclasses import replace
 import pytest
 
 from mnmt_model.planning.flops import training_flops
+from mnmt_model.planning.parameters import state_bytes
 from mnmt_model.planning.plan import model_json, model_text
 from mnmt_model.planning.presets import PRESETS, preset
-from mnmt_model.planning.state import state_bytes
 
 SMALL, MIXTURE = "fernandes-l2-d512", "gshard-e128-l12"
 

@@ -14,7 +14,7 @@ from mnmt_model.checkpoints import find_checkpoints
 from mnmt_model.errors import Interrupted
 from mnmt_model.runs import Branch
 from mnmt_model.runs.run_record import METRICS, read_evals, read_run
-from mnmt_model.sweep.horizons import is_ready
+from mnmt_model.sweep.next_run import is_ready
 from mnmt_model.training.watcher import Watcher
 
 

@@ -12,9 +12,8 @@ from mnmt_data.study import read_study
 from mnmt_model import RunConfig, read_run, run_configs, train
 from mnmt_model.errors import RunInUseError
 from mnmt_model.runs import write_run
-from mnmt_model.runs.attempts import MAX_DEATHS
 from mnmt_model.runs.run_config import new_record
-from mnmt_model.runs.run_record import RUN
+from mnmt_model.runs.run_record import MAX_DEATHS, RUN
 from mnmt_model.sweep.next_run import next_run
 
 

@@ -1,4 +1,4 @@
-"""Blocks of sentence pairs from the columns of Arrow tables: Parquet files and Hugging Face data sets."""
+"""Sentence pairs from the columns of Arrow tables, and of Parquet files in particular."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from mnmt_data.errors import DataError
-from mnmt_data.readers.columns import STRUCT, Place, ScoreColumn, find_sides, no_sides, sentence_of
+from mnmt_data.readers.byte_sources import check_is_file, unreadable
+from mnmt_data.readers.columns import STRUCT, OneTable, Place, ScoreColumn, find_sides, no_sides, sentence_of
 from mnmt_data.readers.language_codes import origin_code
-from mnmt_data.readers.reader import BLOCK_PAIRS, BadLine, Block, Choice
+from mnmt_data.readers.reader import BLOCK_PAIRS, BadLine, Block, Choice, every_block
 
 ORIGIN = "origin"
 _EXCERPT = 200
@@ -103,6 +105,38 @@ class TableBlocks:
             bad[row] = BadLine(row=row, what=what, text=excerpt)
             return ""
         return text
+
+
+@dataclass(frozen=True)
+class ParquetPairs(OneTable):
+    """Reads a Parquet file batch by batch, in the columns of `find_sides`.
+
+    An optional column `origin` holds the original language of each pair.
+    """
+
+    def blocks(self, *, skip_bad: bool = False, choice: Choice = every_block) -> Iterator[Block]:
+        """Yield blocks of pairs; a null is an empty sentence.
+
+        Args:
+            skip_bad: Whether to list rows that are not UTF-8 in the blocks instead of raising.
+            choice: Selects the blocks to read.
+
+        Raises:
+            DataError: If the file is missing or damaged, or has no columns for the task.
+        """
+        check_is_file(self.path)
+        try:
+            with pq.ParquetFile(self.path) as table:
+
+                def batches(names: list[str]) -> Iterable[pa.RecordBatch]:
+                    yield from table.iter_batches(batch_size=BLOCK_PAIRS, columns=names)
+
+                schema = table.schema_arrow
+                yield from TableBlocks(self.path, self.task, self.scores, schema, skip_bad, choice).of(
+                    batches
+                )
+        except (pa.ArrowException, OSError) as error:
+            raise DataError(unreadable(self.path, "Parquet", error)) from None
 
 
 def _fields(schema: pa.Schema) -> list[str]:

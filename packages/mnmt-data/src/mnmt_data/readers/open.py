@@ -7,15 +7,14 @@ from pathlib import Path
 from types import MappingProxyType
 
 from mnmt_data.errors import DataError
+from mnmt_data.readers.arrow_tables import ParquetPairs
 from mnmt_data.readers.byte_sources import File, check_is_file, path_of
-from mnmt_data.readers.hub import HUB, open_hub_dataset
 from mnmt_data.readers.language_codes import languages, opposite, spellings, task_spellings
 from mnmt_data.readers.layouts import mtdata_texts, named_texts, sacrebleu_texts
 from mnmt_data.readers.opus_zip import open_zip
-from mnmt_data.readers.parquet import ParquetPairs
 from mnmt_data.readers.reader import Reader
 from mnmt_data.readers.records import CsvPairs, JsonPairs, TsvPairs
-from mnmt_data.readers.saved_dataset import is_dataset, open_dataset
+from mnmt_data.readers.saved_dataset import HUB, is_dataset, open_dataset, open_hub_dataset
 from mnmt_data.readers.text_pairs import TextPairs
 from mnmt_data.readers.tmx import TmxPairs
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from mnmt_data.errors import DataError
 from mnmt_data.readers.byte_sources import File
@@ -22,7 +23,6 @@ from mnmt_data.readers.columns import (
     no_sides,
     sentence_of,
 )
-from mnmt_data.readers.csv_rows import CsvRows, Row
 from mnmt_data.readers.language_codes import is_reversed
 from mnmt_data.readers.lines import Line, Lines
 from mnmt_data.readers.reader import BadLine, Block, Choice, Record, blocks_of, every_block
@@ -86,10 +86,57 @@ class TsvPairs(OneTable):
 
     def _numbered(self, cells: list[str]) -> list[int]:
         """Return the columns of the scores in a file without a header, given the cells of its first line."""
-        numbers = [str(number) for number in range(1, len(cells) + 1)] if cells else []
         if not cells:
             return [0] * len(self.scores)
+        numbers = [str(number) for number in range(1, len(cells) + 1)]
         return [score.place(self.path, numbers) for score in self.scores]
+
+
+class _Row(NamedTuple):
+    """A row of a CSV file; a cell between quotes may have several lines."""
+
+    number: int
+    """The number of its first line, from 1."""
+
+    cells: list[str]
+
+
+class _CsvRows:
+    """Iterates over the CSV rows of lines of text; skips blank lines."""
+
+    def __init__(self, lines: Iterator[Line], path: Path) -> None:
+        self._lines = lines
+        self._path = path
+        self._others: list[BadLine | None] = []
+
+    def __iter__(self) -> Iterator[_Row | BadLine | None]:
+        """Yield rows; for a row with a bad line yield the bad line, with an overlong line None.
+
+        Raises:
+            DataError: If the quotes of a row are wrong, so that its end is unknown.
+        """
+        rows = csv.reader(self._texts(), strict=True)
+        first = 1
+        try:
+            for cells in rows:
+                if self._others:
+                    yield self._others[0]
+                elif cells:
+                    yield _Row(first, cells)
+                self._others.clear()
+                first = rows.line_num + 1
+        except csv.Error as error:
+            raise DataError(
+                f"{self._path}:{first}: not CSV ({error}); mend the quotes of this row."
+            ) from None
+
+    def _texts(self) -> Iterator[str]:
+        for line in self._lines:
+            if isinstance(line, str):
+                yield line.replace("\r", " ") + "\n"
+            else:
+                self._others.append(line)
+                yield "\n"
 
 
 @dataclass(frozen=True)
@@ -111,11 +158,11 @@ class CsvPairs(OneTable):
         yield from blocks_of(self._records(skip_bad), scores=names, skip_bad=skip_bad, choice=choice)
 
     def _records(self, skip_bad: bool) -> Iterator[Record]:
-        rows = iter(CsvRows(Lines(File(self.path), skip_bad=skip_bad).each(), self.path))
+        rows = iter(_CsvRows(Lines(File(self.path), skip_bad=skip_bad).each(), self.path))
         header = list(islice(rows, 1))
         width, src, tgt, places = self._columns(*header) if header else (0, 0, 0, [])
         for row in rows:
-            if not isinstance(row, Row):
+            if not isinstance(row, _Row):
                 yield row or ("", "")
             elif len(row.cells) != width:
                 counts = f"has {len(row.cells)} columns, but the header has {width}"
@@ -127,9 +174,9 @@ class CsvPairs(OneTable):
                 except ValueError as error:
                     yield _bad(self.path, row.number, str(error), ",".join(row.cells))
 
-    def _columns(self, header: Row | BadLine | None) -> tuple[int, int, int, list[int]]:
+    def _columns(self, header: _Row | BadLine | None) -> tuple[int, int, int, list[int]]:
         """Return the number of columns, and the columns of source, target and scores."""
-        if not isinstance(header, Row):
+        if not isinstance(header, _Row):
             what = f"{self.path}:1: the header cannot be read"
             raise DataError(header.what if isinstance(header, BadLine) else f"{what}; name the columns.")
         names = header.cells

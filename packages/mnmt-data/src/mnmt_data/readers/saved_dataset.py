@@ -1,8 +1,9 @@
-"""Data sets as Hugging Face's library saves them: a folder of Arrow streams, and a file that lists these."""
+"""Data sets of Hugging Face's library: folders of Arrow streams that it saved, or downloads by name."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,11 +12,16 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from mnmt_data.errors import DataError
+from mnmt_data.errors import DataError, missing_extra
 from mnmt_data.readers.arrow_tables import TableBlocks
-from mnmt_data.readers.byte_sources import check_is_file, unreadable
+from mnmt_data.readers.byte_sources import check_is_file, one_line, unreadable
 from mnmt_data.readers.columns import ScoreColumn
 from mnmt_data.readers.reader import Block, Choice, every_block
+
+HUB = "hf:"
+"""Prefix of the name of a data set, which tells it from a file."""
+
+_NAME = re.compile(r"hf:([\w.-]+/[\w.-]+)(?:/([\w.-]+))?:(\w+)")
 
 T = TypeVar("T")
 
@@ -79,6 +85,37 @@ def open_dataset(folder: Path, task: str) -> DatasetPairs:
     state = folder / "state.json"
     files = _listed(state, lambda table: (folder / file["filename"] for file in table["_data_files"]))
     return DatasetPairs(folder, task, tuple(files))
+
+
+def open_hub_dataset(source: str, task: str) -> DatasetPairs:
+    """Open a reader of a data set `hf:OWNER/NAME/CONFIG:SPLIT`; download it the first time.
+
+    Args:
+        source: Its name, such as `hf:Helsinki-NLP/opus-100/de-en:train`; `/CONFIG` is optional.
+        task: The language pair.
+
+    Raises:
+        DataError: If the name is of another form, the library `datasets` is missing, or it cannot give the
+            data set.
+    """
+    match = _NAME.fullmatch(source)
+    if match is None:
+        raise DataError(f"{source}: must be hf:OWNER/NAME/CONFIG:SPLIT, or hf:OWNER/NAME:SPLIT.")
+    try:
+        from datasets import load_dataset
+        from datasets.exceptions import DatasetsError
+    except ImportError:
+        raise DataError(f"{source}: {missing_extra('huggingface')}.") from None
+    name, config, split = match.groups()
+    try:
+        dataset = load_dataset(name, config, split=split)
+    except (OSError, ValueError, DatasetsError) as error:
+        raise DataError(
+            f"{source}: cannot be had ({one_line(error)}); see to its name and the network."
+        ) from None
+    if not (files := dataset.cache_files):
+        raise DataError(f"{source}: is held in memory; let the library keep it on disk.")
+    return DatasetPairs(Path(source), task, tuple(Path(file["filename"]) for file in files))
 
 
 def is_dataset(folder: Path) -> bool:

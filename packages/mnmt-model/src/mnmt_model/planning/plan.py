@@ -7,10 +7,9 @@ from dataclasses import asdict
 from typing import Any
 
 from mnmt_model.planning.flops import training_flops
-from mnmt_model.planning.parameters import ParameterCount, count_parameters
+from mnmt_model.planning.parameters import ParameterCount, count_parameters, state_bytes
 from mnmt_model.planning.presets import Preset
 from mnmt_model.planning.quantities import data_size, short, si, table
-from mnmt_model.planning.state import state_bytes
 from mnmt_model.transformer.model_config import ModelConfig
 
 PART_NAMES = {"cross_attention": "cross-attention", "feed_forward": "feed-forward"}

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import MISSING, asdict, dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
+from mnmt_data.jobs.queue import MAX_DEATHS
 from mnmt_data.store import append_json_lines, read_json, read_json_lines, write_json, write_json_lines
 from mnmt_model.errors import RunError
 from mnmt_model.transformer.model_config import ModelConfig
@@ -18,6 +19,8 @@ SCHEMA = 1
 RUN = "run.json"
 METRICS = "metrics.jsonl"
 EVALS = "evals.jsonl"
+MAX_FAILURES = 2
+"""Attempts of a run that fails."""
 
 Role = Literal["fit", "held-out"]
 """Use of a run: to fit the laws, or to test their predictions."""
@@ -207,3 +210,29 @@ def drop_lines_after(folder: Path, step: int) -> None:
     for path in (folder / METRICS, folder / EVALS):
         lines = read_json_lines(path, error=RunError)
         write_json_lines(path, [line for line in lines if line["step"] <= step])
+
+
+def next_attempt(record: RunRecord, before: RunRecord | None, step: int) -> RunRecord:
+    """Return `record` with the number of the attempt that begins.
+
+    An interruption ends no attempt, and a process that was killed after a new checkpoint has got on: the run
+    then begins at 1 again.
+
+    Args:
+        record: The record to begin with.
+        before: The record of the last attempt; None before the first.
+        step: Step of the newest checkpoint.
+    """
+    attempts = 1
+    if before is not None and before.status != "finished":
+        died = before.status == "running"
+        repeated = before.status == "failed" or (died and step <= before.resumed_step)
+        attempts = before.attempts + repeated if not died or repeated else 1
+    absent = record.absent - {"attempts", "resumed_step"}
+    return replace(record, attempts=attempts, resumed_step=step, absent=absent)
+
+
+def is_given_up(record: RunRecord) -> bool:
+    """Return whether a run that no process trains is not tried again."""
+    limits = {"failed": MAX_FAILURES, "running": MAX_DEATHS}
+    return record.attempts >= limits.get(record.status, record.attempts + 1)

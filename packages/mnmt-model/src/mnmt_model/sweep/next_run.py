@@ -12,10 +12,8 @@ from mnmt_data.store import open_prepared
 from mnmt_data.stream import Mixture, open_stream
 from mnmt_model.errors import RunInUseError
 from mnmt_model.planning.parameters import count_parameters
-from mnmt_model.runs.attempts import is_given_up
 from mnmt_model.runs.run_config import RunConfig
-from mnmt_model.runs.run_record import RUN, RunRecord, read_run, utc_now, write_run
-from mnmt_model.sweep.horizons import is_ready
+from mnmt_model.runs.run_record import RUN, RunRecord, is_given_up, read_run, utc_now, write_run
 
 
 def training_cost(run: RunConfig) -> int:
@@ -49,6 +47,21 @@ def can_start(run: RunConfig, folder: Path) -> bool:
     """
     path = folder / run.name
     return not has_ended(read_if_begun(path)) and is_free(path) and is_ready(run, folder)
+
+
+def is_ready(run: RunConfig, folder: Path) -> bool:
+    """Return whether a run is not a branch, or its trunk has reached the branch's first step.
+
+    Args:
+        run: The run.
+        folder: Folder of all run records.
+    """
+    if run.branch is None:
+        return True
+    from mnmt_model.checkpoints import CHECKPOINTS, checkpoint_name
+
+    branch, trunk = (folder / name / CHECKPOINTS for name in (run.name, run.branch.run))
+    return branch.is_dir() or (trunk / checkpoint_name(run.branch.step)).is_dir()
 
 
 def next_run(runs: Iterable[RunConfig], folder: Path) -> RunConfig | None:

@@ -10,9 +10,8 @@ from typing import Literal, get_args
 
 from mnmt_data.jobs.claim import is_alive, read_heartbeat
 from mnmt_model.checkpoints import CHECKPOINTS, find_checkpoints, step_of
-from mnmt_model.runs.attempts import is_given_up
 from mnmt_model.runs.run_config import RunConfig
-from mnmt_model.runs.run_record import RUN, RunRecord, read_run
+from mnmt_model.runs.run_record import RUN, RunRecord, is_given_up, read_run
 from mnmt_model.sweep.next_run import training_cost
 
 State = Literal["finished", "running", "waiting", "interrupted", "dead", "failed"]

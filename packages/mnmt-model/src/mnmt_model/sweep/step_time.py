@@ -21,8 +21,7 @@ from mnmt_data.store import PreparedData
 from mnmt_data.stream import BatchReader, Mixture, Share, open_stream
 from mnmt_model.distributed.world import World, join_world
 from mnmt_model.optim.optimizer import clip_gradients, make_optimizer
-from mnmt_model.planning.parameters import count_parameters
-from mnmt_model.planning.state import state_bytes
+from mnmt_model.planning.parameters import count_parameters, state_bytes
 from mnmt_model.runs.run_config import RunConfig
 from mnmt_model.training.expert_balance import ExpertBalance
 from mnmt_model.training.gradient_step import GradientStep

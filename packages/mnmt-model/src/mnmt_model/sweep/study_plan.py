@@ -14,8 +14,7 @@ from mnmt_data.study import StudyFile
 from mnmt_model.errors import RunError
 from mnmt_model.planning.experts import slot_warning
 from mnmt_model.planning.flops import training_flops
-from mnmt_model.planning.parameters import count_parameters
-from mnmt_model.planning.state import state_bytes
+from mnmt_model.planning.parameters import count_parameters, state_bytes
 from mnmt_model.runs.run_config import RunConfig
 from mnmt_model.runs.run_data import mean_lengths
 from mnmt_model.runs.run_record import Role

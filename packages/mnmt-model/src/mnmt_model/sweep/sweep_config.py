@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +12,9 @@ from mnmt_data.stream import Mixture
 from mnmt_data.study import StructureError, StudyFile, structure
 from mnmt_model.errors import RunError
 from mnmt_model.planning.presets import preset
-from mnmt_model.runs.run_config import RunConfig, check_folder_name
+from mnmt_model.runs.run_config import Branch, RunConfig, check_folder_name
 from mnmt_model.runs.run_record import Role
 from mnmt_model.sweep.expert_keys import Size, check_expert_keys
-from mnmt_model.sweep.horizons import with_branches
 from mnmt_model.train_config import TrainConfig
 from mnmt_model.transformer.model_config import ModelConfig
 
@@ -101,7 +100,7 @@ def run_configs(study: StudyFile, data: Path) -> list[RunConfig]:
             seed=seed,
             data=data,
         )
-        runs |= {each.name: each for each in with_branches(run)}
+        runs |= {each.name: each for each in _with_branches(run)}
     return list(runs.values())
 
 
@@ -162,3 +161,17 @@ def _over_all_tasks(
             f"{study.path}: [sweep] mixture names {unknown[0]!r}; the prepared tasks are {', '.join(tasks)}"
         )
     return {task: mixture.get(task, 0.0) for task in tasks}
+
+
+def _with_branches(run: RunConfig) -> Iterator[RunConfig]:
+    """Yield a run and then its branches: one for each of its horizons except the last.
+
+    A branch starts from a checkpoint of its trunk, and is trained like any run of its length. Its cool-down
+    is proportional to the trunk's (Hägele et al. 2024, "Scaling laws and compute-optimal training beyond
+    fixed training durations").
+    """
+    yield run
+    for steps in run.train.horizons[:-1]:
+        train = run.train.at_horizon(steps)
+        branch = Branch(run=run.name, step=steps - train.cooldown_steps)
+        yield replace(run, name=f"{run.name}_h{steps}", train=train, branch=branch)

@@ -9,9 +9,8 @@ import torch
 from mnmt_data.store import PreparedData
 from mnmt_model.distributed.world import World
 from mnmt_model.errors import one_line
-from mnmt_model.planning.parameters import count_parameters
+from mnmt_model.planning.parameters import count_parameters, state_bytes
 from mnmt_model.planning.quantities import data_size
-from mnmt_model.planning.state import state_bytes
 from mnmt_model.runs.run_config import RunConfig
 
 LOST_SECONDS = 2.0

@@ -15,9 +15,8 @@ from mnmt_model.checkpoints import CHECKPOINTS, find_checkpoints, step_of
 from mnmt_model.distributed.world import World, join_world, on_first_rank
 from mnmt_model.errors import Interrupted, RunError, RunInUseError, one_line
 from mnmt_model.planning.experts import slot_warning
-from mnmt_model.runs.attempts import next_attempt
 from mnmt_model.runs.run_config import RunConfig, new_record
-from mnmt_model.runs.run_record import RUN, RunRecord, Status, read_run, utc_now, write_run
+from mnmt_model.runs.run_record import RUN, RunRecord, Status, next_attempt, read_run, utc_now, write_run
 from mnmt_model.training.continuation import first_change, start_branch, trunk_checkpoint
 from mnmt_model.training.failures import explain
 from mnmt_model.training.interruption import Interruption
