@@ -11,8 +11,9 @@ import torch
 
 from mnmt_data.store import read_json_lines
 from mnmt_model import RunError
+from mnmt_model.training.balance import Reduce
 from mnmt_model.training.gradient_step import StepLosses
-from mnmt_model.training.log import Reduce, StepResult, TrainingLog
+from mnmt_model.training.log import StepResult, TrainingLog
 
 
 class Clock:

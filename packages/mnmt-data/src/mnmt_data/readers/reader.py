@@ -83,17 +83,15 @@ def blocks_of(
     rows: Iterable[Any],
     *,
     parse: Callable[[Any], Record] = _same,
-    size: int = BLOCK_PAIRS,
     scores: Sequence[str] = (),
     skip_bad: bool = False,
     choice: Choice = every_block,
 ) -> Iterator[Block]:
-    """Cut rows into blocks of `size` pairs, the last one shorter.
+    """Cut rows into blocks of `BLOCK_PAIRS` pairs, the last one shorter.
 
     Args:
         rows: The pairs and bad lines, or rows for `parse`.
         parse: Turns a row of a selected block into a pair or a bad line.
-        size: Pairs of a block.
         scores: Names of the scores that each pair has.
         skip_bad: Whether to list bad lines in the blocks instead of raising.
         choice: Selects the blocks to read; the others are yielded empty.
@@ -102,8 +100,8 @@ def blocks_of(
         DataError: If a line is bad, unless `skip_bad`.
     """
     remaining, first = iter(rows), 0
-    while chunk := list(islice(remaining, size)):
-        if not choice(first // size):
+    while chunk := list(islice(remaining, BLOCK_PAIRS)):
+        if not choice(first // BLOCK_PAIRS):
             yield Block(src=[], tgt=[], first=first)
             first += len(chunk)
             continue

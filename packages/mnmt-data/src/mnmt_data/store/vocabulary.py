@@ -100,19 +100,18 @@ class Vocabulary:
         """Return the token ids of each line, without tag and `</s>`."""
         return [np.array(ids, dtype=np.int64) for ids in self._processor.encode(list(lines))]
 
-    def encode_sources(self, lines: Sequence[str], *, target: str, num_threads: int = -1) -> Ragged:
+    def encode_sources(self, lines: Sequence[str], *, target: str) -> Ragged:
         """Encode sources as a model reads them: token ids with the target tag in its place, and `</s>`.
 
         Args:
             lines: Text.
             target: The language to translate into, such as `de`.
-            num_threads: Threads to encode with; -1: one for each processor.
 
         Raises:
             DataError: If the vocabulary has no tag of the language, even where sources have none.
         """
         tag = self.tag(target)
-        return insert_tag(self.encode_ragged(lines, num_threads=num_threads), tag, self.target_tag)
+        return insert_tag(self.encode_ragged(lines), tag, self.target_tag)
 
     def encode_ragged(self, lines: Sequence[str], *, num_threads: int = -1) -> Ragged:
         """Encode lines as shards hold them, and as a model reads targets: token ids and `</s>`.

@@ -14,11 +14,9 @@ import torch
 
 from mnmt_data.store import append_json_lines
 from mnmt_model.errors import RunError
-from mnmt_model.training.balance import BalanceLog
+from mnmt_model.training.balance import BalanceLog, Reduce
 from mnmt_model.training.gradient_step import StepLosses
 from mnmt_model.training.mfu import peak_flops, synchronize
-
-Reduce = Callable[[torch.Tensor], torch.Tensor]
 
 _COUNTS = ("taken_tokens", "real_tokens", "cells", "flops")
 

@@ -21,7 +21,7 @@ from mnmt_model.training.continuation import first_change, start_branch, trunk_c
 from mnmt_model.training.failures import explain
 from mnmt_model.training.interruption import Interruption
 from mnmt_model.training.trainer import Trainer
-from mnmt_model.training.watcher import HeartbeatWatcher, Watcher, announce
+from mnmt_model.training.watcher import HeartbeatWatcher, Watcher
 
 _log = logging.getLogger(__name__)
 
@@ -62,7 +62,8 @@ def _announce(run: RunConfig, watchers: Sequence[Watcher], world: World) -> None
     if world.is_first and (warning := slot_warning(run.model)):
         _log.warning("%s: %s", run.name, warning)
     if run.train.compile:
-        announce(watchers, "compiling the layers, about a minute")
+        for watcher in watchers:
+            watcher.announce("compiling the layers, about a minute")
 
 
 @contextmanager

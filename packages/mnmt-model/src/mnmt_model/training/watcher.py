@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +31,6 @@ class Watcher:
 
     def close(self) -> None:
         """Handle the end of training, also after an error."""
-
-
-def announce(watchers: Iterable[Watcher], phase: str) -> None:
-    """Call `announce` of each watcher."""
-    for watcher in watchers:
-        watcher.announce(phase)
 
 
 class HeartbeatWatcher(Watcher):
