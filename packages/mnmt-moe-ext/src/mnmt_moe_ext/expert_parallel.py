@@ -36,7 +36,8 @@ def apply_experts(
         back                 0 1 2
 
     The backward pass does the same from the last chunk to the first, with two differences. The gradients of
-    all outputs leave at its start, and those of a chunk must be back before the next but one is computed.
+    all outputs are sent at its start, and a chunk's input gradients must return before the chunk after the
+    next is computed.
     Shapes depend on no value, and the host waits for no GPU.
 
     It can be differentiated once, with respect to `buffers` and whatever `experts` closes over. An expert's
@@ -47,7 +48,7 @@ def apply_experts(
     Args:
         experts: Function that applies the experts of this rank, (E/R, R·chunk_rows, d) ->
             (E/R, R·chunk_rows, d_out), each expert to each of its rows. Within a chunk a rank's rows
-            follow those of the rank before. It is called once for every chunk.
+            follow the previous rank's. It is called once per chunk.
         buffers: The rows of this rank for each expert, (E, rows, d), floating point, as `dispatch` returns
             them.
         group: The R ranks that share the experts, including this one. With one rank nothing is sent or

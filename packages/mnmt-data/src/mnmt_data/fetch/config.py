@@ -25,7 +25,7 @@ class LanguageSelection:
     """{code: the corpus' name of the language}."""
     pairs: tuple[Pair, ...]
     open_ended: bool
-    """Whether all languages were requested, so that one without text is no error."""
+    """Whether all languages were requested; then a language without text is no error."""
 
     def only(self, codes: Collection[str]) -> LanguageSelection:
         """Return the selection restricted to these languages, and to pairs between them."""

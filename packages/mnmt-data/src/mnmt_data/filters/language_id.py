@@ -276,7 +276,7 @@ def labels_of(code: str, labels: Labels) -> Labels:
 
 @lru_cache(maxsize=4096)
 def _parts(code: str) -> tuple[str, str, str | None]:
-    """Return language, macrolanguage and script of a code; an invalid code stands for its language."""
+    """Return language, macrolanguage and script of a code; an invalid code counts as a language."""
     try:
         parsed = Language.get(code)
     except ValueError:

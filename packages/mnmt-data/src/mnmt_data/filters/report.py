@@ -42,7 +42,7 @@ Sample = tuple[str, str]
 
 @dataclass(frozen=True, kw_only=True)
 class FilterReport:
-    """Report of dropped pairs; `a + b` reports on the pairs of `a` followed by those of `b`."""
+    """Report of dropped pairs; `a + b` reports on the pairs of `a` followed by the pairs of `b`."""
 
     counts: Mapping[str, int] = field(default_factory=dict)
     """{filter: pairs dropped}, also if 0, in order of application."""

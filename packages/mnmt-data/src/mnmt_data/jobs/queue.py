@@ -232,7 +232,7 @@ def _do(path: Path) -> None:
     try:
         if (deaths := before.count("\n")) == MAX_DEATHS:
             raise DataError(
-                f"{deaths} worker processes were killed at the same job, perhaps for want of memory; "
+                f"{deaths} worker processes were killed at the same job, perhaps because memory ran out; "
                 "try again with fewer `--jobs`, or give each more memory."
             )
         work, job = pickle.loads(path.read_bytes())

@@ -46,7 +46,7 @@ class CleanJob:
     space: Workspace
     cleaner: Cleaner
     unfiltered: bool
-    """Whether every pair stays unchanged, as those of test sets and of synthetic languages do."""
+    """Whether every pair stays unchanged, as in test sets and synthetic languages."""
     skip_bad: bool
 
     def __len__(self) -> int:

@@ -233,7 +233,7 @@ class DataConfig:
 
     @property
     def target_languages(self) -> tuple[str, ...]:
-        """Languages translated into, in the order of the tasks, those of zero-shot tasks last."""
+        """Target languages in the order of the tasks, zero-shot tasks last."""
         return tuple(dict.fromkeys(task.split("-")[1] for task in self.evaluated))
 
 

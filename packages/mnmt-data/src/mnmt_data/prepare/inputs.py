@@ -187,7 +187,7 @@ def _head(reader: Reader, skip_bad: bool) -> Block:
 
 
 def _readers(config: DataConfig, corpus: Path | None, split: str, task: str) -> Iterator[Reader]:
-    """Yield the readers of a split and task, those of training text with its scores."""
+    """Yield the readers of a split and task; readers of training text include its scores."""
     scores = [ScoreColumn(name=name, column=score.column or name) for name, score in config.scores.items()]
     for reader in _text_readers(config, corpus, split, task):
         yield with_scores(reader, scores) if scores and split == "train" else reader

@@ -38,7 +38,7 @@ PARTIAL = ".data.partial"
 """Name of the folder where data are prepared."""
 
 QUEUE = ".data.queue"
-"""Name of the folder of the jobs that workers do."""
+"""Name of the folder of the workers' jobs."""
 
 LOCK_SECONDS = 0.5
 """Seconds to wait for the lock; workers take it briefly to check whether their leader has ended."""

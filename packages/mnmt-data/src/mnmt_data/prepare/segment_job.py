@@ -218,7 +218,7 @@ class Coverage:
     """Stretches without white space."""
     characters: int = 0
     byte_tokens: int = 0
-    """Tokens that stand for one byte of a character without a piece."""
+    """Tokens that encode one byte of a character without a piece."""
     unknown_tokens: int = 0
 
     def __add__(self, other: Self) -> Self:
@@ -242,7 +242,7 @@ def measure(lines: Sequence[str], tokens: NDArray[np.integer], *, is_byte: NDArr
     Args:
         lines: Text.
         tokens: (all tokens of all lines,), a `</s>` of each among them.
-        is_byte: (vocabulary size,) which ids stand for bytes.
+        is_byte: (vocabulary size,) bool: whether the id encodes a byte.
     """
     return Coverage(
         tokens=tokens.size - len(lines),

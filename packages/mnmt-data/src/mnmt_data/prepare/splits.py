@@ -74,7 +74,7 @@ def split_rows(space: Workspace, split: str, task: str) -> NDArray[Any]:
 
 
 def parts_of(parts: CleanedSplits, split: str, task: str) -> Parts:
-    """Return the parts that the rows of a split refer to: its own, or those of train it was sampled from."""
+    """Return the parts that the rows of a split refer to: its own, or train's if it is a sample of train."""
     return parts.get(split, {}).get(task) or parts["train"][task]
 
 

@@ -1,4 +1,4 @@
-"""Names of texts in corpus folders: the Moses convention, and those of sacreBLEU and mtdata."""
+"""Names of texts in corpus folders, in the conventions of Moses, sacreBLEU and mtdata."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class SplitInfo(SegmentInfo):
     """Counts of the pairs and tokens of one split and task."""
 
     byte_tokens: int
-    """Target tokens that stand for one byte of a character without a piece."""
+    """Target tokens that encode one byte of a character without a piece."""
 
     unknown_tokens: int
     """Target tokens that are unknown."""
@@ -81,7 +81,7 @@ class CoverageInfo:
     tokens_per_word: float
     tokens_per_character: float
     byte_share: float
-    """Share of tokens that stand for one byte of a character without a piece."""
+    """Share of tokens that encode one byte of a character without a piece."""
 
     unknown_share: float
     """Share of tokens that are unknown."""

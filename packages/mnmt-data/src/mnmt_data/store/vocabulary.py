@@ -73,7 +73,7 @@ class Vocabulary:
 
     @property
     def byte_tokens(self) -> NDArray[np.bool_]:
-        """(size,) which ids stand for a byte of a character that has no piece."""
+        """(size,) bool: whether the id encodes a byte of a character without a piece."""
         return np.array([self._processor.is_byte(token) for token in range(self.size)])
 
     @property

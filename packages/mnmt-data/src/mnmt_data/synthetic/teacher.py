@@ -16,7 +16,7 @@ Values = NDArray[np.float64]
 
 _COMMON = "*"  # not the name of a language
 _MOST_ANGLES = 2**24
-"""Most angles in memory, 128 MB, and as many cosines."""
+"""Maximal number of angles in memory: 128 MB, and the same again for their cosines."""
 
 
 @dataclass(frozen=True, kw_only=True)

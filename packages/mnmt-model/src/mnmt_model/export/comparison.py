@@ -101,7 +101,7 @@ def certify(
 
 
 def _check_tokenizer(folder: Path, data: PreparedData, pairs: int) -> TokenizerCheck:
-    """Compare the exported tokenizer's ids of both sides of the same pairs with those of the data."""
+    """Compare the exported tokenizer's ids of both sides of the same pairs with the ids of the data."""
     proto, encode = read_sentencepiece(data.folder / VOCABULARY), tokenizer_ids(folder)
     check = TokenizerCheck()
     for testset, task, rows in _rows(data, pairs):

@@ -72,7 +72,7 @@ class RunConfig:
 
     @property
     def steps(self) -> int:
-        """Steps to train: all, or those of a branch after its trunk's."""
+        """Steps to train: all, or for a branch only the steps after it leaves its trunk."""
         return self.train.steps - (self.branch.step if self.branch else 0)
 
 

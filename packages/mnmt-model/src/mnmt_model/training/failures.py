@@ -31,7 +31,7 @@ def explain(error: Exception, run: RunConfig, data: PreparedData, world: World) 
     time.sleep(LOST_SECONDS)
     return (
         f"process {world.rank} lost another of the {world.size} ({one_line(error)}); "
-        "see what ended that one, and start the run again: it continues from its newest checkpoint"
+        "see its error, and start the run again: it continues from its newest checkpoint"
     )
 
 

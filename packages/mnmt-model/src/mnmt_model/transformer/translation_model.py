@@ -23,7 +23,7 @@ from mnmt_model.transformer.stack import Stack
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Predictions:
-    """States from which tokens are predicted: those of the targets, then any of the sources."""
+    """States from which tokens are predicted: of the targets, then of the sources if they are predicted."""
 
     states: Tensor
     """`(n, d_model)`."""

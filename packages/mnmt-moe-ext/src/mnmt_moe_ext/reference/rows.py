@@ -1,6 +1,6 @@
 """Layouts, `dispatch` and `combine` as sums over one-hot tensors.
 
-They are those of Lepikhin et al. 2021 (GShard), algorithm 2. Autograd differentiates them. They need memory
+They follow Lepikhin et al. 2021 (GShard), algorithm 2. Autograd differentiates them. They need memory
 for tokens times rows of the buffers, so they suit small examples.
 """
 

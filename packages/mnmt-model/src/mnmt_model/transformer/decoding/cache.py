@@ -108,6 +108,6 @@ class LayerCache:
     """The keys and values that one layer attends to."""
 
     target: KeyValueCache
-    """Cache of the target tokens so far, after those of the sources if `source` is None."""
+    """Cache of the target tokens so far, preceded by the source tokens if `source` is None."""
     source: KeysValues | None
     """Keys and values of the sources, one row for each sentence."""
