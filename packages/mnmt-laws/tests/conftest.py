@@ -12,16 +12,7 @@ import pandas as pd
 import pytest
 from hypothesis import settings
 
-from mnmt_laws import (
-    KnownLaw,
-    LawFit,
-    Observations,
-    Perturbation,
-    ResidualBootstrap,
-    fit,
-    observe,
-    simulate,
-)
+from mnmt_laws import KnownLaw, LawFit, Observations, Perturbation, ResidualBootstrap, fit, observe, simulate
 
 # How long an example takes depends on what else the machine does.
 settings.register_profile("ci", deadline=None, max_examples=15, derandomize=True)

@@ -18,6 +18,7 @@ from mnmt_laws.answers.comparison.rivals import find_rivals, keep_comparable, st
 from mnmt_laws.laws import LawName
 
 FEW, NONE = ResidualBootstrap(refits=30), ResidualBootstrap(refits=0)
+TABLE_ONLY: dict[str, Any] = {"uncertainty": NONE, "left_out": False, "tables": 0}
 SIZES, WEIGHTS = np.geomspace(1e6, 1e9, 7), np.array([0.1, 0.3, 0.6, 1.0])
 PIVOT = 3e7
 COUNTS: dict[LawName, int] = {"joint": 6, "limit-varies": 6, "exponent-varies": 6, "per-weighting": 12}
@@ -85,8 +86,7 @@ def test_laws_that_fit_alike_are_not_told_apart() -> None:
 
 @pytest.mark.parametrize("objective", ["log-ols", "ols"])
 def test_information_criteria_are_those_of_their_formulas(objective: str, joint: LawComparison) -> None:
-    options = {"objective": objective, "uncertainty": NONE, "left_out": False, "tables": 0}
-    result = joint if objective == "log-ols" else compare(table("joint"), **options)
+    result = joint if objective == "log-ols" else compare(table("joint"), objective=objective, **TABLE_ONLY)
     for row in result.table.to_dict("records"):
         residuals = result.fits[row["law"]].residuals()
         n, k = len(residuals), COUNTS[row["law"]] + 1  # the scale of the noise is a parameter, too
@@ -121,7 +121,7 @@ def test_a_perfect_fit_has_finite_criteria() -> None:
 def test_the_table_has_a_row_a_task_and_law() -> None:
     rows = table("joint", tasks=("en-de", "en-zh"))
     rows = dataclasses.replace(rows, frame=rows.frame[rows.frame["weight"] > WEIGHTS[0]])
-    result = compare(rows, uncertainty=NONE)
+    result = compare(rows, **TABLE_ONLY)
     assert result.table[["task", "law"]].to_numpy().tolist() == [
         [task, law] for task in ("en-de", "en-zh") for law in RIVALS
     ]
@@ -219,7 +219,7 @@ def test_runs_of_several_lengths_are_compared_by_laws_of_length() -> None:
 
 def test_three_sizes_leave_a_law_of_each_weight_nothing_to_be_judged_by() -> None:
     frame = table("joint").frame
-    result = compare(observe(frame[frame["size"].isin(SIZES[::3])]), uncertainty=NONE)
+    result = compare(observe(frame[frame["size"].isin(SIZES[::3])]), **TABLE_ONLY)
     rows = result.table.set_index("law")
     assert np.isnan(rows.loc["per-weighting", "bic"])
     assert rows["bic"].notna().sum() == 3
@@ -238,7 +238,7 @@ def test_tasks_that_share_their_errors_count_once() -> None:
     single = table("joint", noise=0.01)
     both = pd.concat([single.frame.assign(task=task) for task in ("en-de", "en-zh")], ignore_index=True)
     double = with_runs(dataclasses.replace(single, frame=both))
-    results = [compare(source, uncertainty=NONE, left_out=False) for source in (double, single)]
+    results = [compare(source, **TABLE_ONLY) for source in (double, single)]
     assert results[0].errors.correlation == pytest.approx(1.0)
     assert results[0].errors.design_effect == pytest.approx(2.0)
     pooled = [result.table.groupby("law")["bic"].sum() / result.errors.design_effect for result in results]
@@ -275,9 +275,7 @@ def test_low_power_is_said() -> None:
 
 def test_formulas_for_what_varies_are_no_rivals_of_it() -> None:
     assert story_of("capacity") == story_of("joint") == "β varies"
-    result = compare_any(
-        table("joint"), laws=["joint", "capacity"], uncertainty=NONE, left_out=False, tables=0
-    )
+    result = compare(table("joint"), laws=["joint", "capacity"], **TABLE_ONLY)
     assert result.best == ""
     assert result.reasons == ("No law of another meaning can be compared on this table.",)
 

@@ -75,8 +75,7 @@ def test_fractions_below_the_weight_are_fitted_too() -> None:
 
 def test_fractions_need_a_fit_of_their_law(joint: LawFit, exact: LawFit) -> None:
     with pytest.raises(
-        ValueError,
-        match="`fit` must be a fit of a law with an effective fraction, such as capacity",
+        ValueError, match="`fit` must be a fit of a law with an effective fraction, such as capacity"
     ):
         fitted_fraction(joint, task="en-de", weight=0.5)
     with pytest.raises(ValueError, match="must be a fit of the joint law"):

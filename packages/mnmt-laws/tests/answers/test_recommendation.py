@@ -84,10 +84,7 @@ def test_without_refits_the_spread_is_unknown(clean: Observations) -> None:
 def test_a_rising_metric_is_maximised(clean: Observations) -> None:
     frame = clean.frame.assign(metric="chrf", value=80 - 20 * clean.frame["value"])
     rising = fit(
-        observe(frame, metric="chrf"),
-        law="capacity",
-        objective="ols",
-        uncertainty=Perturbation(refits=0),
+        observe(frame, metric="chrf"), law="capacity", objective="ols", uncertainty=Perturbation(refits=0)
     )
     falling = fit(clean, law="capacity", objective="ols", uncertainty=Perturbation(refits=0))
     one, two = (recommend(fitted, size=SIZE).weights["en-de"] for fitted in (rising, falling))

@@ -35,8 +35,9 @@ def csv(study_table: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> 
 
 @pytest.fixture
 def small_csv(study_table: pd.DataFrame, tmp_path: Path) -> Path:
-    """One task at three weights."""
+    """The losses of one task at three weights."""
     rows = study_table[study_table["task"].eq("en-de") & study_table["weight"].isin([0.3, 0.5, 1.0])]
+    rows = rows[rows["metric"].eq("loss")]
     path = tmp_path / "runs.csv"
     rows.to_csv(path, index=False)
     return path

@@ -78,14 +78,6 @@ def test_a_mistake_costs_one_line_and_status_2(
     assert err.count("\n") == 1
 
 
-def test_interrupting_exits_130(run: Run, csv: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("mnmt_laws.cli.options.open_source", interrupt)
-    assert run("fit", csv) == (130, "", "mnmt-laws: interrupted\n")
-
-
 def test_importing_loads_no_torch() -> None:
     code = "import sys, mnmt_laws.cli; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

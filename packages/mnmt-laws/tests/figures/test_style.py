@@ -38,12 +38,7 @@ def chart() -> Chart:
 
 @pytest.mark.parametrize(
     ("suffix", "start"),
-    [
-        (".svg", b"<svg"),
-        (".png", b"\x89PNG"),
-        (".pdf", b"%PDF"),
-        (".html", b"<!DOCTYPE html>"),
-    ],
+    [(".svg", b"<svg"), (".png", b"\x89PNG"), (".pdf", b"%PDF"), (".html", b"<!DOCTYPE html>")],
 )
 def test_a_chart_is_saved_as_its_suffix_says(chart: Chart, suffix: str, start: bytes, tmp_path: Path) -> None:
     save(chart, tmp_path / "new" / f"figure{suffix}")

@@ -8,15 +8,7 @@ import numpy as np
 import pytest
 
 import mnmt_laws
-from mnmt_laws import (
-    LawFit,
-    Observations,
-    Perturbation,
-    effective_fractions,
-    fit,
-    frontier,
-    recommend,
-)
+from mnmt_laws import LawFit, Observations, Perturbation, effective_fractions, fit, frontier, recommend
 
 ESTIMATE_ONLY = Perturbation(refits=0)
 

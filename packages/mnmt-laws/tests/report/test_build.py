@@ -39,6 +39,7 @@ def test_records_become_a_page_and_a_document(study_records: Path, tmp_path: Pat
     assert any("broken failed" in warning for warning in document["warnings"])
 
 
+@pytest.mark.slow
 def test_the_same_study_gives_the_same_report(one_task: pd.DataFrame, tmp_path: Path) -> None:
     one, two = (build_report(one_task, out=tmp_path / name, uncertainty=FEW) for name in ("one", "two"))
     for name in ("index.html", "report.json", "runs.csv"):

@@ -66,11 +66,7 @@ def test_one_sided_errors_are_bad(loss_analysis: Analysis) -> None:
 
 @pytest.mark.parametrize(
     ("verdicts", "start"),
-    [
-        (["good", "good"], "Well"),
-        (["unsure", "unsure", "good"], "Somewhat"),
-        (["good", "bad"], "With care"),
-    ],
+    [(["good", "good"], "Well"), (["unsure", "unsure", "good"], "Somewhat"), (["good", "bad"], "With care")],
 )
 def test_the_summary_follows_the_worst_checks(verdicts: Any, start: str) -> None:
     rows = tuple(TrustRow(label="", value="", verdict=verdict, explanation="") for verdict in verdicts)

@@ -170,10 +170,7 @@ def write(folder: Path, text: str, name: str = "runs.csv") -> Path:
                     "a:0.3,b:0.7",
                     " (and 1 more row): `weight` of a is 0.4, but `mixture` gives it 0.3; they must agree",
                 ),
-                (
-                    "b:1",
-                    " (and 1 more row): `weight` of a is 0.4, but `mixture` gives it 0; they must agree",
-                ),
+                ("b:1", " (and 1 more row): `weight` of a is 0.4, but `mixture` gives it 0; they must agree"),
                 (
                     "a:0.4,b:0.7",
                     ": the weights of `mixture` must sum to 1, but 'a:0.4,b:0.7' sums to 1.1; they may be "

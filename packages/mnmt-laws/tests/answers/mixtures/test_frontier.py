@@ -5,15 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mnmt_laws import (
-    LawFit,
-    Observations,
-    Perturbation,
-    TableError,
-    fit,
-    frontier,
-    observe,
-)
+from mnmt_laws import LawFit, Observations, Perturbation, TableError, fit, frontier, observe
 
 SIZE = 5e5
 
@@ -63,10 +55,7 @@ def test_frontiers_refuse_what_they_cannot_show(two_tasks: LawFit, clean: Observ
     with pytest.raises(ValueError, match="`weights` must hold mixtures of 2 tasks that sum to 1"):
         frontier(two_tasks, size=SIZE, weights=[[0.5, 0.6]])
     joint = fit(clean, uncertainty=Perturbation(refits=0))
-    with pytest.raises(
-        ValueError,
-        match="predicts any mixture, such as capacity, but is of the joint law",
-    ):
+    with pytest.raises(ValueError, match="predicts any mixture, such as capacity, but is of the joint law"):
         frontier(joint, size=SIZE)
     alone = observe(clean.frame[clean.frame["task"] == "en-de"].drop(columns="mixture"))
     single = fit(alone, law="capacity", uncertainty=Perturbation(refits=0))
