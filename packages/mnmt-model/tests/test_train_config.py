@@ -52,10 +52,7 @@ def test_steps_are_the_last_horizon_where_they_are_left_out() -> None:
         ({"horizons": (200, 100)}, r"`horizons` must rise, the first from 1, but are \[200, 100\]."),
         ({"horizons": (0, 100)}, r"`horizons` must rise, the first from 1, but are \[0, 100\]."),
         ({"horizons": (50, 100), "cooldown_steps": 0}, "`horizons` need `cooldown_steps`"),
-        (
-            {"horizons": (20, 100), "warmup_steps": 11},
-            r"must leave room for `warmup_steps` \(11\) before",
-        ),
+        ({"horizons": (20, 100), "warmup_steps": 11}, r"must leave room for `warmup_steps` \(11\) before"),
         (
             {"horizons": (50, 100), "eval_every": 1, "early_stopping": 1},
             "`horizons` and `early_stopping` exclude",

@@ -1,5 +1,6 @@
 import io
 import sys
+from collections.abc import Sequence
 
 import pytest
 
@@ -23,17 +24,26 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_a_log_has_a_line_every_tenth_of_the_way(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("steps", "seconds", "taken", "lines"),
+    [
+        (20, 1.0, range(1, 7), ["2/20  ETA 0:00:18", "4/20  ETA 0:00:16", "6/20  ETA 0:00:14"]),
+        (1000, 25.0, range(1, 10), ["4/1000  ETA 6:55:00", "7/1000  ETA 6:53:45"]),
+        (23, 0.0, (22, 23), ["22/23", "23/23"]),
+    ],
+    ids=["every tenth", "every minute", "the last"],
+)
+def test_a_log_has_a_line_every_tenth_of_the_way_and_every_minute(
+    steps: int, seconds: float, taken: Sequence[int], lines: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     clock = Clock()
-    progress = StepProgress(20, clock=clock)
-    for step in range(1, 7):
-        clock.now += 1.0
+    progress = StepProgress(steps, clock=clock)
+    for step in taken:
+        clock.now += seconds
         progress.step(step)
-    assert capsys.readouterr().err.splitlines() == [
-        "step 2/20  ETA 0:00:18",
-        "step 4/20  ETA 0:00:16",
-        "step 6/20  ETA 0:00:14",
-    ]
+    printed = capsys.readouterr().err.splitlines()
+    assert len(printed) == len(lines)
+    assert all(line.startswith(f"step {start}") for line, start in zip(printed, lines, strict=True))
 
 
 def test_a_log_line_tells_what_metrics_jsonl_told_last(capsys: pytest.CaptureFixture[str]) -> None:
@@ -48,22 +58,6 @@ def test_a_log_line_tells_what_metrics_jsonl_told_last(capsys: pytest.CaptureFix
     assert capsys.readouterr().err.splitlines() == [
         "step 1500/5000  loss 3.214  18.2k tokens/s  MFU 43%  ETA 0:13:34"
     ]
-
-
-def test_a_log_has_a_line_a_minute_between_the_tenths(capsys: pytest.CaptureFixture[str]) -> None:
-    clock = Clock()
-    progress = StepProgress(1000, clock=clock)
-    for step in range(1, 10):
-        progress.step(step)
-        clock.now += 25.0
-    assert [line.split()[1] for line in capsys.readouterr().err.splitlines()] == ["4/1000", "7/1000"]
-
-
-def test_the_last_step_is_told_though_no_tenth(capsys: pytest.CaptureFixture[str]) -> None:
-    progress = StepProgress(23, clock=Clock())
-    for step in (22, 23):
-        progress.step(step)
-    assert [line.split()[1] for line in capsys.readouterr().err.splitlines()] == ["22/23", "23/23"]
 
 
 def test_the_time_left_of_a_resumed_run_is_of_its_own_steps(capsys: pytest.CaptureFixture[str]) -> None:

@@ -94,7 +94,7 @@ def test_a_running_run_has_a_line_a_minute(tmp_path: Path, capsys: pytest.Captur
     assert capsys.readouterr().err.splitlines() == ["run001  step 4/10"] * 3  # at once, and each minute
 
 
-def test_a_pack_that_compiles_is_told_at_once_and_each_minute(
+def test_runs_that_compile_are_told_at_once_and_each_minute(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     clock, runs = Clock(), fake_runs(3)

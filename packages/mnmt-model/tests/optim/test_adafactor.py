@@ -8,13 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from mnmt_model.optim.adafactor import (
-    Adafactor,
-    FactoredStack,
-    add_factored_updates,
-    factored_scalings,
-    factored_update_norms,
-)
+from mnmt_model.optim.adafactor import Adafactor
 
 Array = npt.NDArray[np.float32] | npt.NDArray[np.float64]
 
@@ -64,9 +58,7 @@ def test_each_parameter_counts_its_own_steps() -> None:
 
 
 @pytest.mark.parametrize("shape", [(128, 130), (130, 5), (4, 3)], ids=["factored", "narrow", "small"])
-def test_a_stack_of_matrices_is_updated_as_each_would_be_alone(
-    shape: tuple[int, int],
-) -> None:
+def test_a_stack_of_matrices_is_updated_as_each_would_be_alone(shape: tuple[int, int]) -> None:
     generator = np.random.default_rng(2)
     scales = np.float32([1.0, 1e-5, 30.0])[:, None, None]
     start = scales * generator.standard_normal((3, *shape), np.float32)
@@ -84,11 +76,7 @@ def test_a_stack_keeps_the_state_of_its_matrices() -> None:
     assert shapes == [{"step": (), "row": (3, 128), "column": (3, 130)}, {"step": (), "v": (3, 130, 127)}]
 
 
-def trained(
-    starts: Sequence[Array],
-    gradients: Sequence[Sequence[Array | None]],
-    lr: float,
-) -> list[Array]:
+def trained(starts: Sequence[Array], gradients: Sequence[Sequence[Array | None]], lr: float) -> list[Array]:
     """The parameters after a step with each row of gradients."""
     parameters = [torch.nn.Parameter(torch.tensor(start)) for start in starts]
     optimizer = Adafactor(parameters, lr=lr)
@@ -182,49 +170,3 @@ def test_a_restored_optimizer_goes_on_alike() -> None:
     step(optimizer, parameters, gradients[2])
     for parameter, copy in zip(parameters, copies, strict=True):
         torch.testing.assert_close(copy, parameter, rtol=0, atol=0)
-
-
-N, ROWS, COLUMNS = 3, 5, 7
-
-
-def make_stack(seed: int = 0) -> FactoredStack:
-    """Matrices of different scales."""
-    generator = torch.Generator().manual_seed(seed)
-    scales = torch.tensor([1.0, 1e-3, 20.0])
-    return FactoredStack(
-        parameter=torch.randn(N, ROWS, COLUMNS, generator=generator),
-        grad=torch.randn(N, ROWS, COLUMNS, generator=generator) * scales[:, None, None],
-        row=torch.rand(N, ROWS, generator=generator),
-        column=torch.rand(N, COLUMNS, generator=generator),
-        size=ROWS * COLUMNS,
-        weight=0.25,
-        num_rows=ROWS,
-    )
-
-
-def test_a_stack_is_updated_at_once_as_its_matrices_are_by_definition() -> None:
-    stack, scales = make_stack(), torch.tensor([0.1, -2.0, 3.0])
-    before = make_stack()
-    scalings = factored_scalings([stack], None)
-    (norms,) = factored_update_norms([stack], scalings)
-    add_factored_updates([stack], scalings, [scales])
-    for i in range(N):
-        theta, g, row, column = (
-            getattr(before, name)[i].double().numpy() for name in ("parameter", "grad", "row", "column")
-        )
-        row = 0.75 * row + 0.25 * (g * g).mean(1)
-        column = 0.75 * column + 0.25 * (g * g).mean(0)
-        u = g / np.sqrt(np.outer(row, column) / row.mean())
-        np.testing.assert_allclose(stack.row[i], row, rtol=1e-5)
-        np.testing.assert_allclose(stack.column[i], column, rtol=1e-5)
-        np.testing.assert_allclose(norms[i], np.sqrt((u**2).sum()), rtol=1e-5)
-        np.testing.assert_allclose(stack.parameter[i], theta + scales[i].item() * u, rtol=1e-5, atol=1e-5)
-
-
-def test_a_matrix_alone_shares_the_memory_of_its_stack() -> None:
-    stack = make_stack()
-    for matrix in stack.split():
-        matrix.parameter.zero_()
-        matrix.row.zero_()
-    assert not stack.parameter.any()
-    assert not stack.row.any()

@@ -13,13 +13,7 @@ from torch import Tensor
 
 from mnmt_data.store import Ragged, read_record, write_record
 from mnmt_model.runs.expert_counts import count_choices
-from mnmt_model.runs.expert_loads import (
-    BLOCKS,
-    TaskLoads,
-    loads_path,
-    mixture_names,
-    read_expert_loads,
-)
+from mnmt_model.runs.expert_loads import BLOCKS, TaskLoads, loads_path, mixture_names, read_expert_loads
 from mnmt_model.transformer.build import build_model, initialise
 from mnmt_model.transformer.experts.gate import Gate
 from mnmt_model.transformer.model_config import ARCHITECTURES, Architecture, ModelConfig

@@ -4,14 +4,7 @@ from pathlib import Path
 import pytest
 
 from mnmt_model import RunError
-from mnmt_model.runs.run_record import (
-    Eval,
-    append_evals,
-    drop_lines_after,
-    find_runs,
-    read_evals,
-    read_run,
-)
+from mnmt_model.runs.run_record import Eval, append_evals, drop_lines_after, find_runs, read_evals, read_run
 
 MEASUREMENT = Eval(
     step=10,

@@ -80,8 +80,7 @@ def test_a_trunk_is_trained_again_for_its_branch_and_for_that_alone(
 
 
 @pytest.mark.parametrize(
-    "changes",
-    [{"metric": "chrf"}, {"step": 4}, {"testset": "dev"}, {"task": "xx-aa"}, {"study": "another"}],
+    "changes", [{"metric": "chrf"}, {"step": 4}, {"testset": "dev"}, {"task": "xx-aa"}, {"study": "another"}]
 )
 def test_a_run_without_all_its_test_losses_is_trained(
     runs: list[RunConfig], tmp_path: Path, changes: dict[str, Any]

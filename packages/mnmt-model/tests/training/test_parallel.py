@@ -241,11 +241,7 @@ def test_training_warns_of_choices_without_slots(
 @pytest.mark.parametrize(
     ("experts", "together", "message"),
     [
-        (
-            4,
-            2,
-            r"Processes, one a device, must be a multiple of `expert_parallel` \(2\), but are 1. Start ",
-        ),
+        (4, 2, r"Processes, one a device, must be a multiple of `expert_parallel` \(2\), but are 1. Start "),
         (0, 2, r"`expert_parallel` must be 1 for a dense model, but is 2\."),
         (4, 3, r"`num_experts` must be a multiple of `expert_parallel` \(3\), but is 4\."),
     ],

@@ -3,6 +3,7 @@ import os
 import signal
 from collections.abc import Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -86,20 +87,34 @@ def test_a_signal_in_the_last_evaluation_lets_the_run_finish(
     assert_equal_runs(tmp_path, whole)
 
 
-def test_a_signal_while_a_checkpoint_is_written(
-    run: RunConfig, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("module", "function", "signum", "step"),
+    [(run_checkpoints, "save", signal.SIGUSR1, 5), (trainer, "open_stream", signal.SIGINT, 0)],
+    ids=["while a checkpoint is written", "before the first step"],
+)
+def test_a_signal_inside_a_function(
+    run: RunConfig,
+    whole: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    module: ModuleType,
+    function: str,
+    signum: signal.Signals,
+    step: int,
 ) -> None:
-    save = run_checkpoints.save
+    call = getattr(module, function)
 
-    def save_under_signal(*arguments: object, **options: object) -> Path:
-        os.kill(os.getpid(), signal.SIGUSR1)
-        return save(*arguments, **options)  # type: ignore[arg-type]
+    def call_under_signal(*arguments: object, **options: object) -> object:
+        os.kill(os.getpid(), signum)
+        return call(*arguments, **options)
 
     with monkeypatch.context() as patch:
-        patch.setattr(run_checkpoints, "save", save_under_signal)
-        with pytest.raises(Interrupted, match="after step 5"):
+        patch.setattr(module, function, call_under_signal)
+        with pytest.raises(Interrupted, match=f"interrupted by {signum.name} after step {step}"):
             train(run, tmp_path)
-    assert [path.name for path in find_checkpoints(tmp_path / "checkpoints")] == ["step-00000005"]
+    assert read_run(tmp_path).status == "interrupted"
+    names = [path.name for path in find_checkpoints(tmp_path / "checkpoints")]
+    assert names == ([f"step-{step:08d}"] if step else [])
     train(run, tmp_path)
     assert_equal_runs(tmp_path, whole)
 
@@ -119,24 +134,6 @@ def test_a_kill_between_the_last_checkpoint_and_the_removal_of_old_ones(
         with pytest.raises(KeyboardInterrupt):
             train(run, tmp_path)
     assert len(find_checkpoints(tmp_path / "checkpoints")) == 3
-    train(run, tmp_path)
-    assert_equal_runs(tmp_path, whole)
-
-
-def test_a_signal_before_the_first_step(
-    run: RunConfig, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    open_stream = trainer.open_stream
-
-    def open_under_signal(*arguments: object, **options: object) -> object:
-        os.kill(os.getpid(), signal.SIGINT)
-        return open_stream(*arguments, **options)  # type: ignore[arg-type]
-
-    with monkeypatch.context() as patch:
-        patch.setattr(trainer, "open_stream", open_under_signal)
-        with pytest.raises(Interrupted, match="interrupted by SIGINT after step 0"):
-            train(run, tmp_path)
-    assert (read_run(tmp_path).status, find_checkpoints(tmp_path / "checkpoints")) == ("interrupted", [])
     train(run, tmp_path)
     assert_equal_runs(tmp_path, whole)
 

@@ -5,7 +5,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -266,31 +265,33 @@ def test_a_loaded_run_scores_the_next_token(run: RunConfig, whole: Whole) -> Non
     assert loaded.data.resolve() == run.data.resolve()
 
 
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from mnmt_data.study import read_study
+from mnmt_model import run_configs, train
+from mnmt_model.training.watcher import Watcher
+
+class Kill(Watcher):
+    def step(self, step):
+        if step == 7:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+study, data, folder = map(Path, sys.argv[1:])
+train(run_configs(read_study(study), data)[1], folder, watchers=[Kill()])
+"""
+
+
 @pytest.mark.slow
 def test_a_process_killed_outright_goes_on_as_if_it_had_not_been(
-    study_file: Path, results: Path, tmp_path: Path
+    run: RunConfig, study_file: Path, results: Path, whole: Whole, tmp_path: Path
 ) -> None:
-    longer = tmp_path / "longer.toml"
-    text = study_file.read_text().replace("steps = 12", "steps = 200").replace("every = 5", "every = 20")
-    longer.write_text(text, encoding="utf-8")
-    run = run_configs(read_study(longer), results / "data")[0]
-    out = tmp_path / "out"
-    out.mkdir()
-    (out / "data").symlink_to(results / "data")
-    command = [sys.executable, "-m", "mnmt_model", "train", str(longer), run.name, "--out", str(out)]
-    killed = out / "runs" / run.name
+    command = [sys.executable, "-c", KILLED, str(study_file), str(results / "data"), str(tmp_path / "run")]
     # One thread, as here: sums depend on how many there are.
-    with subprocess.Popen(
-        command, stderr=subprocess.DEVNULL, env={**os.environ, "OMP_NUM_THREADS": "1"}
-    ) as process:
-        while not find_checkpoints(killed / "checkpoints"):
-            assert process.poll() is None
-            time.sleep(0.01)
-        os.kill(process.pid, signal.SIGKILL)
-    assert len(logged(killed)) < 50
-    train(run_configs(read_study(longer), out / "data")[0], killed)
-    train(run, tmp_path / "whole")
-    assert logged(killed) == logged(tmp_path / "whole")
-    assert read_evals(killed) == read_evals(tmp_path / "whole")
-    whole = weights(tmp_path / "whole")
-    assert all(torch.equal(whole[name], tensor) for name, tensor in weights(killed).items())
+    ended = subprocess.run(command, check=False, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    assert ended.returncode == -signal.SIGKILL
+    train(run, tmp_path / "run")
+    assert logged(tmp_path / "run") == logged(whole("dense"))
+    assert read_evals(tmp_path / "run") == read_evals(whole("dense"))
+    expected = weights(whole("dense"))
+    assert all(torch.equal(expected[name], tensor) for name, tensor in weights(tmp_path / "run").items())

@@ -37,10 +37,7 @@ def test_attention_and_its_gradients_are_torchs(keys: int, bias_shape: tuple[int
 
 
 def test_gradients_see_the_mask_of_the_weights() -> None:
-    inputs = [
-        *(draw(1, HEADS, 3, WIDTH, seed=seed) for seed in (1, 2, 3)),
-        draw(1, 1, 1, 3, seed=4),
-    ]
+    inputs = [*(draw(1, HEADS, 3, WIDTH, seed=seed) for seed in (1, 2, 3)), draw(1, 1, 1, 3, seed=4)]
 
     def seeded(*inputs: Tensor) -> Tensor:
         torch.manual_seed(5)

@@ -95,13 +95,7 @@ def test_what_an_architecture_is(
 
 
 def test_every_architecture_is_named() -> None:
-    assert ARCHITECTURES == (
-        "encdec",
-        "prefix-lm",
-        "prefix-lm-toponly",
-        "causal-lm",
-        "causal-lm-tgtonly",
-    )
+    assert ARCHITECTURES == ("encdec", "prefix-lm", "prefix-lm-toponly", "causal-lm", "causal-lm-tgtonly")
 
 
 def test_an_encoder_is_as_deep_as_the_decoder_unless_said() -> None:

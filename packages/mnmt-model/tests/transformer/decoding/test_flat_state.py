@@ -15,11 +15,7 @@ from mnmt_model.transformer.decoding.incremental_model import IncrementalModel
 from mnmt_model.transformer.model_config import ARCHITECTURES, VASWANI, Architecture, ModelConfig
 
 T5 = ModelConfig(decoder_layers=2, d_model=16, num_heads=2, head_dim=6, d_ff=24)
-PARTS = {
-    "t5": T5,
-    "vanilla": replace(T5, **VASWANI),
-    "mixture of experts": replace(T5, num_experts=4),
-}
+PARTS = {"t5": T5, "vanilla": replace(T5, **VASWANI), "mixture of experts": replace(T5, num_experts=4)}
 SRC = torch.tensor([[5, 6, 7, 9, 1], [8, 1, 0, 0, 0], [3, 3, 1, 0, 0]])
 BEAM = 3
 LONGEST = 24

@@ -29,10 +29,7 @@ D_MODEL, D_FF, NUM_EXPERTS, NUM_TOKENS = 16, 24, 5, 40
 def mixtral() -> nn.Module:
     return MixtralSparseMoeBlock(
         MixtralConfig(
-            hidden_size=D_MODEL,
-            intermediate_size=D_FF,
-            num_local_experts=NUM_EXPERTS,
-            num_experts_per_tok=2,
+            hidden_size=D_MODEL, intermediate_size=D_FF, num_local_experts=NUM_EXPERTS, num_experts_per_tok=2
         )
     )
 

@@ -12,11 +12,7 @@ from torch import Tensor
 
 from mnmt_model.transformer.build import build_model, initialise
 from mnmt_model.transformer.decoding import IncrementalModel
-from mnmt_model.transformer.experts.expert_choice import (
-    ExpertChoiceGate,
-    best_tokens,
-    tokens_above,
-)
+from mnmt_model.transformer.experts.expert_choice import ExpertChoiceGate, best_tokens, tokens_above
 from mnmt_model.transformer.experts.layer import MixtureOfExperts
 from mnmt_model.transformer.experts.ranks import SINGLE_RANK
 from mnmt_model.transformer.experts.routes import Routes, RoutingContext, TokenRoutes
