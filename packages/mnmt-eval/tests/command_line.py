@@ -28,9 +28,10 @@ class CommandLine:
         self.monkeypatch = monkeypatch
         self.capsys = capsys
 
-    def run(self, *arguments: str | Path, stdin: bytes = b"") -> Done:
-        if arguments[:1] in (("score",), ("translate",)) and "--engine" not in arguments:
-            arguments = (*arguments, "--engine", "torch")  # whatever engine is installed
+    def run(self, *arguments: str | Path, stdin: bytes = b"", engine: str = "torch") -> Done:
+        """Run a command; `engine` translates where the arguments name none, and "" stands for the default."""
+        if arguments[:1] in (("score",), ("translate",)) and "--engine" not in arguments and engine:
+            arguments = (*arguments, "--engine", engine)
         self.monkeypatch.setattr("sys.argv", ["mnmt-eval", *map(str, arguments)])
         self.monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin)))
         with pytest.raises(SystemExit) as ended:

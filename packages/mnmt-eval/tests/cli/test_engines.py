@@ -130,15 +130,9 @@ def test_by_default_ctranslate2_translates_what_our_search_finds(
     command_line: CommandLine, run: Path
 ) -> None:
     arguments = ("translate", "--run", run, "--task", "xx-aa")
-    ours = command_line.run(*arguments, stdin=source_of(run))
-    with start(run, *arguments[3:]) as process:
-        stdout, _ = process.communicate(source_of(run))
-    assert stdout == ours.stdout
-    done = subprocess.run(
-        [sys.executable, "-m", "mnmt_eval", "score", str(run), "--metric", "chrf", "--json"],
-        capture_output=True,
-        check=True,
-    )
+    ours, theirs = (command_line.run(*arguments, stdin=source_of(run), engine=name) for name in ("torch", ""))
+    assert (theirs.status, theirs.stdout) == (0, ours.stdout)
+    done = command_line.run("score", run, "--metric", "chrf", "--json", engine="")
     evals = json.loads(done.stdout)["evals"]
     values = [each["value"] for each in command_line.scored(run, "--metric", "chrf")]
     assert [each["value"] for each in evals] == values

@@ -266,6 +266,7 @@ def test_ctrl_c_leaves_what_the_next_command_goes_on_from(
     assert out.read_text(encoding="utf-8").splitlines() == expected
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_ends_the_command_quietly(results: Path, tiny_run: Path) -> None:
     with start(tiny_run, "--task", "xx-aa", "--window-lines", "1", "--jobs", "2") as process:
         assert process.stdout is not None
@@ -275,6 +276,7 @@ def test_a_reader_that_goes_ends_the_command_quietly(results: Path, tiny_run: Pa
     assert (process.returncode, told) == (141, b"")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_a_full_disk_is_one_line(results: Path, tiny_run: Path) -> None:
     with Path("/dev/full").open("wb") as full:
