@@ -32,6 +32,8 @@ MAX_DEATHS = 5
 """Attempts at a job whose worker is killed each time, before the job fails."""
 
 POLL_SECONDS = 0.05
+MAX_POLL_SECONDS = 0.25
+"""Longest pause of the leader; each look at a shared folder writes a file there."""
 IDLE_SECONDS = 1.0
 """Longest pause of a worker without a job; frequent checks by many workers would load a file server."""
 LEADER_SECONDS = 0.5
@@ -187,10 +189,12 @@ class JobPool:
             DataError: If workers end repeatedly without doing a job.
             Exception: The exception of the job.
         """
+        delay = POLL_SECONDS
         while not self._queue.is_done(number):
             self._tend()
             see_changes(self._queue.folder)
-            time.sleep(POLL_SECONDS)
+            time.sleep(delay)
+            delay = min(2 * delay, MAX_POLL_SECONDS)
         return self._queue.take_result(number)
 
     def see_outputs(self) -> None:
@@ -230,7 +234,7 @@ def _do(path: Path) -> None:
     attempts.write_text(f"{before}{socket.gethostname()}.{os.getpid()}\n", encoding="utf-8")
     result, error = None, None
     try:
-        if (deaths := before.count("\n")) == MAX_DEATHS:
+        if (deaths := before.count("\n")) >= MAX_DEATHS:
             raise DataError(
                 f"{deaths} worker processes were killed at the same job, perhaps because memory ran out; "
                 "try again with fewer `--jobs`, or give each more memory."

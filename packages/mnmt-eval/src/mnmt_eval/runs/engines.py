@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mnmt_data import DataError
+from mnmt_data.errors import UserError
 from mnmt_data.store import checksum, file_lock, is_locked, read_json, write_json
 from mnmt_eval.errors import EvalError
 from mnmt_eval.runs.trained_run import TrainedRun
@@ -81,7 +82,7 @@ def choose_engine(
         return TORCH
     try:
         find_export(run, on_export=on_export)
-    except RunError as error:
+    except (UserError, OSError) as error:
         on_export(f"{error}; so torch searches")
         return TORCH
     return EngineConfig(name="ctranslate2")

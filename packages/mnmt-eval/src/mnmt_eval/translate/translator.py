@@ -78,7 +78,7 @@ class Translator:
             if not middle:
                 raise EvalError(
                     f"a source of {sources.shape[1]} tokens does not fit into memory; take a smaller "
-                    "`max_source` or `beam`."
+                    "`beam`, or `max_source` in Python."
                 ) from None
         else:
             return [tuple(map(self._candidate, n_best)) for n_best in n_bests]

@@ -177,8 +177,8 @@ def _answer(pipe: Connection) -> Any:
         return pipe.recv()
     except (EOFError, ConnectionResetError):
         raise EvalError(
-            "a process of `--jobs` was killed, perhaps for want of memory; take fewer, or fewer "
-            "`--batch-tokens`."
+            "a process of `--jobs` was killed, perhaps for want of memory; take fewer, or a "
+            "smaller `--beam`."
         ) from None
 
 

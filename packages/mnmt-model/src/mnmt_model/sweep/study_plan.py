@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from mnmt_data.jobs.workers import num_cores
 from mnmt_data.store import PreparedData, open_prepared
 from mnmt_data.stream import Mixture, open_stream
 from mnmt_data.study import StudyFile
@@ -164,7 +164,7 @@ def _measured(plan: StudyPlan, runs: Sequence[RunConfig], data: PreparedData) ->
     from mnmt_model.sweep.step_time import Work, activation_bytes, measure_steps, step_seconds
 
     works = [Work(run=run, flops=cost.step_flops) for run, cost in zip(runs, plan.runs, strict=True)]
-    steps = measure_steps(works, data, threads=max(1, (os.cpu_count() or 1) // plan.jobs))
+    steps = measure_steps(works, data, threads=max(1, num_cores() // plan.jobs))
     if not steps:
         return plan
 

@@ -123,7 +123,7 @@ class _Search:
         self.study = optuna.create_study(
             study_name=f"{base.name} {config_fingerprint(same)} {open_prepared(base.data).fingerprint}",
             storage=JournalStorage(JournalFileBackend(str(folder / STORAGE))),
-            pruner=SuccessiveHalvingPruner(reduction_factor=2),
+            pruner=SuccessiveHalvingPruner(min_resource=1, reduction_factor=2),
             load_if_exists=True,
         )
         before = self.study.get_trials()
@@ -149,12 +149,13 @@ class _Search:
         """Return the run of a trial, shortened to a fraction of its length."""
         train = self.base.train
         steps, rate = max(1, round(length * train.steps)), float(f"{trial.params[RATE]:.3g}")
+        cooldown = round(train.cooldown_steps * steps / train.steps)
         shortened = replace(
             train,
             learning_rate=rate,
             steps=steps,
-            warmup_steps=min(train.warmup_steps, steps // 4),
-            cooldown_steps=round(train.cooldown_steps * steps / train.steps),
+            warmup_steps=min(train.warmup_steps, steps // 4, steps - cooldown),
+            cooldown_steps=cooldown,
             horizons=(),
             eval_every=0,
             test_every=0,

@@ -31,6 +31,7 @@ class Losses(NamedTuple):
     """Balance of experts, in training or if requested; None for a dense model."""
 
 
+@torch.compiler.disable  # type: ignore[untyped-decorator]
 def softmax_loss(
     states: Tensor,
     weight: Tensor,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, fields
 
 import torch
 from torch import Tensor
@@ -25,6 +24,10 @@ class Sentences:
     """`(num_tokens,)` int64 token ids, sentence by sentence."""
     cells: Tensor
     """`(num_tokens,)` int64, the cell of each token in the padded table of `batch * width` cells."""
+    positions: Tensor
+    """`(num_tokens,)` int64, the position of each token in its sentence, from 0."""
+    rows: Tensor
+    """`(num_tokens,)` int64, the number of each token's sentence, from 0."""
     padding_mask: Tensor
     """`(batch, width)` bool, True where the padded table has no token."""
 
@@ -33,7 +36,14 @@ class Sentences:
         """Read a table `ids (batch, width)` of token ids, padded with 0."""
         padding_mask = ids == PAD
         cells = (~padding_mask).flatten().nonzero().squeeze(1)
-        return cls(tokens=ids.flatten()[cells], cells=cells, padding_mask=padding_mask)
+        width = max(1, ids.size(1))
+        return cls(
+            tokens=ids.flatten()[cells],
+            cells=cells,
+            positions=cells % width,
+            rows=cells // width,
+            padding_mask=padding_mask,
+        )
 
     @property
     def batch(self) -> int:
@@ -49,16 +59,6 @@ class Sentences:
     def num_tokens(self) -> int:
         """The number of tokens in all sentences."""
         return self.tokens.size(0)
-
-    @cached_property
-    def positions(self) -> Tensor:
-        """`(num_tokens,)` int64, the position of each token in its sentence, from 0."""
-        return self.cells % max(1, self.width)
-
-    @cached_property
-    def rows(self) -> Tensor:
-        """`(num_tokens,)` int64, the number of each token's sentence, from 0."""
-        return self.cells // max(1, self.width)
 
     def previous_tokens(self) -> Tensor:
         """Return `(num_tokens,)`, the token before each token: the start token 0 before the first."""
@@ -98,7 +98,7 @@ class Sentences:
 
     def to(self, device: torch.device) -> Sentences:
         """Return the same sentences on another device."""
-        tokens, cells, padding_mask = (
-            tensor.to(device, non_blocking=True) for tensor in (self.tokens, self.cells, self.padding_mask)
-        )
-        return replace(self, tokens=tokens, cells=cells, padding_mask=padding_mask)
+        moved = {
+            field.name: getattr(self, field.name).to(device, non_blocking=True) for field in fields(self)
+        }
+        return Sentences(**moved)
