@@ -80,12 +80,19 @@ def tests(session: nox.Session, suite: str) -> None:
 @nox.session(venv_backend="none")
 def slow(session: nox.Session) -> None:
     """Run the slow tier, before a change is called done, and the sessions with other programs."""
+    for report in ROOT.glob(".nox/reports/slow-*.xml"):
+        report.unlink()
     chosen = ("-m", "slow and not browser")
     for suite in SUITES:
         run_pytest(session, suite, *chosen, report=f"slow-{suite}", success_codes=(0, 1, 5))
-    session.run(sys.executable, ".ci/check_reports.py", "slow")
-    for name in ("emulated", "browser", "slurm", "benchmarks", "ext_cuda"):
+    for name in ("emulated", "browser", "slurm", "benchmarks", "ext_cuda", "slow_reports"):
         session.notify(name, ["-m", "browser"] if name == "browser" else ())
+
+
+@nox.session(venv_backend="none")
+def slow_reports(session: nox.Session) -> None:
+    """Sum up the reports of the slow tier, as `slow` does in the end."""
+    session.run(sys.executable, ".ci/check_reports.py", "slow")
 
 
 @nox.session(venv_backend="none")
@@ -235,7 +242,9 @@ def environment_digest() -> str:
 def run_pytest(session: nox.Session, suite: str, *arguments: str, report: str, **options: Any) -> None:
     """Run a suite's tests, two at a time, and leave a report where .ci/check_reports.py looks for it."""
     workers = ("-n", "2", "--dist", "loadfile", "-p", "cpu_seconds")
-    env = {"PYTHONPATH": str(ROOT / ".ci"), "OMP_NUM_THREADS": "1", **options.pop("env", {})}
+    env = {"PYTHONPATH": str(ROOT / ".ci"), "PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1"} | options.pop(
+        "env", {}
+    )
     pytest = ("python", "-m", "pytest", f"--rootdir={ROOT}", *workers, *junit(report), *arguments)
     with session.chdir(ROOT if suite == "integration" else ROOT / folder(suite)):
         run_shared(session, *pytest, env=env, **options)

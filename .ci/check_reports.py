@@ -28,7 +28,7 @@ FAST_TIER_SECONDS = 1000.0
 FAST_TEST_SECONDS = 5.0
 """CPU seconds that one fast test may take there, without the fixtures that it shares with others."""
 REFERENCE_SECONDS = 0.11
-"""CPU seconds of `workload` on a core of the reference, a Xeon of family 6, model 167."""
+"""CPU seconds of `timed_workload` on a core of the reference, a Xeon of family 6, model 167."""
 
 
 def main() -> int:

@@ -177,8 +177,7 @@ def _answer(pipe: Connection) -> Any:
         return pipe.recv()
     except (EOFError, ConnectionResetError):
         raise EvalError(
-            "a process of `--jobs` was killed, perhaps for want of memory; take fewer, or a "
-            "smaller `--beam`."
+            "a process of `--jobs` was killed, perhaps for want of memory; take fewer, or a smaller `--beam`."
         ) from None
 
 
