@@ -28,7 +28,7 @@ import numpy as np
 from benchmarks.measurement import Figures, Names, Numbers, Out, print_table, provenance, run, write_report
 
 SEED = 1
-BATCHES = 4
+BATCHES = 8
 
 
 @dataclass(frozen=True, kw_only=True)
