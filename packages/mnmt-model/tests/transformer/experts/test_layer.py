@@ -317,6 +317,7 @@ def test_checkpointing_activations_changes_nothing(architecture: Architecture) -
 
 # Torch's compiler calls what torch itself deprecates.
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.slow
 @pytest.mark.parametrize("expert_choice", [False, True])
 def test_compiled_layers_compute_the_same(expert_choice: bool) -> None:
     model = make_model(replace(CONFIG, expert_choice=expert_choice)).train()
