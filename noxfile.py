@@ -25,6 +25,7 @@ ROOT = Path(__file__).parent
 PIPELINE = ("data", "model", "eval", "laws")
 PACKAGES = (*PIPELINE, "moe-ext")
 SUITES = (*PACKAGES, "integration")
+WITH_PAGES = ("laws", "eval")
 SOURCES = [f"packages/mnmt-{package}/src" for package in PACKAGES]
 BUILD_REQUIREMENTS = ("torch", "scikit-build-core", "pybind11", "cmake", "ninja")
 SHARED = ROOT / ".nox/shared"
@@ -82,9 +83,9 @@ def slow(session: nox.Session) -> None:
     """Run the slow tier, before a change is called done, and the sessions with other programs."""
     for report in ROOT.glob(".nox/reports/slow-*.xml"):
         report.unlink()
-    chosen = ("-m", "slow and not browser")
     for suite in SUITES:
-        run_pytest(session, suite, *chosen, report=f"slow-{suite}", success_codes=(0, 1, 5))
+        marks = "slow and not browser" if suite in WITH_PAGES else "slow"
+        run_pytest(session, suite, "-m", marks, report=f"slow-{suite}", success_codes=(0, 1, 5))
     for name in ("emulated", "browser", "slurm", "benchmarks", "ext_cuda", "slow_reports"):
         session.notify(name, ["-m", "browser"] if name == "browser" else ())
 
@@ -106,7 +107,7 @@ def browser(session: nox.Session) -> None:
     """Drive the reports' pages in the system's Chromium, which is installed if possible."""
     install_packages(session, "chromium", programs=("chromium", "chromium-browser", "google-chrome"))
     chosen = session.posargs or ["-m", "browser and not slow"]
-    for package in ("laws", "eval"):
+    for package in WITH_PAGES:
         run_pytest(session, package, *chosen, "tests/report/browser", report=f"browser-{package}")
 
 
