@@ -99,7 +99,7 @@ def test_two_lengths_have_no_back_test_however_they_vary(spread: float) -> None:
     """Those of tokens that differ by 3% would tell of a factor of 1.03, and be taken for more."""
     table = runs((1e5, 2e5), spread=spread)
     fitted = fit(table, law="share-tied", uncertainty=ResidualBootstrap(refits=20))
-    assert [test.left_out for test in back_tests(fitted)] == ["size"]
+    assert [test.left_out for test in back_tests(fitted)] == ["size", "compute"]
     interval = predict_interval(fitted, task="a", weight=0.5, size=1e4, tokens=4e5)
     assert interval.upper / interval.lower < 1.2
 
@@ -116,6 +116,20 @@ def test_each_task_reaches_beyond_its_own_longest_training() -> None:
     test = back_test(both, left_out="tokens")
     assert test is not None
     assert test.reach == pytest.approx(2)
+
+
+def test_the_greatest_compute_is_predicted_by_a_fit_without_it() -> None:
+    table = runs((1e5, 2e5, 4e5, 8e5), spread=0)
+    compute = table["size"] * table["tokens"]
+    outer = compute > compute.quantile(0.9)  # five sizes by four lengths are 20 computes, more than twelve
+    test = back_test(fit(table, law="share-tied", uncertainty=NONE), left_out="compute")
+    without = fit(table[~outer], law="share-tied", uncertainty=NONE)
+    assert test is not None
+    errors = table["value"] / without.predict(table) - 1
+    np.testing.assert_allclose(np.sort(test.rows["error"]), np.sort(errors[outer]), atol=1e-7)
+    assert test.boundary == compute[~outer].max()
+    brief = fit(table[table["tokens"] == 1e5], law="capacity", uncertainty=NONE)
+    assert back_test(brief, left_out="compute") is None
 
 
 def test_many_values_leave_out_the_outer_tenth() -> None:

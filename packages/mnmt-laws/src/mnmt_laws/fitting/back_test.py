@@ -17,8 +17,9 @@ from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.fitting.refits import log_of, predict_without
 from mnmt_laws.tables.lengths import level_numbers
 
-Axis = Literal["size", "tokens", "mixture"]
-"""The part that a back-test leaves out: the largest size, the longest training, or each mixture in turn."""
+Axis = Literal["size", "tokens", "compute", "mixture"]
+"""The part that a back-test leaves out: the largest size, the longest training, the greatest compute (size ×
+tokens), or each mixture in turn."""
 
 _FEWEST = 3  # values of an axis that a law must still see
 _MANY = 12  # values of an axis; beyond them a tenth of the rows is left out, not one value
@@ -28,8 +29,15 @@ ROUNDING = 0.05
 mixtures differ in their tokens by a few percent. A back-test that reaches no further says nothing."""
 
 _MOST_MIXTURES = 24
-_NAMES = {"size": "the largest size", "tokens": "the longest training", "mixture": "each mixture in turn"}
-_UNITS = {"size": "parameters", "tokens": "tokens"}
+_FACTORS = {"compute": ("size", "tokens")}  # columns whose product is an axis
+OUTER: tuple[Axis, ...] = ("size", "tokens", "compute")
+"""Axes with a far end, beyond which a law extrapolates."""
+
+_NAMES = {
+    "size": "the largest size", "tokens": "the longest training", "compute": "the greatest compute",
+    "mixture": "each mixture in turn",
+}  # fmt: skip
+_UNITS = {"size": "parameters", "tokens": "tokens", "compute": "parameters × tokens"}
 _WORDS = (
     "none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
 )  # fmt: skip
@@ -86,14 +94,16 @@ class BackTest:
 
 
 def back_test(fit: LawFit, *, left_out: Axis = "size") -> BackTest | None:
-    """Predict the largest size, the longest training or each mixture by the law refitted without them.
+    """Predict the largest size, the longest training, the greatest compute or each mixture without them.
+
+    The law is refitted to the other rows, and predicts those left out.
 
     Of many sizes or lengths, the outer tenth of the rows is left out. Answers that extrapolate rest on the
     error.
 
     Args:
         fit: A fit.
-        left_out: `size`, `tokens` or `mixture`.
+        left_out: `size`, `tokens`, `compute` or `mixture`.
 
     Returns:
         The back-test; None where the law does not know the axis, or too little would be left to fit.
@@ -110,12 +120,14 @@ def back_test(fit: LawFit, *, left_out: Axis = "size") -> BackTest | None:
 
 
 def back_tests(fit: LawFit) -> tuple[BackTest, ...]:
-    """Return the back-tests without the largest size and the longest training, where the data allow them.
+    """Return the back-tests without the largest size, the longest training and the greatest compute.
+
+    Each is there where the data allow it.
 
     They refit the law, so each fit is tested once.
     """
     if fit not in _tests:
-        tests = (back_test(fit, left_out="size"), back_test(fit, left_out="tokens"))
+        tests = [back_test(fit, left_out=axis) for axis in OUTER]
         _tests[fit] = tuple(test for test in tests if test is not None)
     return _tests[fit]
 
@@ -129,7 +141,14 @@ def is_tested(fit: LawFit, axis: str) -> bool:
 
 
 def _can_predict(fit: LawFit, axis: Axis) -> bool:
-    return fit.law.knows_mixture if axis == "mixture" else axis in fit.law.predictors
+    if axis == "mixture":
+        return fit.law.knows_mixture
+    return set(_FACTORS.get(axis, (axis,))) <= set(fit.law.predictors)
+
+
+def positions(rows: pd.DataFrame, axis: Axis) -> Array:
+    """Return (n,) the place of each row on an axis other than mixtures: its size, tokens or their product."""
+    return np.asarray(rows[list(_FACTORS.get(axis, (axis,)))].prod(axis=1, skipna=False), dtype=float)
 
 
 def beyond(values: Array) -> NDArray[np.bool_]:
@@ -144,21 +163,22 @@ def beyond(values: Array) -> NDArray[np.bool_]:
 def _mask_beyond(fit: LawFit, axis: Axis) -> NDArray[np.bool_]:
     """Return (1, n) the rows to leave out, of tasks with enough others; (0, n) if there are none."""
     rows, mask = fit.rows, np.zeros(len(fit.rows), dtype=bool)
-    for task in fit.tasks if axis in rows else []:
+    at = positions(rows, axis)
+    for task in fit.tasks:
         places = np.flatnonzero(rows["task"] == task)
-        values = rows[axis].to_numpy(float)[places]
+        values = at[places]
         outer = beyond(values) if np.isfinite(values).all() else np.zeros(len(values), dtype=bool)
-        if _enough(fit, rows.iloc[places[~outer]], axis, task):
+        if _enough(fit, rows.iloc[places[~outer]], values[~outer], task):
             mask[places[outer]] = True
     return mask[None] if mask.any() else np.zeros((0, len(mask)), dtype=bool)
 
 
-def _enough(fit: LawFit, rows: pd.DataFrame, axis: Axis, task: str) -> bool:
-    """Return whether a law can be refitted to the remaining rows."""
+def _enough(fit: LawFit, rows: pd.DataFrame, values: Array, task: str) -> bool:
+    """Return whether a law can be refitted to the remaining rows, at these values (n,) of the axis."""
     if len(rows) <= fit.num_parameters(task):
         return False
     keyed = [parameter for parameter in fit.law.parameters if parameter.varies == "weight"]
-    apart = np.floor(np.log(rows[axis] / rows[axis].min()) / np.log1p(ROUNDING))
+    apart = pd.Series(np.floor(np.log(values / values.min()) / np.log1p(ROUNDING)), index=rows.index)
     groups = apart.groupby(rows["weight"]).nunique() if keyed else pd.Series([apart.nunique()])
     complete = not keyed or len(groups) == len(fit.fitted_weights(task))
     all_vary = len(keyed) == len(fit.law.parameters)
@@ -195,9 +215,10 @@ def _test(fit: LawFit, axis: Axis, masks: NDArray[np.bool_], predicted: Array) -
     boundary = reach = chance = np.nan
     excess = 0.0
     if axis != "mixture":
-        inside = rows[~masks.any(axis=0)].groupby("task")[axis].max()
+        at = pd.Series(positions(rows, axis), index=rows.index)
+        inside = at[~masks.any(axis=0)].groupby(rows["task"]).max()
         boundary = float(inside[table["task"].unique()].max())
-        reach = float(np.exp(np.log(table[axis] / table["task"].map(inside)).mean()))
+        reach = float(np.exp(np.log(at[out] / table["task"].map(inside)).mean()))
         if reach <= 1 + ROUNDING:
             return None
         excess, chance = _chow(fit, predicted[0], out)

@@ -180,7 +180,10 @@ def _sign_verdict(above: int, count: int) -> Verdict:
 
 def _back_test_rows(analysis: Analysis) -> Iterator[TrustRow]:
     for test in back_tests(analysis.law):
-        what = {"size": "Largest size left out", "tokens": "Longest training left out"}
+        what = {
+            "size": "Largest size left out", "tokens": "Longest training left out",
+            "compute": "Greatest compute left out",
+        }  # fmt: skip
         yield TrustRow(
             label=what.get(test.left_out, "Mixtures left out"),
             value=f"{test.error:.1%}",
