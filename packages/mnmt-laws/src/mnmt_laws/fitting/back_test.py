@@ -215,8 +215,9 @@ def _test(fit: LawFit, axis: Axis, masks: NDArray[np.bool_], predicted: Array) -
     boundary = reach = chance = np.nan
     excess = 0.0
     if axis != "mixture":
-        at = pd.Series(positions(rows, axis), index=rows.index)
-        inside = at[~masks.any(axis=0)].groupby(rows["task"]).max()
+        at = positions(rows, axis)
+        rest = ~masks.any(axis=0)
+        inside = pd.Series(at[rest]).groupby(rows["task"].to_numpy()[rest]).max()
         boundary = float(inside[table["task"].unique()].max())
         reach = float(np.exp(np.log(at[out] / table["task"].map(inside)).mean()))
         if reach <= 1 + ROUNDING:
