@@ -63,7 +63,7 @@ class Straight(Law):
     def slopes(self, x: Values, theta: Values, parts: Values) -> dict[str, Array]:
         return {"alpha": -np.log(x["size"]) * parts["beta"]}
 
-    def pivot(self, values: Array) -> float:
+    def pivot(self, name: str, values: Array) -> float:
         return SIZE
 
 

@@ -18,9 +18,6 @@ from mnmt_laws.solver.objective import Objective
 from mnmt_laws.tables.lengths import measure_lengths
 from mnmt_laws.tables.observations import Observations
 
-MIN_SIZES = 3
-"""Sizes that β, α and L∞ need: two leave the exponent unidentified."""
-
 _NEAR = 1e-6
 _STILL = 1e-10  # relative change of predictions below which they count as unchanged
 _SCALES = {
@@ -32,6 +29,11 @@ _SCALES = {
 
 Kind = Literal["bound", "unidentified", "undetermined", "not-converged", "left-out", "pooled"]
 _LENGTHS = {"tokens", "flops"}
+
+
+def min_sizes(law: Law) -> int:
+    """Return how many sizes β, α and L∞ need: two leave the exponent free, unless the law has no limit."""
+    return 3 if any(parameter.kind == "limit" for parameter in law.parameters) else 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,7 +176,7 @@ def _few_values(design: DesignMatrix, place: DiagnosticScope) -> list[Diagnostic
     count = design.sample.num_values(
         name for name in design.law.predictors if name not in ("weight", "partners")
     )
-    if count >= MIN_SIZES:
+    if count >= min_sizes(design.law):
         return []
     message = f"{count} {scale} do not identify the exponents and the limit; add others."
     return [place.line("unidentified", message)]

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from mnmt_laws.arrays import Array
 from mnmt_laws.errors import TableError
 from mnmt_laws.fitting.diagnostics import (
-    MIN_SIZES,
     Diagnostic,
     DiagnosticScope,
     diagnose,
     diagnose_intervals,
     diagnose_refits,
     free_columns,
+    min_sizes,
 )
 from mnmt_laws.fitting.uncertainty import FittedTask, Uncertainty
 from mnmt_laws.laws.law import Law
@@ -91,7 +91,8 @@ def fit_task(
 ) -> TaskFit:
     """Fit a law to one task and refit it to the method's copies.
 
-    A law whose parameters all vary with the weight is fitted to each weight that has three sizes.
+    A law whose parameters all vary with the weight is fitted to each weight that has enough sizes: three, or
+    two for a law without a limit.
 
     Args:
         law: The law.
@@ -163,21 +164,27 @@ def law_is_split(law: Law) -> bool:
 def _split(law: Law, sample: Sample) -> tuple[list[NDArray[np.bool_]], list[Diagnostic]]:
     if not law_is_split(law):
         return [np.ones(len(sample.weight), dtype=bool)], []
-    enough = [weight for weight in sample.weights if sample.num_sizes(weight) >= MIN_SIZES]
+    enough = [weight for weight in sample.weights if _enough(law, sample, weight)]
+    needed = f"{min_sizes(law)} sizes" + (" and 2 training lengths" if law.knows_length else "")
     if not enough:
-        most = max(sample.num_sizes(weight) for weight in sample.weights)
         raise TableError(
-            f"{sample.task}: the {law.name} law needs at least {MIN_SIZES} sizes at one weight, but "
-            f"has {most}; with fewer its exponent is not identified. Add runs of other sizes."
+            f"{sample.task}: the {law.name} law needs at least {needed} at one weight, and no weight has "
+            "them; with fewer its exponents are not identified. Add runs."
         )
     left_out = [
         Diagnostic(
             kind="left-out", task=sample.task, weight=float(weight),
-            message=f"{sample.task} at weight {weight:g}: left out, has fewer than {MIN_SIZES} sizes.",
+            message=f"{sample.task} at weight {weight:g}: left out, has fewer than {needed}.",
         )
         for weight in sample.weights if weight not in enough
     ]  # fmt: skip
     return [sample.weight == weight for weight in enough], left_out
+
+
+def _enough(law: Law, sample: Sample, weight: float) -> bool:
+    """Return whether one weight has the sizes and training lengths that a law needs."""
+    long = not law.knows_length or sample.num_values(["tokens"], weight) >= 2
+    return long and sample.num_sizes(weight) >= min_sizes(law)
 
 
 def _solve(law: Law, sample: Sample, objective: Objective, rows: NDArray[np.bool_]) -> TaskPart:

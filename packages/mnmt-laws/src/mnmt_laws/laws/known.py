@@ -78,7 +78,7 @@ def example_law(
     Args:
         law: A name from `LAWS`.
         partners: The other sources, for parameters of partners.
-        weights: The weights of the mixtures, for parameters of weights.
+        weights: The weights of the mixtures, ascending, for parameters of weights.
         seed: Seed of the draw.
 
     Raises:
@@ -127,7 +127,10 @@ def _draw(parameter: Parameter, width: int, rng: np.random.Generator) -> Array:
     low, high = (min(starts), max(starts)) if len(starts) > 1 else (0.7 * starts[0], 1.3 * starts[0])
     middle, half = (min(low, high) + max(low, high)) / 2, abs(high - low) / 4
     middle, half = (0.3, 0.2) if parameter.name == "c1" else (middle, half)
-    return np.asarray(rng.uniform(middle - half, middle + half, width))
+    values = np.asarray(rng.uniform(middle - half, middle + half, width))
+    if parameter.at_greatest_weight is not None:
+        values[-1:] = parameter.at_greatest_weight
+    return values
 
 
 def _factors(law: Law) -> frozenset[str]:

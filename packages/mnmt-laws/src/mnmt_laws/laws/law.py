@@ -40,6 +40,9 @@ class Parameter:
     starts: tuple[float, ...] = ()
     """Values of a nonlinear parameter from whose grid the search begins."""
 
+    at_greatest_weight: float | None = None
+    """Its value at the greatest weight, to which a parameter that varies with the weight is relative."""
+
     @property
     def linear(self) -> bool:
         """Whether predictions are linear in it."""
@@ -128,7 +131,7 @@ class Law(ABC):
         """Whether it predicts from the length of training."""
         return "tokens" in self.predictors
 
-    def pivot(self, values: Array) -> float:
+    def pivot(self, name: str, values: Array) -> float:
         """Return the pivot of a predictor: its geometric mean."""
         return float(np.exp(np.log(values).mean()))
 

@@ -51,14 +51,10 @@ class Length(TermLaw):
     @property
     def parameters(self) -> tuple[Parameter, ...]:
         """α, δ and e, the coefficients of f̂ and g, β, γ and L∞."""
-        coupling = Parameter(
-            name="e", meaning="exponent e of size in the term of training length", kind="shape",
-            bounds=(-2.0, 1.0), starts=(-0.2, 0.0),
-        )  # fmt: skip
         return (
             exponent("alpha", "scaling exponent α of size", starts=7),
             *([] if self.tied else [exponent("delta", "scaling exponent δ of training length", starts=6)]),
-            *([coupling] if self.coupled else []),
+            *([coupling()] if self.coupled else []),
             *(_coarse(parameter) for parameter in self.fraction.parameters),
             *self.exposure.parameters,
             factor("beta", "factor β of size, for N in parameters"),
@@ -86,6 +82,14 @@ class Length(TermLaw):
             is_share = isinstance(self.exposure, CapacityShare)
             length *= (capacity if is_share else term_of(x["size"])).power("e", theta)
         return {"beta": capacity.power("-alpha", theta), "gamma": length}
+
+
+def coupling() -> Parameter:
+    """Return e: the term of training length has a factor M^e."""
+    return Parameter(
+        name="e", meaning="exponent e of size in the term of training length", kind="shape",
+        bounds=(-2.0, 1.0), starts=(-0.2, 0.0),
+    )  # fmt: skip
 
 
 def _coarse(parameter: Parameter) -> Parameter:

@@ -170,7 +170,7 @@ class Zhang(Law):
             limit(),
         )
 
-    def pivot(self, values: Array) -> float:
+    def pivot(self, name: str, values: Array) -> float:
         """Return N_0, by default the smallest size."""
         return float(values.min()) if self.n_0 is None else self.n_0
 

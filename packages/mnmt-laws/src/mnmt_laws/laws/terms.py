@@ -49,6 +49,11 @@ def term_of(values: Array) -> Term:
         return Term(np.log(values))
 
 
+def parameter_term(name: str, theta: Values) -> Term:
+    """Return a positive parameter itself."""
+    return Term(np.log(theta[name]), {name: 1.0 / theta[name]})
+
+
 def share_term(fraction: Fraction, x: Values, theta: Values) -> Term:
     """Return f̂ of every observation."""
     share, slopes = fraction.share(x, theta), fraction.slopes(x, theta)

@@ -37,7 +37,7 @@ class DesignMatrix:
 
     def __init__(self, law: Law, sample: Sample, *, pivots: Mapping[str, float] | None = None) -> None:
         self.law, self.sample = law, sample
-        self.pivots = dict(pivots or {name: law.pivot(sample.x[name]) for name in law.pivoted})
+        self.pivots = dict(pivots or {name: law.pivot(name, sample.x[name]) for name in law.pivoted})
         # β N^-α with N in parameters moves by e^(α log N) when α does; with N over its geometric mean β and α
         # are nearly independent.
         self.x = {name: sample.x[name] / self.pivots.get(name, 1.0) for name in law.predictors}
@@ -98,6 +98,10 @@ class DesignMatrix:
                 low[:, block.columns], high[:, block.columns] = self._limits(block)
             else:
                 low[:, block.columns], high[:, block.columns] = region.get(parameter.name, parameter.bounds)
+            if parameter.at_greatest_weight is not None:  # labels ascend
+                low[:, block.columns.stop - 1] = high[:, block.columns.stop - 1] = (
+                    parameter.at_greatest_weight
+                )
         return low, high
 
     def _limits(self, block: ParameterBlock) -> tuple[Array, Array]:
