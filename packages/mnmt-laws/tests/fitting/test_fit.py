@@ -376,8 +376,15 @@ def test_two_sizes_are_reported_as_data(clean: Observations, law: LawName) -> No
     assert any("2 sizes do not identify the exponents and the limit" in line.message for line in reported)
 
 
+def test_two_sizes_determine_a_line(clean: Observations) -> None:
+    fitted = fit(of_sizes(clean, 2), law="lines", uncertainty=ESTIMATE_ONLY)
+    assert not fitted.diagnostics
+    observed, predicted = fitted.fitted_values
+    np.testing.assert_allclose(predicted, observed, rtol=1e-9)
+
+
 def test_what_cannot_be_fitted_at_all_is_refused(clean: Observations) -> None:
-    with pytest.raises(TableError, match="needs at least 3 sizes at one weight, but has 2"):
+    with pytest.raises(TableError, match="needs at least 3 sizes at one weight, and no weight has them"):
         fit(of_sizes(clean, 2), law="per-weighting")
     with pytest.raises(
         TableError, match=r"row \d+: en-de has one size only \(9456\); a law needs at least 3"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from mnmt_laws.arrays import Array
 from mnmt_laws.laws import LAWS, LawName
 from mnmt_laws.laws.exposure import own_share
+from mnmt_laws.laws.fraction import HumpFraction
 from mnmt_laws.laws.known import KnownLaw, example_law
 from mnmt_laws.laws.multilingual import saturate
 from mnmt_laws.laws.transfer import TransferFraction
@@ -63,6 +65,58 @@ def test_a_law_with_special_parameters_is_the_law_nested_in_it(
     simple = law(nested, {"tau": 0.0} if nested == "atlas" else {})
     general = law(name, special, base=nested)
     np.testing.assert_allclose(general.losses(x, PARTNERS), simple.losses(x, PARTNERS), rtol=1e-12)
+
+
+def at_three_weights(rng: np.random.Generator) -> tuple[dict[str, Array], tuple[float, ...]]:
+    """Forty models at three weights."""
+    weights = (0.2, 0.6, 1.0)
+    return models(rng) | {"weight": rng.choice(weights, 40)}, weights
+
+
+def test_free_shares_and_factors_hold_the_laws_of_a_share() -> None:
+    x, weights = at_three_weights(np.random.default_rng(1))
+    tied, length = law("share-tied"), law("length")
+    shares = {p: float(HumpFraction().share({"weight": np.array([p])}, _theta(tied))[0]) for p in weights}
+    gain = {p: share / p for p, share in shares.items()}
+    common = {name: tied.parameters[name] for name in ("alpha", "e", "beta", "gamma", "l_inf")}
+    free = KnownLaw(law="share-free", parameters={**common, "gain": gain})
+    np.testing.assert_allclose(free.losses(x), tied.losses(x), rtol=1e-12)
+    alpha, delta, beta, gamma = (float(length.parameters[n]) for n in ("alpha", "delta", "beta", "gamma"))  # type: ignore[arg-type]
+    shares = {p: float(HumpFraction().share({"weight": np.array([p])}, _theta(length))[0]) for p in weights}
+    factors = {
+        "beta": {p: beta * share**-alpha for p, share in shares.items()},
+        "gamma": {p: gamma * p**-delta for p in weights},
+    }
+    joint = KnownLaw(
+        law="length-joint",
+        parameters={"alpha": alpha, "delta": delta, "l_inf": length.parameters["l_inf"], **factors},
+    )
+    np.testing.assert_allclose(joint.losses(x), length.losses(x), rtol=1e-12)
+
+
+def test_an_exponent_linear_in_the_weight_makes_lines_without_a_limit() -> None:
+    x, weights = at_three_weights(np.random.default_rng(2))
+    alpha, slope, power, delta, beta = 0.3, 0.04, 0.2, 0.25, 7.0
+    varying = KnownLaw(
+        law="exponent-weight",
+        parameters={"alpha": alpha, "s": slope, "q": power, "beta": beta, "l_inf": 0.0},
+    )
+    lines = KnownLaw(
+        law="lines",
+        parameters={
+            "alpha": {p: alpha + slope * np.log(p) for p in weights},
+            "beta": {p: beta * p**-power for p in weights},
+        },
+    )
+    np.testing.assert_allclose(varying.losses(x), lines.losses(x), rtol=1e-12)
+    long = replace(varying, law="exponent-exposure", parameters={**varying.parameters, "delta": delta})
+    size, exposure = np.log(x["size"]), np.log(x["weight"] * x["tokens"])
+    logs = np.log(beta) - power * np.log(x["weight"]) - delta * np.log(x["tokens"])
+    np.testing.assert_allclose(long.losses(x), np.exp(logs - (alpha + slope * exposure) * size), rtol=1e-12)
+
+
+def _theta(known: KnownLaw) -> dict[str, Array]:
+    return {name: np.array([value]) for name, value in known.parameters.items()}
 
 
 @pytest.mark.parametrize("name", [name for name in LAWS if LAWS[name].fraction and LAWS[name].knows_length])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from mnmt_laws.laws.by_weight import WEIGHT_LAWS
 from mnmt_laws.laws.capacity import CAPACITY_LAWS
 from mnmt_laws.laws.data_size import Chinchilla, Gordon
 from mnmt_laws.laws.law import Fraction, Law, Parameter, Values, exponent, factor, limit
@@ -11,9 +12,11 @@ from mnmt_laws.laws.length import LENGTH_LAWS
 from mnmt_laws.laws.mixture import MIXTURE_LAWS
 from mnmt_laws.laws.multilingual import MULTILINGUAL_LAWS
 from mnmt_laws.laws.power import POWER_LAWS, SINGLE_LAWS
+from mnmt_laws.laws.varying_exponent import EXPONENT_LAWS
 
 LawName = Literal[
     "power", "per-weighting", "joint", "limit-varies", "exponent-varies",
+    "lines", "lines-length", "length-joint", "share-free", "exponent-weight", "exponent-exposure",
     "capacity", "linear-capacity", "simplex-capacity", "transfer-capacity",
     "length", "length-shared", "length-coupled", "length-full", "simplex-length", "simplex-length-transfer",
     "share", "share-coupled", "share-tied", "simplex-share", "transfer-share",
@@ -26,8 +29,8 @@ LawName = Literal[
 LAWS: dict[str, Law] = {
     law.name: law
     for law in (
-        *POWER_LAWS, *CAPACITY_LAWS, *LENGTH_LAWS, *MIXTURE_LAWS, Chinchilla(), *MULTILINGUAL_LAWS,
-        *SINGLE_LAWS, Gordon(),
+        *POWER_LAWS, *WEIGHT_LAWS, *EXPONENT_LAWS, *CAPACITY_LAWS, *LENGTH_LAWS, *MIXTURE_LAWS, Chinchilla(),
+        *MULTILINGUAL_LAWS, *SINGLE_LAWS, Gordon(),
     )
 }  # fmt: skip
 """The laws by name."""
