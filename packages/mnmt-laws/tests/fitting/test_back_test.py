@@ -21,7 +21,7 @@ from mnmt_laws import (
     simulate,
 )
 from mnmt_laws.fitting.back_test import beyond
-from mnmt_laws.fitting.prediction import measure_noise
+from mnmt_laws.fitting.noise import measure_noise
 
 NONE = ResidualBootstrap(refits=0)
 

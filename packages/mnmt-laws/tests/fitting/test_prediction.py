@@ -11,7 +11,7 @@ from scipy.stats import t
 
 from mnmt_laws import LawFit, ResidualBootstrap, back_tests, fit, observe, predict_interval
 from mnmt_laws.fitting.back_test import describe_signs
-from mnmt_laws.fitting.prediction import measure_noise
+from mnmt_laws.fitting.noise import measure_noise
 
 SIZES = np.geomspace(1e6, 3e7, 8)
 

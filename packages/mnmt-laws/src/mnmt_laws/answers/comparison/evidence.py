@@ -11,7 +11,7 @@ import pandas as pd
 
 from mnmt_laws.arrays import Array
 from mnmt_laws.fitting.law_fit import LawFit
-from mnmt_laws.fitting.prediction import measure_noise, task_residuals
+from mnmt_laws.fitting.noise import measure_noise, task_residuals
 from mnmt_laws.fitting.refits import log_of, refit_copies, value_of
 from mnmt_laws.solver.objective import find_objective
 

@@ -15,7 +15,7 @@ from mnmt_laws.answers.comparison.evidence import SharedErrors, criteria_of, sim
 from mnmt_laws.answers.comparison.rivals import is_keyed, label_of, story_of
 from mnmt_laws.errors import TableError
 from mnmt_laws.fitting.law_fit import LawFit
-from mnmt_laws.fitting.prediction import measure_noise, task_residuals
+from mnmt_laws.fitting.noise import measure_noise, task_residuals
 from mnmt_laws.fitting.refits import refit_like
 from mnmt_laws.solver.objective import find_objective
 

@@ -28,7 +28,8 @@ from mnmt_laws.answers.mixtures.simplex import simplex_points
 from mnmt_laws.arrays import Array
 from mnmt_laws.errors import ArgumentError
 from mnmt_laws.fitting.law_fit import LawFit
-from mnmt_laws.fitting.prediction import measure_noise, model_error
+from mnmt_laws.fitting.model_error import model_error
+from mnmt_laws.fitting.noise import measure_noise
 from mnmt_laws.fitting.refits import log_of
 from mnmt_laws.fitting.uncertainty import bounds_of
 
