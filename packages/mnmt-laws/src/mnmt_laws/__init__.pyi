@@ -6,6 +6,11 @@ from .answers.design.candidates import CandidateRun as CandidateRun
 from .answers.design.candidates import default_candidates as default_candidates
 from .answers.design.next_runs import Design as Design
 from .answers.design.next_runs import design as design
+from .answers.equal_exposure import EqualExposure as EqualExposure
+from .answers.equal_exposure import transfer_at_equal_exposure as transfer_at_equal_exposure
+from .answers.exposure import Exponents as Exponents
+from .answers.exposure import ExponentTest as ExponentTest
+from .answers.exposure import exponents_by_exposure as exponents_by_exposure
 from .answers.fractions import EffectiveFractions as EffectiveFractions
 from .answers.fractions import effective_fractions as effective_fractions
 from .answers.fractions import effective_size as effective_size

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnmt_laws.tables.lengths import level_numbers
+from mnmt_laws.tables.lengths import level_numbers, typical_lengths
 
 VALUES = st.lists(st.floats(1, 1e6) | st.just(np.nan), max_size=30)
 
@@ -31,3 +31,10 @@ def test_levels_ascend_with_values_in_any_order(values: list[float]) -> None:
     least, next_ones = array[ranked][:-1], array[ranked][1:]
     apart = (next_ones > 1.05 * least) | (np.isnan(next_ones) & ~np.isnan(least))
     np.testing.assert_array_equal(np.diff(levels[ranked]), apart.astype(int))
+
+
+def test_typical_lengths_are_the_medians_of_their_levels() -> None:
+    values = np.array([100.0, 205.0, 101.0, 200.0, np.nan, 102.0])
+    np.testing.assert_array_equal(
+        typical_lengths(values, rounding=0.05), [101, 202.5, 101, 202.5, np.nan, 101]
+    )

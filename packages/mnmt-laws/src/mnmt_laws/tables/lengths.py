@@ -48,6 +48,17 @@ def level_numbers(
     return levels
 
 
+def typical_lengths(values: Array, *, rounding: float = ROUNDING) -> Array:
+    """Return (n,) the median of each value's level; NaN where a value is unknown.
+
+    Args:
+        values: As in `level_numbers`.
+        rounding: As there.
+    """
+    levels = level_numbers(values, rounding=rounding)
+    return pd.Series(values).groupby(levels).transform("median").to_numpy(float)
+
+
 def run_names(rows: pd.DataFrame) -> pd.Series:
     """Return the run of each row, or `row 5` where it has none."""
     return rows["run"].where(rows["run"] != "", "row " + rows["row"].astype(str))
