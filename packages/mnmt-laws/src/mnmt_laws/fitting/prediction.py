@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.stats import t as t_distribution
 
 from mnmt_laws.arrays import Array
 from mnmt_laws.errors import ArgumentError
 from mnmt_laws.fitting.law_fit import LawFit
-from mnmt_laws.fitting.model_error import model_error
+from mnmt_laws.fitting.model_error import AXES, model_error
 from mnmt_laws.fitting.noise import measure_noise
 from mnmt_laws.fitting.refits import log_of, value_of
 from mnmt_laws.fitting.uncertainty import bounds_of
 
-_AXES = ("size", "tokens")
+_Place = tuple[str, NDArray[np.bool_], dict[str, Array]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,9 +55,8 @@ def predict_interval(
 
     In the objective's measure (log-losses for `log-ols`) each half of the interval is
     √(h² + t² (s² + m²)): h is that of the law's interval, s² the variance of models about the law with ν
-    degrees of freedom and t Student's quantile. m² is the law's own error beyond the data: its mean squared
-    error in the back-test beyond noise, times (log distance / log distance of the back-test)², for size and
-    for tokens; 0 within the data.
+    degrees of freedom and t Student's quantile. m² is the law's own error beyond the data, as back-tests
+    show it (`model_error`); 0 within the data.
 
     Args:
         fit: A fit with refits.
@@ -82,7 +81,9 @@ def predict_interval(
     draws = fit.predict(rows, draws=True, **arguments)  # type: ignore[arg-type]
     estimate = log_of(fit, predicted)
     ends = bounds_of(log_of(fit, draws), level)
-    spread = _spread(fit, rows, predicted.shape, task, predictors, level)
+    share = weight if mixture is None else mixture.get(task or fit.tasks[0], 0.0)
+    places = _places(fit, rows, predicted.shape, task, {"weight": share, **predictors})
+    spread = _spread(fit, places, predicted.shape, level)
     half = [np.hypot(np.maximum(gap, 0.0), spread) for gap in (estimate - ends[0], ends[1] - estimate)]
     return PredictionInterval(
         predicted=predicted,
@@ -91,30 +92,29 @@ def predict_interval(
     )  # fmt: skip
 
 
-def _spread(
+def _spread(fit: LawFit, places: Iterable[_Place], shape: tuple[int, ...], level: float) -> Array:
+    """Return t √(s² + m²) of every prediction."""
+    spread = np.full(shape, np.nan)
+    for task, mask, at in places:
+        noise = measure_noise(fit, task)
+        if noise.freedom > 0:
+            quantile = t_distribution.ppf((1 + level) / 2, noise.freedom)
+            spread[mask] = quantile * np.sqrt(noise.variance * (1.0 + model_error(fit, task, at)))
+    return spread
+
+
+def _places(
     fit: LawFit,
     rows: pd.DataFrame | None,
     shape: tuple[int, ...],
     task: str | None,
-    predictors: Mapping[str, ArrayLike],
-    level: float,
-) -> Array:
-    """Return t √(s² + m²) of every prediction."""
-    spread = np.full(shape, np.nan)
-    for name in fit.tasks if rows is not None else [task or fit.tasks[0]]:
-        mask = (rows["task"] == name).to_numpy() if rows is not None else np.ones(shape, dtype=bool)
-        source = (
-            predictors
-            if rows is None
-            else {axis: rows[axis].to_numpy(float) for axis in _AXES if axis in rows}
-        )
-        at = {
-            axis: np.broadcast_to(np.asarray(source[axis], float), shape)[mask]
-            for axis in _AXES
-            if axis in source
-        }
-        noise = measure_noise(fit, name)
-        if noise.freedom > 0:
-            quantile = t_distribution.ppf((1 + level) / 2, noise.freedom)
-            spread[mask] = quantile * np.sqrt(noise.variance * (1.0 + model_error(fit, name, at)))
-    return spread
+    at: Mapping[str, ArrayLike],
+) -> Iterator[_Place]:
+    """Yield each task, the mask of its predictions, and where on each axis they lie."""
+    if rows is not None:
+        for name in fit.tasks:
+            mask = (rows["task"] == name).to_numpy()
+            yield name, mask, {axis: rows[axis].to_numpy(float)[mask] for axis in AXES if axis in rows}
+        return
+    known = {axis: np.broadcast_to(np.asarray(at[axis], float), shape) for axis in AXES if axis in at}
+    yield task or fit.tasks[0], np.ones(shape, dtype=bool), {axis: x.reshape(-1) for axis, x in known.items()}
