@@ -15,6 +15,7 @@ from .answers.fractions import EffectiveFractions as EffectiveFractions
 from .answers.fractions import effective_fractions as effective_fractions
 from .answers.fractions import effective_size as effective_size
 from .answers.fractions import fitted_fraction as fitted_fraction
+from .answers.fractions import fractions_by_size as fractions_by_size
 from .answers.fractions import fractions_of_testsets as fractions_of_testsets
 from .answers.mixtures.budget import SmallestBudget as SmallestBudget
 from .answers.mixtures.budget import smallest_budget as smallest_budget

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from mnmt_laws import (
@@ -14,6 +15,7 @@ from mnmt_laws import (
     effective_size,
     fit,
     fitted_fraction,
+    fractions_by_size,
     simulate,
 )
 
@@ -71,6 +73,22 @@ def test_fractions_below_the_weight_are_fitted_too() -> None:
     capacity = fit(table, law="capacity", uncertainty=NONE)
     np.testing.assert_allclose(capacity.parameters.c1, -0.4, rtol=1e-6)
     assert (fitted_fraction(capacity, task="a", weight=np.linspace(1e-6, 1, 500)) > 0).all()
+
+
+def test_fractions_are_read_without_a_law_where_single_task_models_reach_the_loss() -> None:
+    sizes, share = np.array([1e4, 4e4, 1.6e5, 6.4e5]), 0.5
+    alone = pd.DataFrame({"size": sizes, "weight": 1.0, "value": 9 - 0.3 * np.log(sizes)})
+    mixed = alone.assign(weight=0.25, value=9 - 0.3 * np.log(share * sizes))
+    better = mixed.assign(weight=0.75, value=9 - 0.3 * np.log(2 * sizes))
+    table = pd.concat([alone, mixed, better]).assign(task="aa", metric="loss")
+    table["mixture"] = [f"aa:{p},bb:{1 - p}" if p < 1 else "aa:1.0" for p in table["weight"]]
+    read = fractions_by_size(table).set_index(["weight", "size"])
+    np.testing.assert_allclose(read["value"].loc[0.25], [np.nan, share, share, share])
+    np.testing.assert_allclose(read.loc[(0.25, 1e4), ["lower", "upper"]].to_numpy(float), [0, 1])
+    np.testing.assert_allclose(read["value"].loc[0.75], [2, 2, 2, np.nan])
+    np.testing.assert_allclose(read.loc[(0.75, 6.4e5), ["lower", "upper"]].to_numpy(float), [1, np.inf])
+    rising = fractions_by_size(table.assign(metric="chrf", value=-table["value"] + 20))
+    np.testing.assert_allclose(rising["value"], read["value"])
 
 
 def test_fractions_need_a_fit_of_their_law(joint: LawFit, exact: LawFit) -> None:

@@ -1,4 +1,4 @@
-"""Coefficients, fractions and relative gains over the weight."""
+"""Fractions and relative gains over the weight."""
 
 from __future__ import annotations
 
@@ -7,11 +7,19 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from mnmt_laws import EffectiveFractions, LawFit, Observations, Perturbation, effective_fractions, fit
+from mnmt_laws import (
+    EffectiveFractions,
+    LawFit,
+    Observations,
+    Perturbation,
+    effective_fractions,
+    fit,
+)
 from mnmt_laws.figures.style import Chart
-from mnmt_laws.figures.weights import draw_coefficients, draw_fractions, draw_relative_gain
+from mnmt_laws.figures.weights import draw_fractions, draw_fractions_by_size, draw_relative_gain
 
 Read = Callable[[Chart], Any]
 
@@ -46,18 +54,18 @@ def test_fractions_of_several_laws_have_bands(
     assert alone.rows("point").empty
 
 
-def test_coefficients_have_a_panel_each_and_the_true_limit(fits: dict[str, LawFit], read: Read) -> None:
-    chart = draw_coefficients(
-        task="en-de", per_weighting=fits["per_weighting"], joint=fits["joint"], irreducible=0.18
-    )
-    drawing = read(chart)
-    assert [drawing.title("y", panel) for panel in range(3)] == [
-        "exponent α",
-        "limit L∞ (nats per token)",
-        "factor β",
-    ]
-    limit = drawing.rows("line", 1)
-    assert set(limit.loc[limit["line"] == "true limit", "value"]) == {0.18}
+def test_shares_by_size_are_points_and_bounds_of_the_longest_training(read: Read) -> None:
+    rows = pd.DataFrame(
+        {
+            "task": "aa", "weight": 0.5, "length": [1e6, 2e6, 2e6, 2e6], "size": [1e4, 1e4, 2e4, 4e4],
+            "value": [0.1, np.nan, 0.4, 0.3], "lower": [0.1, 0.0, 0.4, 0.3], "upper": [0.1, 0.9, 0.4, 0.3],
+        }
+    )  # fmt: skip
+    drawing = read(draw_fractions_by_size(rows, task="aa"))
+    points = drawing.rows("point")
+    assert list(points["value"]) == [0.9, 0.4, 0.3]
+    assert list(points["kind"]) == ["at most", "read", "read"]
+    assert list(drawing.rows("line")["value"]) == [0.4, 0.3]
 
 
 def test_relative_gain_needs_known_fractions(observations: Observations) -> None:

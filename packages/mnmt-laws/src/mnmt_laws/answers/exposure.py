@@ -161,7 +161,7 @@ def exponents_by_exposure(
     observations = observe(source, metric=metric, testset=testset, architecture=architecture)
     if observations.rising:
         raise ArgumentError(f"`metric` must fall with size, as loss does, but is {observations.metric!r}.")
-    rows = _comparable(_with_length(observations))
+    rows = _comparable(with_length(observations, observations.fit))
     if rows.empty:
         raise ArgumentError(f"`source` must have {MIN_SIZES} sizes of a task at one weight and length.")
     origin = limits or _usual_limits(rows)
@@ -180,9 +180,9 @@ def _usual_limits(rows: pd.DataFrame) -> Limits:
     return "known" if bool(rows["irreducible"].notna().any()) else "zero"
 
 
-def _with_length(observations: Observations) -> pd.DataFrame:
-    """Return the rows to fit with their `length`, rounded, which is unknown where it goes with the size."""
-    lengths, rows = observations.lengths, observations.fit
+def with_length(observations: Observations, rows: pd.DataFrame) -> pd.DataFrame:
+    """Return rows with `length`, within 5% the same; NaN where it is unknown or goes with the size."""
+    lengths = observations.lengths
     if not lengths.column or (lengths.between and not lengths.within):
         return rows.assign(length=math.nan)
     return rows.assign(length=typical_lengths(rows[lengths.column].to_numpy(float), rounding=ROUNDING))

@@ -6,16 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 from numpy.typing import ArrayLike
 
+from mnmt_laws.answers.exposure import with_length
 from mnmt_laws.arrays import Array
 from mnmt_laws.errors import ArgumentError
 from mnmt_laws.fitting.fit import fit
 from mnmt_laws.fitting.law_fit import LawFit, require_fit, require_mixtures
 from mnmt_laws.fitting.uncertainty import Uncertainty, central_interval, deviation
-from mnmt_laws.tables.observations import rows_of_metric
-from mnmt_laws.tables.source import TableSource, open_source
+from mnmt_laws.tables.observations import Observations, rows_of_metric
+from mnmt_laws.tables.source import TableSource, observe, open_source
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,6 +97,57 @@ def fractions_of_testsets(
         for testset in sorted(rows_of_metric(table, metric)["testset"].unique())
     }
     return {testset: effective_fractions(joint) for testset, joint in fits.items()}
+
+
+def fractions_by_size(
+    source: TableSource | Observations,
+    *,
+    metric: str | None = None,
+    testset: str | None = None,
+    architecture: str | None = None,
+) -> pd.DataFrame:
+    """Read f_i(p) = N_eff / N of each size without a law.
+
+    N_eff is the size at which models of the task alone, trained as long, reach the loss of the mixed model:
+    between two trained sizes the loss is linear in log N. Held-out runs count, and losses are means over
+    seeds.
+
+    Args:
+        source: Path of a run table or of a folder of run records, or a frame, a run table or observations.
+        metric: As in `observe`.
+        testset: As in `observe`.
+        architecture: As in `observe`.
+
+    Returns:
+        Columns `task`, `weight`, `mixture`, `length` (NaN where it is unknown or goes with the size), `size`,
+        `value`, `lower` and `upper`. Where the model is worse than the smallest alone or better than the
+        largest, `value` is NaN, and one bound is known.
+
+    Raises:
+        TableError: If the source cannot be read, or a choice must be made.
+    """
+    observations = observe(source, metric=metric, testset=testset, architecture=architecture)
+    frame = observations.frame[observations.frame["weight"] > 0]
+    sign = -1.0 if observations.rising else 1.0
+    rows = with_length(observations, frame.assign(value=sign * frame["value"]))
+    groups = rows.groupby(["task", "length"], dropna=False)
+    return pd.concat([_read_fractions(part) for _, part in groups], ignore_index=True)
+
+
+def _read_fractions(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return f of the mixed models of one task and length; no rows without two sizes of the task alone."""
+    alone = rows[rows["weight"] == 1].groupby("size")["value"].mean()
+    keys = ["task", "weight", "mixture", "length", "size"]
+    mixed = rows[rows["weight"] < 1].groupby(keys, dropna=False)["value"].mean().reset_index()
+    if len(alone) < 2:
+        return mixed.assign(lower=0.0, upper=np.inf).iloc[:0]
+    sizes, losses = alone.index.to_numpy(float), np.minimum.accumulate(alone.to_numpy(float))
+    reached = mixed["value"].to_numpy(float)
+    effective = np.exp(np.interp(-reached, -losses, np.log(sizes)))
+    worse, better = reached > losses[0], reached < losses[-1]
+    ends = (np.where(worse, 0.0, effective), np.where(better, np.inf, effective))
+    lower, upper = (end / mixed["size"].to_numpy(float) for end in ends)
+    return mixed.assign(value=np.where(worse | better, np.nan, lower), lower=lower, upper=upper)
 
 
 def fitted_fraction(

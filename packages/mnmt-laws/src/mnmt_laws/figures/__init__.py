@@ -1,12 +1,13 @@
 """Figures: each function returns an Altair chart, which a notebook shows and `save` writes."""
 
+from mnmt_laws.figures.coefficients import draw_coefficients
 from mnmt_laws.figures.comparison import draw_comparison
 from mnmt_laws.figures.decisions import draw_design, draw_frontier
 from mnmt_laws.figures.losses import draw_lengths, draw_losses
 from mnmt_laws.figures.predictions import draw_held_out
 from mnmt_laws.figures.quality import draw_quality
 from mnmt_laws.figures.style import chart_spec, panels_of, save
-from mnmt_laws.figures.weights import draw_coefficients, draw_fractions, draw_relative_gain
+from mnmt_laws.figures.weights import draw_fractions, draw_fractions_by_size, draw_relative_gain
 
 __all__ = [
     "chart_spec",
@@ -14,6 +15,7 @@ __all__ = [
     "draw_comparison",
     "draw_design",
     "draw_fractions",
+    "draw_fractions_by_size",
     "draw_frontier",
     "draw_held_out",
     "draw_lengths",

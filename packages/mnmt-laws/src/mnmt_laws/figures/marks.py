@@ -35,7 +35,20 @@ _TITLES = {
     "predicted": "predicted", "interval": "95% of the law", "predicted_interval": "95% of a new model",
     "kind": "this point",
 }  # fmt: skip
-_DRAWN = {"size", "tokens", "flops", "weight", "value", "measured", "first", "second", "p", "line", "task"}
+_DRAWN = {
+    "size",
+    "tokens",
+    "flops",
+    "weight",
+    "exposure",
+    "value",
+    "measured",
+    "first",
+    "second",
+    "p",
+    "line",
+    "task",
+}
 """Columns of axes and colours; a chart carries others only for tooltips and intervals."""
 
 

@@ -1,8 +1,7 @@
-"""Figures over the weight: the coefficients of the laws, effective fractions and the relative gain."""
+"""Figures of effective fractions: over the weight, over the size, and the relative gain."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 
 import altair as alt
@@ -13,63 +12,27 @@ import xarray as xr
 from mnmt_laws.answers.fractions import EffectiveFractions, fitted_fraction
 from mnmt_laws.errors import ArgumentError
 from mnmt_laws.figures import marks
-from mnmt_laws.figures.marks import DASHED, DOTTED, LAW, SOLID
-from mnmt_laws.figures.style import INK, MUTED, TASK_COLORS, Chart, color, dashes, styled, value_axis
+from mnmt_laws.figures.losses import SIZE_TITLE
+from mnmt_laws.figures.marks import LAW
+from mnmt_laws.figures.style import (
+    MUTED,
+    TASK_COLORS,
+    Chart,
+    classes,
+    color,
+    count_axis,
+    ramp,
+    styled,
+    value_axis,
+)
 from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.fitting.uncertainty import bounds_of
 
-_ALONE, _JOINT, _LIMIT, _EQUAL = "each weight alone, ± 1 std", "joint law", "true limit", "f = p"
+_EQUAL = "f = p"
 _MEASURED = "f(p), 95% interval"
 _DODGE = 0.006  # of the axis, between the intervals of neighbours
 _WHOLE = alt.Scale(domain=[0, 1], nice=False, padding=8)
-_WEIGHT = alt.X("weight:Q", title="weight p in the training mixture", scale=_WHOLE)
-
-
-def draw_coefficients(
-    *, task: str, per_weighting: LawFit, joint: LawFit, irreducible: float = math.nan
-) -> Chart:
-    """Draw α, L∞ and β of each weight's own law, ± one standard deviation, beside the joint law's."""
-    unit = per_weighting.observations.unit
-    titles = {"alpha": "exponent α", "l_inf": f"limit L∞ ({unit})", "beta": "factor β"}
-    patterns = {_ALONE: SOLID, _JOINT: DASHED, **({_LIMIT: DOTTED} if math.isfinite(irreducible) else {})}
-    dash = dashes("line", patterns)
-    key = color("line", [*patterns], [TASK_COLORS[0], INK, TASK_COLORS[1]][: len(patterns)])
-    panels: list[alt.LayerChart] = []
-    for name, title in titles.items():
-        alone, lines = _alone(per_weighting, task, name), [_shared(joint, task, name)]
-        if name == "l_inf" and _LIMIT in patterns:
-            lines.append(_flat(irreducible, _LIMIT))
-        extent = pd.concat([alone["lower"], alone["upper"], *(line["value"] for line in lines)])
-        curves = pd.concat([alone[["weight", "value", "line"]], *lines])
-        titles = {"weight": "weight p", "value": title, "std": "standard deviation"}
-        dots = marks.with_tooltips(alt.Chart(marks.data(alone)).mark_point(), alone, titles)
-        layers = [*marks.bands(alone), marks.lines(curves, dash=dash, interpolate="linear"), dots]
-        y = value_axis("value", extent, title, log=name == "beta")
-        panels.append(marks.panel(*layers, x=_WEIGHT, y=y, color=key, title=task, height=180))
-    return styled(*panels)
-
-
-def _alone(fit: LawFit, task: str, name: str) -> pd.DataFrame:
-    """Return a parameter at each weight, ± one standard deviation."""
-    estimates = fit.parameters[name].sel(task=task).dropna("weight")
-    value = estimates.to_numpy()
-    std = fit.std[name].sel(task=task, weight=estimates.weight).fillna(0).to_numpy()
-    low = np.maximum(value - std, value / 10 if name == "beta" else 0.0)  # a logarithmic axis has no 0
-    columns = {"weight": estimates.weight, "value": value, "std": std, "lower": low, "upper": value + std}
-    return pd.DataFrame(columns).assign(line=_ALONE)
-
-
-def _shared(fit: LawFit, task: str, name: str) -> pd.DataFrame:
-    """Return a parameter of the joint law, which β has for each weight."""
-    shared = fit.parameters[name].sel(task=task)
-    if "weight" not in shared.dims:
-        return _flat(float(shared), _JOINT)
-    shared = shared.dropna("weight")
-    return pd.DataFrame({"weight": shared.weight, "value": shared.to_numpy(), "line": _JOINT})
-
-
-def _flat(value: float, line: str) -> pd.DataFrame:
-    return pd.DataFrame({"weight": [0.0, 1.0], "value": value, "line": line})
+WEIGHT_AXIS = alt.X("weight:Q", title="weight p in the training mixture", scale=_WHOLE)
 
 
 def draw_fractions(
@@ -98,7 +61,9 @@ def draw_fractions(
     equal = marks.reference(_EQUAL, weight=[0, 1], value=[0, 1])
     layers = [*marks.bands(curves), equal, lines, *_dots(points)]
     return styled(
-        marks.panel(*layers, x=_WEIGHT, y=y, color=color("line", [*colors], [*colors.values()]), title=task)
+        marks.panel(
+            *layers, x=WEIGHT_AXIS, y=y, color=color("line", [*colors], [*colors.values()]), title=task
+        )
     )
 
 
@@ -132,6 +97,27 @@ def _dots(points: pd.DataFrame) -> list[alt.Chart]:
     ]
 
 
+def draw_fractions_by_size(fractions: pd.DataFrame, *, task: str) -> Chart:
+    """Draw f over size, read without a law, a line for each weight; arrows where only a bound is known.
+
+    Args:
+        fractions: From `fractions_by_size`; where lengths vary, the longest is drawn.
+        task: A task of theirs.
+    """
+    rows = fractions[fractions["task"] == task]
+    rows = rows[rows["length"].isna() | rows["length"].eq(rows["length"].max())]
+    label, labels = classes(rows["weight"], lambda weight: f"p = {weight:.3g}")
+    bound = rows["upper"].where(np.isfinite(rows["upper"]), rows["lower"])
+    kind = np.where(rows["value"].notna(), "read", np.where(rows["lower"] > 0, "at least", "at most"))
+    points = marks.describe(rows.drop(columns="length"), line=label, kind=kind, value=bound)
+    known = points[points["kind"] == "read"]
+    kinds = {"read": "circle", "at most": "triangle-down", "at least": "triangle-up"}
+    y = value_axis("value", points["value"], "effective share f = N_eff / N", log=True)
+    layers = [marks.lines(known, interpolate="linear"), marks.points(points, kinds=kinds, value="f")]
+    x = count_axis("size", points["size"], SIZE_TITLE)
+    return styled(marks.panel(*layers, x=x, y=y, color=color("line", labels, ramp(len(labels))), title=task))
+
+
 def draw_relative_gain(sets: Mapping[str, EffectiveFractions], *, task: str | None = None) -> Chart:
     """Draw f(p) / p over p with 95% intervals, for several sets side by side (Fernandes et al. 2023, fig. 6).
 
@@ -153,7 +139,7 @@ def draw_relative_gain(sets: Mapping[str, EffectiveFractions], *, task: str | No
     y["axis"]["labelExpr"] = "format(datum.value, '~g') + '×'"
     thin = marks.lines(points[["weight", "value", "line"]], interpolate="linear", strokeWidth=1.2)
     layers = [marks.reference(weight=[0, 1], value=[1, 1]), thin, *_dots(points)]
-    return styled(marks.panel(*layers, x=_WEIGHT, y=y, color=color("line", [*gains]), title=task or ""))
+    return styled(marks.panel(*layers, x=WEIGHT_AXIS, y=y, color=color("line", [*gains]), title=task or ""))
 
 
 def _known_gains(sets: Mapping[str, EffectiveFractions], task: str | None) -> dict[str, xr.Dataset]:

@@ -25,6 +25,7 @@ from mnmt_laws.fitting.profile import intervals_by_method
 from mnmt_laws.fitting.uncertainty import Perturbation, Uncertainty
 from mnmt_laws.laws import LawName
 from mnmt_laws.laws.law import Law
+from mnmt_laws.report.exposure import Exposure, answer_exposure
 from mnmt_laws.tables.observations import Observations, learning_curves
 from mnmt_laws.tables.run_record import RunRecord
 from mnmt_laws.tables.source import RunSource, observe
@@ -99,6 +100,9 @@ class Analysis:
 
     design: Design | None = None
     """The runs to train next."""
+
+    exposure: Exposure | None = None
+    """What exponents follow, and transfer at equal exposure."""
 
     testsets: Mapping[str, EffectiveFractions] | None = None
     """Effective fractions of each test set, if there are several."""
@@ -208,6 +212,7 @@ def analyse(
         comparison=comparison,
         recommendation=_if_possible(lambda: _recommendation(law)),
         design=_if_possible(lambda: _design(law)),
+        exposure=answer_exposure(observations, uncertainty),
         testsets=None if joint is None else _if_possible(lambda: _testsets(source.table, joint, uncertainty)),
         more_tasks=_if_possible(
             lambda: predict_more_tasks(observations, objective=objective, uncertainty=uncertainty)

@@ -12,6 +12,7 @@ from mnmt_laws.answers.recommendation import Recommendation
 from mnmt_laws.fitting.back_test import back_tests
 from mnmt_laws.fitting.parameters import fit_document, null_if_nan
 from mnmt_laws.report.analysis import Analysis
+from mnmt_laws.report.exposure import exposure_document
 from mnmt_laws.report.findings import report_findings
 
 SCHEMA = 1
@@ -39,6 +40,7 @@ def report_document(analysis: Analysis) -> dict[str, Any]:
         "fits": {fitted.law.name: fit_document(fitted) for fitted in analysis.fits},
         "irreducible": _records(analysis.irreducible),
         "effective_fractions": _records(fraction_frame(analysis)),
+        "exposure": None if analysis.exposure is None else exposure_document(analysis.exposure),
         "held_out": _held_out(analysis),
         "back_tests": _back_tests(analysis),
         "comparison": _comparison(analysis),

@@ -9,14 +9,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import pandas as pd
+
 from mnmt_laws.answers.quality import quality_lines
+from mnmt_laws.figures.coefficients import draw_coefficients
 from mnmt_laws.figures.comparison import draw_comparison
 from mnmt_laws.figures.decisions import draw_design, draw_frontier
 from mnmt_laws.figures.losses import draw_lengths, draw_losses
 from mnmt_laws.figures.predictions import draw_held_out
 from mnmt_laws.figures.quality import QUALITY_NAMES, draw_quality
 from mnmt_laws.figures.style import Chart, chart_spec, format_size, panels_of, to_svg
-from mnmt_laws.figures.weights import draw_coefficients, draw_fractions, draw_relative_gain
+from mnmt_laws.figures.weights import draw_fractions, draw_fractions_by_size, draw_relative_gain
 from mnmt_laws.report.analysis import Analysis
 
 FRONTIER = "Trade-off frontier"
@@ -61,22 +64,17 @@ def draw_figures(analysis: Analysis) -> list[FigureGroup]:
     Args:
         analysis: The analysis to draw.
     """
-    groups = _by_weight(analysis) if analysis.joint is not None else []
+    groups = [_losses(analysis)] if analysis.joint is not None else []
     groups += _lengths(analysis)
-    groups = groups or [_predicted(analysis)]
+    groups = [*(groups or [_predicted(analysis)]), *_coefficients(analysis)]
     if analysis.law.law.fraction is not None and len(analysis.law.sources) == 2:
         groups.append(_fractions(analysis))
-    groups += _gains(analysis)
+    groups += [*_gains(analysis), *_fractions_by_size(analysis)]
     if analysis.has_frontier:
         groups.append(_frontier(analysis))
     if not analysis.held_out.rows.empty:
         groups.append(_held_out(analysis))
     return groups + _quality(analysis) + _answer_groups(analysis)
-
-
-def _by_weight(analysis: Analysis) -> list[FigureGroup]:
-    """Draw the laws of separate weights, and the joint law."""
-    return [_losses(analysis), *_coefficients(analysis)]
 
 
 def _predicted(analysis: Analysis) -> FigureGroup:
@@ -125,27 +123,32 @@ def _losses(analysis: Analysis) -> FigureGroup:
 
 
 def _coefficients(analysis: Analysis) -> list[FigureGroup]:
-    if analysis.joint is None or analysis.per_weighting is None:
+    """Draw α, β and L∞ of curves over size, over the weight and, where lengths vary, the exposure."""
+    if analysis.exposure is None or analysis.exposure.exponents is None:
         return []
+    exponents, free = analysis.exposure.exponents, analysis.exposure.free
+    joint = analysis.joint if free is None else None
     charts = [
         draw_coefficients(
-            task=task,
-            per_weighting=analysis.per_weighting,
-            joint=analysis.joint,
-            irreducible=analysis.known_limit(task),
+            exponents, task=task, limits=free, joint=joint, irreducible=analysis.known_limit(task)
         )
-        for task in analysis.tasks
+        for task in sorted(exponents.curves["task"].unique())
     ]
-    return [
-        FigureGroup(
-            "Coefficients over the weight",
-            "Each law fitted to one weight alone. If the weight acts through β only, α and L∞ "
-            "stay flat within their bands, one standard deviation over "
-            f"{analysis.joint.parameters.attrs['uncertainty']}. "
-            "Dashed: the joint law.",
-            charts,
-        )
-    ]
+    if free is None:
+        return [FigureGroup("Coefficients over the weight", _ONE_LENGTH, charts)]
+    origin = "L∞ known" if exponents.limits == "known" else "L∞ = 0"
+    return [FigureGroup("Coefficients over weight and exposure", _LENGTHS.format(origin), charts)]
+
+
+_ONE_LENGTH = (
+    "Each curve over size fitted alone, ± one standard deviation. If the weight acts through β only, α and "
+    "L∞ stay flat. Dashed: the joint law, and the true limit where it is known."
+)
+_LENGTHS = (
+    "Each curve over size fitted alone, ± one standard deviation: α and β with {}, L∞ free. Left over the "
+    "weight, right over what the models read of the task, a colour for each training length. Where the "
+    "lengths fall on one line on the right, a coefficient follows the exposure and not the weight."
+)
 
 
 def _fractions(analysis: Analysis) -> FigureGroup:
@@ -172,6 +175,22 @@ def _gains(analysis: Analysis) -> list[FigureGroup]:
             "that rise to the left gain most where they are trained least. Lines whose intervals overlap "
             "cannot be told apart.",
             [draw_relative_gain({"": effective})],
+        )
+    ]
+
+
+def _fractions_by_size(analysis: Analysis) -> list[FigureGroup]:
+    """Draw f of each size without a law."""
+    fractions = pd.DataFrame() if analysis.exposure is None else analysis.exposure.fractions
+    if fractions.empty or fractions["value"].count() < 2:
+        return []
+    return [
+        FigureGroup(
+            "Effective share by size",
+            "f = N_eff / N read from the losses without a law: the size of the single-task model of equal "
+            "loss, trained as long, over N. Arrows down: the model is worse than the smallest trained alone, "
+            "so only a bound is known. Most laws take f for the same at every size.",
+            [draw_fractions_by_size(fractions, task=task) for task in sorted(fractions["task"].unique())],
         )
     ]
 

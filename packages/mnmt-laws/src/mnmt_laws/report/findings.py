@@ -26,6 +26,7 @@ def report_findings(analysis: Analysis) -> tuple[str, ...]:
     """
     findings = [_preference(analysis), _law(analysis), _limits(analysis), _held_out(analysis)]
     findings += [*_back_tests(analysis), _fractions(analysis), _advice(analysis), _effort(analysis)]
+    findings[-1:-1] = () if analysis.exposure is None else analysis.exposure.findings
     return tuple(finding for finding in findings if finding)
 
 

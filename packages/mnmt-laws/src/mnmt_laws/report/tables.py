@@ -12,6 +12,7 @@ from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.fitting.parameters import parameter_frame
 from mnmt_laws.report.analysis import Analysis
 from mnmt_laws.report.document import fraction_frame
+from mnmt_laws.report.exposure import transfer_table
 from mnmt_laws.report.text import (
     UNKNOWN,
     TextTable,
@@ -28,6 +29,7 @@ def report_tables(analysis: Analysis) -> tuple[TextTable, ...]:
     answers = [table for table in (_recommendation(analysis), _comparison(analysis)) if table]
     tables = [_claims(analysis), *answers, _limits(analysis), _held_out(analysis)]
     tables.append(_fractions(analysis))
+    tables += [] if analysis.exposure is None else [transfer_table(analysis.exposure)]
     tables += [*map(_fit, analysis.fits), _runs(analysis)]
     return tuple(table for table in tables if table.rows)
 
