@@ -168,8 +168,8 @@ def figures(session: nox.Session) -> None:
 
 @nox.session
 def study(session: nox.Session) -> None:
-    """Run a study from data to report: studies/synthetic.toml, or those named after `--`."""
-    paths = session.posargs or ["studies/synthetic.toml"]
+    """Run a study from data to report: studies/two-word-contexts.toml, or those named after `--`."""
+    paths = session.posargs or ["studies/two-word-contexts.toml"]
     install(session, PACKAGES if any(map(has_experts, paths)) else PIPELINE)
     for path in paths:
         session.run("mnmt-data", "prepare", path)

@@ -3,7 +3,7 @@
 A file of the report that no page shows or links is not kept.
 
     python -m studies.analysis.reports                         every page
-    python -m studies.analysis.reports --pages synthetic       one
+    python -m studies.analysis.reports --pages contexts        one
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from benchmarks.measurement import Names, run
 from mnmt_laws import ResidualBootstrap, build_report
 from studies.page import PAGES
 
-TABLES = {"lexicon": "runs.csv", "libreoffice-en-de-zh": "runs.csv", "synthetic": "runs.csv"}
+TABLES = {"lexicon": "runs.csv", "libreoffice-en-de-zh": "runs.csv", "contexts": "runs.csv"}
 """The run table of each page that shows a report of it."""
 
 
@@ -60,4 +60,4 @@ def files_used(page: str) -> set[str]:
 
 
 if __name__ == "__main__":
-    run(main, smoke={"pages": ("synthetic",), "smoke": True})
+    run(main, smoke={"pages": ("contexts",), "smoke": True})

@@ -1,9 +1,9 @@
-"""Hold the law of studies/synthetic.toml against what is known of its languages, in three draws of them.
+"""Hold the law of studies/two-word-contexts.toml against what is known of its languages, in three draws.
 
 `languages-2.csv` and `languages-3.csv` are the same study with `[data.synthetic] seed` 2 and 3. Where the
 known irreducible loss is withheld from a fit, nothing but the losses can put L∞ near it.
 
-    python -m studies.analysis.synthetic
+    python -m studies.analysis.contexts
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from mnmt_laws.fitting.uncertainty import bounds_of
 from studies.page import PAGES, write_page
 from studies.tables import print_rows
 
-OUT = PAGES / "synthetic"
+OUT = PAGES / "contexts"
 TABLES = {1: "runs.csv", 2: "languages-2.csv", 3: "languages-3.csv"}
 """Run tables by the seed of their languages."""
 
