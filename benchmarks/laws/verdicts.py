@@ -20,7 +20,7 @@ import pandas as pd
 from benchmarks.measurement import Figures, Numbers, Out, print_table, provenance, run, write_report
 from mnmt_laws import ResidualBootstrap, compare
 from mnmt_laws.answers.comparison import RIVALS
-from mnmt_laws.answers.comparison.rivals import story_of
+from mnmt_laws.forecasts.rivals import story_of
 
 SIZES, WEIGHTS = np.geomspace(1e6, 1e8, 5), (0.1, 0.3, 0.5, 0.7, 0.9)
 TASKS = ("en-de", "en-fr")

@@ -14,7 +14,7 @@ from mnmt_laws import KnownLaw, Observations, ResidualBootstrap, TableError, fit
 from mnmt_laws import compare as compare_any
 from mnmt_laws.answers.comparison import RIVALS, LawComparison
 from mnmt_laws.answers.comparison.evidence import deviance_of, shared_errors
-from mnmt_laws.answers.comparison.rivals import find_rivals, keep_comparable, story_of
+from mnmt_laws.forecasts.rivals import find_rivals, keep_comparable, story_of
 from mnmt_laws.laws import LawName
 
 FEW, NONE = ResidualBootstrap(refits=30), ResidualBootstrap(refits=0)

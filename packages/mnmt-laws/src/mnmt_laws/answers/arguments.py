@@ -76,16 +76,14 @@ def check_predictors(fit: LawFit, *, size: object, tokens: object) -> dict[str, 
     return checked
 
 
-def check_least_weight(fit: LawFit, least: object) -> float:
-    """Return the smallest weight that a source may get; 0 where the law predicts zero-shot tasks."""
-    if isinstance(least, bool) or not isinstance(least, Real):
-        raise TypeError(f"`least_weight` must be a number, but is {least!r}.")
-    count, number = len(fit.sources), float(least)
-    lowest = number > 0 or (number == 0 and fit.law.zero_shot)
-    if not lowest or not (number * count < 1 or count == 1):
-        above = "at least 0" if fit.law.zero_shot else "above 0"
-        raise ArgumentError(f"`least_weight` must be {above} and below 1/{count}, but is {number:g}.")
-    return min(number, 0.5)
+def check_least_weight(sources: list[str], least: object) -> dict[str, float]:
+    """Return the smallest weight of each source; empty where none was given."""
+    if least is None:
+        return {}
+    number = check_number("least_weight", least)
+    if not number * len(sources) < 1:
+        raise ArgumentError(f"`least_weight` must be below 1/{len(sources)}, but is {number:g}.")
+    return dict.fromkeys(sources, number)
 
 
 def check_level(level: object) -> float:
@@ -97,31 +95,31 @@ def check_level(level: object) -> float:
     return float(level)
 
 
-def check_preference(fit: LawFit, preference: Mapping[str, float] | None) -> dict[str, float]:
+def check_preference(tasks: list[str], preference: Mapping[str, float] | None) -> dict[str, float]:
     """Return λ of every task, summing to 1; by default equal.
 
     Raises:
         ArgumentError: If a task is missing or unknown, or a number is not finite and above 0.
     """
-    numbers = dict.fromkeys(fit.tasks, 1.0) if preference is None else dict(preference)
-    check_tasks("preference", numbers, fit.tasks)
-    if set(numbers) != set(fit.tasks) or not all(0 < number < math.inf for number in numbers.values()):
+    numbers = dict.fromkeys(tasks, 1.0) if preference is None else dict(preference)
+    check_tasks("preference", numbers, tasks)
+    if set(numbers) != set(tasks) or not all(0 < number < math.inf for number in numbers.values()):
         raise ArgumentError(
-            f"`preference` must give {', '.join(fit.tasks)} a number above 0 each, but is {numbers}."
+            f"`preference` must give {', '.join(tasks)} a number above 0 each, but is {numbers}."
         )
     total = math.fsum(numbers.values())
-    return {task: numbers[task] / total for task in fit.tasks}
+    return {task: numbers[task] / total for task in tasks}
 
 
-def check_targets(fit: LawFit, targets: Mapping[str, float]) -> dict[str, float]:
+def check_targets(tasks: list[str], targets: Mapping[str, float], metric: str) -> dict[str, float]:
     """Return the targets, which name tasks and are finite and above 0.
 
     Raises:
         ArgumentError: If a target names another task or is not finite and above 0.
     """
     if not targets:
-        raise ArgumentError(f"`targets` must name tasks of {', '.join(fit.tasks)}, but names none.")
-    check_tasks("targets", targets, fit.tasks)
+        raise ArgumentError(f"`targets` must name tasks of {', '.join(tasks)}, but names none.")
+    check_tasks("targets", targets, tasks)
     for task, target in targets.items():
         number: object = target
         if isinstance(number, bool) or not isinstance(number, Real):
@@ -130,7 +128,7 @@ def check_targets(fit: LawFit, targets: Mapping[str, float]) -> dict[str, float]
             raise ArgumentError(f"`targets` must be finite numbers, but {task}'s is {target}.")
         if target <= 0:
             raise ArgumentError(
-                f"`targets` must be above 0, but {task}'s is {target:g}; no {fit.observations.metric} is."
+                f"`targets` must be above 0, but {task}'s is {target:g}; no {metric} is."
             )
     return {task: float(target) for task, target in targets.items()}
 

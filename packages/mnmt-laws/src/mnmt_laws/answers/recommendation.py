@@ -1,228 +1,195 @@
-"""The mixture of the least preference-weighted loss, at a size and length or within a budget of compute."""
+"""The mixture to train: at a size and length or within a budget, by what a choice costs."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mnmt_laws.answers.arguments import (
     check_least_weight,
     check_number,
-    check_predictors,
     check_preference,
-    require_law,
+    check_targets,
+    check_tasks,
 )
-from mnmt_laws.answers.design.next_runs import Design, runs_for
-from mnmt_laws.answers.mixtures.best_mixture import (
-    FLOPS_PER_TOKEN_PARAMETER,
-    LEAST_WEIGHT,
-    Compute,
-    best_mixtures,
-    best_models,
-    sign_of,
-)
-from mnmt_laws.answers.mixtures.doubts import doubts_about, extrapolation
-from mnmt_laws.arrays import Array
-from mnmt_laws.errors import ArgumentError
+from mnmt_laws.answers.decision.asked import Asked, forecast_for
+from mnmt_laws.answers.decision.choice import choose
+from mnmt_laws.answers.decision.limits import Limits
+from mnmt_laws.answers.decision.stakes import Rival
+from mnmt_laws.answers.decision.wants import Aim, Want
+from mnmt_laws.answers.mixtures.best_mixture import FLOPS_PER_TOKEN_PARAMETER
+from mnmt_laws.answers.mixtures.doubts import extrapolation
 from mnmt_laws.fitting.law_fit import LawFit
-from mnmt_laws.fitting.uncertainty import bounds_of
+from mnmt_laws.forecasts.forecast import Forecast
+from mnmt_laws.tables.observations import Observations
+from mnmt_laws.tables.source import TableSource
 
 Interval = tuple[float, float]
 
-_UNKNOWN = (float("nan"), float("nan"))
-_AT_END = 0.05  # of log N, from an end of the range searched
+_BELOW = 0.5  # times the least weight fitted: the smallest weight of advice where none is given
+_LEAST = 1e-3  # of any weight
 
 
 @dataclass(frozen=True, kw_only=True)
 class Recommendation:
-    """The mixture that minimises Σ_i λ_i L_i(N, D; p) under the law's estimate, at a size or in a budget."""
+    """A mixture, what it is expected to reach, and what is at stake."""
 
     size: float | None
-    """N, parameters: as given, or the best of the budget; None for a law without size."""
-
-    size_interval: Interval = _UNKNOWN
-    """95% interval over the refits of the budget's best N; NaN where N was given, or without refits."""
+    """N, parameters; None where no form knows size."""
 
     tokens: float | None = None
-    """D, target tokens of all tasks: as given, or the best of the budget; None for a law without length."""
-
-    tokens_interval: Interval = _UNKNOWN
-    """95% interval over the refits of the budget's best D."""
+    """D, target tokens of all tasks; None where the table has one length."""
 
     budget: float | None = None
     """FLOPs of the run, where they were given."""
 
-    preference: dict[str, float]
-    """λ of each task, summing to 1."""
+    want: Want
 
     weights: dict[str, float]
-    """The recommended mixture, a weight for every source."""
+    """The mixture, a weight for every source."""
 
-    weight_intervals: dict[str, Interval]
-    """95% interval over the refits of each source's best weight; NaN without refits."""
+    rule: str = ""
+    """The free rule that was taken (`equal weights`, …), where no mixture is expected to beat it by more than
+    noise; else empty, and the mixture is that of least mean cost."""
 
-    predicted: dict[str, float]
-    """The predicted metric of each task."""
+    ranges: dict[str, Interval]
+    """The weights of each source, the others kept in proportion, that are expected to cost at most `amount`
+    more."""
 
-    predicted_intervals: dict[str, Interval]
-    """95% interval over the refits of each predicted metric."""
+    amount: float
+    """In the metric's unit; of the aim `relative`, a share of the loss."""
+
+    amount_given: bool = False
+    """Whether the user gave the amount; else it is the scatter of one run."""
 
     regret: float
-    """Mean over the refits of the loss above that refit's best mixture, in the metric's unit."""
+    """Expected regret: mean over the draws of the cost above each draw's best mixture."""
 
-    doubts: tuple[str, ...] = ()
-    """The reasons why the table does not determine the mixture; empty if it does."""
+    rivals: tuple[Rival, ...]
+    """Mixtures that one could take instead, and what they are expected to cost more."""
 
-    next_runs: Design | None = field(default=None, repr=False)
-    """The runs that would determine the mixture, where the table does not; None if no run helps."""
+    predicted: dict[str, float]
+    """The metric of each task, the mean over the draws."""
 
-    warnings: tuple[str, ...]
-    """The ways in which the prediction leaves the observed range, or reaches an end of the search."""
+    intervals: dict[str, Interval]
+    """95% interval of the metric of a new model."""
 
-    @property
-    def determined(self) -> bool:
-        """Whether the table determines the mixture; else see `doubts` and `next_runs`."""
-        return not self.doubts
+    size_range: Interval = (math.nan, math.nan)
+    """With a budget, the sizes that cost at most `amount` more; NaN where the size was given."""
+
+    warnings: tuple[str, ...] = ()
+    """The ways in which the answer leaves the observed range."""
+
+    forecast: Forecast = field(repr=False)
+    """The average over forms that it rests on."""
 
 
 def recommend(
-    fit: LawFit,
+    source: TableSource | Observations | LawFit | Forecast,
     *,
     size: float | None = None,
     tokens: float | None = None,
     budget: float | None = None,
+    law: str = "auto",
+    aim: Aim = "mean",
     preference: Mapping[str, float] | None = None,
-    least_weight: float = LEAST_WEIGHT,
+    targets: Mapping[str, float] | None = None,
+    least_weight: float | None = None,
+    most_weights: Mapping[str, float] | None = None,
+    current: Mapping[str, float] | None = None,
+    divergence: float = np.inf,
+    proportions: Mapping[str, float] | None = None,
+    amount: float | None = None,
     flops_per_token_parameter: float = FLOPS_PER_TOKEN_PARAMETER,
+    refits: int = 200,
 ) -> Recommendation:
-    """Find the weights p that minimise Σ_i λ_i L_i(N, D; p), or maximise the sum of a metric that rises.
-
-    With a budget of FLOPs, size and training length are chosen with the weights; one of them may be given.
+    """Return the mixture of least mean cost over the draws of a forecast, and what is at stake.
 
     Args:
-        fit: A fit of a law that predicts any mixture.
-        size: N, parameters.
-        tokens: D, target tokens of all tasks, for a law that knows the training length.
+        source: A run table or anything that `observe` takes, a fit, or a forecast.
+        size: N, parameters; by default twice the largest fitted.
+        tokens: D, target tokens of all tasks; by default the longest fitted, where lengths differ.
         budget: C, the FLOPs of the run, in place of size or tokens, or of both.
+        law: One law, or `auto` for the average over the laws and rulers that the table admits.
+        aim: What is wanted; see `Aim`. Targets make it `targets`.
         preference: λ of each task, equal by default; only proportions matter.
-        least_weight: Smallest weight that a source may get; 0 for laws of zero-shot tasks.
+        targets: The metric that tasks should reach.
+        least_weight: Smallest weight of a source; by default half the least that was fitted.
+        most_weights: Greatest weights of sources, such as r U / D.
+        current: A mixture to compare with, and to stay near to.
+        divergence: The Kullback-Leibler divergence from `current` that is allowed, in nats.
+        proportions: The corpus' proportions; by default those of `unique_tokens`, where the table has them.
+        amount: The extra cost that the ranges allow; by default the scatter of one run.
         flops_per_token_parameter: The cost of a run, 6 in C = 6 N D.
+        refits: The number of draws.
 
     Raises:
-        TypeError: If `fit` is not a fit, or a number has another type.
-        ArgumentError: If the preference does not give every task a positive number, or an argument is
-            missing, superfluous or out of range.
+        TableError: If the table cannot be read, or no law that predicts mixtures can be fitted.
+        ArgumentError: If an argument is missing, superfluous or out of range.
     """
-    require_law(fit)
-    shares = check_preference(fit, preference)
-    factors, least = np.array(list(shares.values())), check_least_weight(fit, least_weight)
-    compute = _compute(fit, budget, flops_per_token_parameter)
-    if compute is not None and (size is None) != (tokens is None):
-        size, tokens = _complete(compute, size, tokens)
-    if compute is not None and size is None:
-        return _within_budget(fit, compute, shares, factors, least)
-    predictors = check_predictors(fit, size=size, tokens=tokens)
-    best, _ = best_mixtures(fit, predictors, factors, least, draws=False)
-    refits, costs = best_mixtures(fit, predictors, factors, least, draws=True)
-    return _recommendation(fit, predictors, shares, best, refits, costs, budget=budget)
-
-
-def _compute(fit: LawFit, budget: object, scale: object) -> Compute | None:
-    if budget is None:
-        return None
-    amount, flops = check_number("budget", budget), check_number("flops_per_token_parameter", scale)
-    if not {"size", "tokens"} <= set(fit.law.predictors):
-        raise ArgumentError(
-            f"`budget` needs a law of size and training length, such as length, but the {fit.law.name} law "
-            f"predicts from {', '.join(fit.law.predictors)}; give `size`, or fit such a law."
-        )
-    return Compute(budget=amount, flops_per_token_parameter=flops)
-
-
-def _complete(compute: Compute, size: object, tokens: object) -> tuple[float, float]:
-    """Return size and tokens where the budget and one of them are known."""
-    if tokens is None:
-        number = check_number("size", size)
-        return number, float(compute.tokens(np.array([number]))[0])
-    number = check_number("tokens", tokens)
-    return compute.size(number), number
-
-
-def _within_budget(
-    fit: LawFit, compute: Compute, shares: dict[str, float], factors: Array, least: float
-) -> Recommendation:
-    best, size, _ = best_models(fit, compute, factors, least, draws=False)
-    refits, sizes, costs = best_models(fit, compute, factors, least, draws=True)
-    predictors = {"size": float(size[0]), "tokens": float(compute.tokens(size)[0])}
-    low, high = compute.log_sizes
-    ends = [
-        f"the best {what} runs to the end of the range searched; the law does not bound it."
-        for what, distance in (("size", high - np.log(size[0])), ("training length", np.log(size[0]) - low))
-        if distance < _AT_END
-    ]
-    return _recommendation(
-        fit, predictors, shares, best, refits, costs,
-        budget=compute.budget, sizes=sizes, lengths=compute.tokens(sizes), ends=tuple(ends),
+    asked = Asked(size=size, tokens=tokens, budget=budget, rate=flops_per_token_parameter)
+    forecasted, ends = forecast_for(source, asked, law=law, preference=preference, refits=refits)
+    tasks = forecasted.tasks
+    want = Want(
+        aim="targets" if targets else aim,
+        importance=check_preference(tasks, preference),
+        targets=check_targets(tasks, targets, forecasted.observations.metric) if targets else {},
+    )
+    least = check_least_weight(forecasted.sources, least_weight) or _least(forecasted)
+    limits = Limits(
+        least=least, most=most_weights or {}, near=_shares(current, forecasted), divergence=divergence
+    )
+    scale = one_run(forecasted, want) if amount is None else check_number("amount", amount)
+    choice = choose(
+        forecasted, want, limits, amount=scale,
+        current=_shares(current, forecasted) or None,
+        proportions=_shares(proportions, forecasted) or _corpus(forecasted) or None,
+    )  # fmt: skip
+    point = np.array([choice.weights[name] for name in forecasted.sources])
+    mean, ends_of = forecasted.predict(point[None])
+    return Recommendation(
+        size=forecasted.target.size, tokens=forecasted.target.tokens, budget=budget, want=want,
+        size_range=asked.size_range(forecasted, want, point, scale),
+        weights=choice.weights, rule=choice.rule, ranges=choice.ranges, amount=scale,
+        amount_given=amount is not None, regret=choice.regret, rivals=choice.rivals,
+        predicted=dict(zip(tasks, mean[:, 0].tolist(), strict=True)),
+        intervals={task: (float(ends_of[0][k, 0]), float(ends_of[1][k, 0])) for k, task in enumerate(tasks)},
+        warnings=(*extrapolation(forecasted.best, choice.weights, **forecasted.at), *ends),
+        forecast=forecasted,
     )  # fmt: skip
 
 
-def _recommendation(
-    fit: LawFit,
-    predictors: dict[str, float],
-    shares: dict[str, float],
-    best: Array,
-    refits: Array,
-    costs: Array,
-    *,
-    budget: float | None = None,
-    sizes: Array | None = None,
-    lengths: Array | None = None,
-    ends: tuple[str, ...] = (),
-) -> Recommendation:
-    tasks, sources = fit.tasks, fit.sources
-    mixture = dict(zip(sources, best[0].tolist(), strict=True))
-    at_best: dict[str, Any] = {"points": best[:, None, :], **predictors}
-    predicted = fit.evaluator.predict_points(fit.draws, **at_best)[..., 0]
-    estimate = fit.evaluator.predict_points(fit.parameters, **at_best)[0, :, 0]
-    loss = sign_of(fit) * (predicted @ np.array(list(shares.values())))
-    known = np.isfinite(costs)
-    doubts = doubts_about(fit, refits[known])
-    return Recommendation(
-        size=predictors.get("size"),
-        size_interval=_interval(sizes, known),
-        tokens=predictors.get("tokens"),
-        tokens_interval=_interval(lengths, known),
-        budget=budget,
-        preference=shares,
-        weights=mixture,
-        weight_intervals=named_bounds(sources, refits[known]),
-        predicted=dict(zip(tasks, estimate.tolist(), strict=True)),
-        predicted_intervals=named_bounds(tasks, predicted),
-        regret=_regret(loss[known], costs[known]),
-        doubts=doubts,
-        next_runs=runs_for(fit, refits) if doubts else None,
-        warnings=(*extrapolation(fit, mixture, **predictors), *ends),
-    )
+def one_run(forecasted: Forecast, want: Want) -> float:
+    """Return the standard deviation of one run's cost at equal weights, by its scatter about the best form."""
+    count = len(forecasted.sources)
+    mean, _ = forecasted.predict(np.full((1, count), 1.0 / count))
+    losses = np.abs(mean[:, 0])
+    return want.scatter(losses * forecasted.noise, losses, forecasted.tasks)
 
 
-def _regret(costs: Array, least_costs: Array) -> float:
-    """Return the mean over the refits of a mixture's cost above the least; NaN without refits."""
-    return float(np.mean(costs - least_costs)) if len(least_costs) else float("nan")
+def _shares(weights: Mapping[str, float] | None, forecasted: Forecast) -> dict[str, float]:
+    """Return weights that sum to 1, by source; empty where none were given."""
+    if not weights:
+        return {}
+    check_tasks("weights", weights, forecasted.sources)
+    total = sum(weights.values())
+    return {name: weights.get(name, 0.0) / total for name in forecasted.sources}
 
 
-def named_bounds(names: list[str], draws: Array) -> dict[str, Interval]:
-    """Return the 95% interval of each column of (refits, names)."""
-    low, high = bounds_of(draws)
-    return {name: (float(low[index]), float(high[index])) for index, name in enumerate(names)}
+def _corpus(forecasted: Forecast) -> dict[str, float]:
+    """Return the corpus' proportions by the table's `unique_tokens`; empty where it has none for a task."""
+    unique = forecasted.observations.frame.groupby("task")["unique_tokens"].median()
+    known = {name: float(unique.get(name, np.nan)) for name in forecasted.sources}
+    return _shares(known, forecasted) if np.isfinite(list(known.values())).all() else {}
 
 
-def _interval(draws: Array | None, known: NDArray[np.bool_]) -> Interval:
-    """Return the 95% interval of (refits,) numbers; NaN where there are none."""
-    if draws is None or not known.any():
-        return _UNKNOWN
-    low, high = bounds_of(draws[known][:, None])
-    return float(low[0]), float(high[0])
+def _least(forecasted: Forecast) -> dict[str, float]:
+    """Return half of the least weight above 0 that each source had."""
+    weights = forecasted.observations.mixtures_of(forecasted.best.rows)
+    return {
+        name: max(_LEAST, _BELOW * float(weights[name][weights[name] > 0].min())) if name in weights else _LEAST
+        for name in forecasted.sources
+    }

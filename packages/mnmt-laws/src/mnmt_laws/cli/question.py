@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from mnmt_laws.answers.comparison.rivals import lengths_vary
+from mnmt_laws.forecasts.rivals import lengths_vary
 from mnmt_laws.answers.mixtures.best_mixture import FLOPS_PER_TOKEN_PARAMETER
 from mnmt_laws.answers.mixtures.budget import smallest_budget
 from mnmt_laws.answers.mixtures.targets import meet_targets, smallest_size

@@ -14,7 +14,7 @@ from scipy.stats import f as f_distribution
 from mnmt_laws.arrays import Array
 from mnmt_laws.errors import ArgumentError
 from mnmt_laws.fitting.law_fit import LawFit
-from mnmt_laws.fitting.refits import log_of, predict_without
+from mnmt_laws.fitting.refits import log_of, predict_between_weights, predict_without
 from mnmt_laws.tables.lengths import level_numbers
 
 Axis = Literal["size", "tokens", "compute", "mixture"]
@@ -116,7 +116,9 @@ def back_test(fit: LawFit, *, left_out: Axis = "size") -> BackTest | None:
     masks = masks_of_mixtures(fit) if left_out == "mixture" else _mask_beyond(fit, left_out)
     if not len(masks) or not _can_predict(fit, left_out):
         return None
-    return _test(fit, left_out, masks, predict_without(fit, masks))
+    keyed = bool(fit.evaluator.varying) and left_out == "mixture"
+    predicted = predict_between_weights(fit, masks) if keyed else predict_without(fit, masks)
+    return _test(fit, left_out, masks, predicted)
 
 
 def back_tests(fit: LawFit) -> tuple[BackTest, ...]:
@@ -142,7 +144,7 @@ def is_tested(fit: LawFit, axis: str) -> bool:
 
 def _can_predict(fit: LawFit, axis: Axis) -> bool:
     if axis == "mixture":
-        return fit.law.knows_mixture
+        return fit.knows_mixture
     return set(_FACTORS.get(axis, (axis,))) <= set(fit.law.predictors)
 
 

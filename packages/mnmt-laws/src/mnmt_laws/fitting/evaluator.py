@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
+from scipy.interpolate import PchipInterpolator
 
 from mnmt_laws.arrays import Array
 from mnmt_laws.errors import ArgumentError, TableError
@@ -19,6 +20,9 @@ from mnmt_laws.tables.observations import Observations
 _COLUMNS = ("size", "encoder_size", "decoder_size", "tokens", "unique_tokens", "flops", "weight")
 _SAME_WEIGHT = 1e-9
 _SAME_TOTAL = 1e-6
+
+LEAST = 1e-6
+"""The weight that stands for 0 on a logarithmic axis."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,6 +97,8 @@ class LawEvaluator:
     def predict_points(self, parameters: xr.Dataset, *, points: Array, **predictors: Any) -> Array:
         """Return the metric of every task at mixtures that may differ between refits.
 
+        A law with a value for each weight predicts at its weights, and `between_weights` joins them.
+
         Args:
             parameters: The refits', or the estimate's, which counts as one refit.
             points: (refits or 1, n, sources) weights, in the order of `sources`.
@@ -102,12 +108,42 @@ class LawEvaluator:
         Returns:
             (refits, tasks, n) predictions.
         """
-        predicted = []
-        for task in self.tasks:
-            x, values = self.point_inputs(parameters, task, points)
-            x |= {name: np.asarray(value, float) for name, value in predictors.items()}
-            predicted.append(np.broadcast_arrays(self.law.predict(x, values, self._sign), x["weight"])[0])
+        given = {name: np.asarray(value, float) for name, value in predictors.items()}
+        predict = self._predict_keyed if self.varying else self._predict_any
+        predicted = [predict(parameters, task, points, given) for task in self.tasks]
         return np.stack(np.broadcast_arrays(*predicted), axis=1)
+
+    def _predict_any(
+        self, parameters: xr.Dataset, task: str, points: Array, given: Mapping[str, Array]
+    ) -> Array:
+        x, values = self.point_inputs(parameters, task, points)
+        predicted = self.law.predict({**x, **given}, values, self._sign)
+        return np.asarray(np.broadcast_arrays(predicted, x["weight"])[0])
+
+    def _predict_keyed(
+        self, parameters: xr.Dataset, task: str, points: Array, given: Mapping[str, Array]
+    ) -> Array:
+        return self.predict_between(parameters, task, points[..., self.sources.index(task)], given)
+
+    def predict_between(
+        self, parameters: xr.Dataset, task: str, at: Array, given: Mapping[str, Array]
+    ) -> Array:
+        """Return (refits, n) predictions of a law with a value for each weight, at any weights.
+
+        Args:
+            parameters: The refits', or the estimate's, which counts as one refit.
+            task: The task.
+            at: (refits or 1, n) its weights.
+            given: The law's other predictors; numbers, or arrays that broadcast against (refits, n).
+        """
+        weights = self.fitted_weights(task)
+        x = {name: values[..., None] for name, values in given.items()}
+        values = self.parameters_at(parameters.sel(task=task), weights)
+        if any(np.ndim(value) for value in given.values()):  # an axis of points before that of weights
+            values = {name: value[..., None, :] for name, value in values.items()}
+        nodes = self.law.predict({**x, "weight": weights}, values, self._sign)
+        nodes = nodes if nodes.ndim == 3 else nodes.reshape(-1, 1, len(weights))
+        return between_weights(weights, nodes, at)
 
     def point_inputs(
         self, parameters: xr.Dataset, task: str, points: Array
@@ -249,6 +285,48 @@ class LawEvaluator:
                 f"`weight` must be one of the fitted weights ({choices}); the capacity law takes any weight."
             )
         return np.asarray(known[distance.argmin(axis=1)])
+
+
+def between_weights(weights: Array, nodes: Array, at: Array) -> Array:
+    """Return predictions at other weights than those of some nodes: monotone cubics on log axes.
+
+    Beyond the nodes the curve goes on straight. Metrics that are not above 0 keep their own scale.
+
+    Args:
+        weights: (nodes,) ascending, above 0.
+        nodes: (refits, n or 1, nodes) predictions at these weights.
+        at: (refits or 1, n) weights; one of 0 is taken as `LEAST`.
+
+    Returns:
+        (refits, n)
+    """
+    x, to = np.log(weights), np.log(np.maximum(at, LEAST))
+    log = bool((nodes[np.isfinite(nodes)] > 0).all())
+    y = np.log(nodes) if log else nodes
+    if len(x) == 1:
+        joined = np.broadcast_arrays(y[..., 0], to)[0]
+    else:
+        joined = _hermite(x, y, to)
+    return np.exp(joined) if log else np.asarray(joined)
+
+
+def _hermite(x: Array, y: Array, to: Array) -> Array:
+    """Return cubics through (x, y) with the slopes of Fritsch and Butland (1984), with the last chords beyond the ends."""
+    slopes = PchipInterpolator(x, np.where(np.isfinite(y), y, 0.0), axis=-1).derivative()(x)
+    place = np.clip(np.searchsorted(x, to) - 1, 0, len(x) - 2)
+    shape = np.broadcast_shapes(y.shape[:-1], to.shape)
+    place = np.broadcast_to(place, shape)[..., None]
+    low, high, first, last = (
+        np.take_along_axis(np.broadcast_to(values, (*shape, len(x))), place + step, axis=-1)[..., 0]
+        for values, step in ((y, 0), (y, 1), (slopes, 0), (slopes, 1))
+    )
+    width = (x[1:] - x[:-1])[place[..., 0]]
+    u = (to - x[place[..., 0]]) / width
+    inside = np.clip(u, 0.0, 1.0)
+    a, b = inside * inside * (3 - 2 * inside), inside * (1 - inside)
+    cubic = low + a * (high - low) + width * b * ((1 - inside) * first - inside * last)
+    beyond = (u - inside) * (high - low)
+    return np.asarray(cubic + beyond)
 
 
 def read_predictors(

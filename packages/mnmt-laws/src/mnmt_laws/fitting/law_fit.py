@@ -77,6 +77,14 @@ class LawFit:
         """The sources of the mixtures: the tasks, and others that a law of whole mixtures distinguishes."""
         return self.evaluator.sources
 
+    @property
+    def knows_mixture(self) -> bool:
+        """Whether it predicts mixtures that it was not fitted to: by a formula, or between its weights."""
+        keyed = bool(self.evaluator.varying)
+        return self.law.knows_mixture or (
+            keyed and all(len(self.evaluator.fitted_weights(task)) > 1 for task in self.tasks)
+        )
+
     @cached_property
     def rows(self) -> pd.DataFrame:
         """The rows of the observations that the law was fitted to."""
@@ -241,11 +249,10 @@ def require_mixtures(fit: object, *, fraction: bool = False) -> None:
         ValueError: If its law predicts only the mixtures that it was fitted to, or has no f̂.
     """
     require_any_fit(fit)
-    law = fit.law if isinstance(fit, LawFit) else None
-    if law is not None and (not law.knows_mixture or (fraction and law.fraction is None)):
+    if isinstance(fit, LawFit) and (not fit.knows_mixture or (fraction and fit.law.fraction is None)):
         what = "with an effective fraction" if fraction else "that predicts any mixture"
         raise ArgumentError(
-            f"`fit` must be a fit of a law {what}, such as capacity, but is of the {law.name} law."
+            f"`fit` must be a fit of a law {what}, such as capacity, but is of the {fit.law.name} law."
         )
 
 

@@ -11,10 +11,13 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from mnmt_laws.arrays import Array
+from mnmt_laws.errors import TableError
 from mnmt_laws.fitting.fit import fit
 from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.fitting.uncertainty import Copy, FittedTask, ResidualBootstrap
 from mnmt_laws.solver.objective import find_objective
+
+_SCALES = ("size", "tokens", "encoder_size", "decoder_size")
 
 NO_REFITS = ResidualBootstrap(refits=0)
 """For fits whose uncertainty is not used."""
@@ -82,6 +85,35 @@ def predict_without(fit_of: LawFit, masks: NDArray[np.bool_]) -> Array:
     """
     draws = refit_copies(fit_of, importance=np.where(masks, 0.0, 1.0))
     return fit_of.evaluator.predict_rows(draws, fit_of.rows, fit_of.observations)
+
+
+def predict_between_weights(fit_of: LawFit, masks: NDArray[np.bool_]) -> Array:
+    """Predict all rows by a law with a value for each weight, refitted without some of these.
+
+    Args:
+        fit_of: The fit.
+        masks: (copies, n) the rows of `fit_of.rows` that each copy leaves out.
+
+    Returns:
+        (copies, n) predictions; NaN where a copy has too few rows left to fit.
+    """
+    rows, frame = fit_of.rows, fit_of.observations.frame
+    fitted = np.flatnonzero(frame["role"].eq("fit") & (frame["weight"].gt(0) | fit_of.law.zero_shot))
+    predicted = np.full(masks.shape, np.nan)
+    for copy, mask in enumerate(masks):
+        role = frame["role"].to_numpy(copy=True)
+        role[fitted[mask]] = "left-out"
+        try:
+            part = refit_like(fit_of, frame=frame.assign(role=role))
+        except TableError:
+            continue
+        for task in part.tasks:
+            of_task = (rows["task"] == task).to_numpy()
+            at = {name: rows[name].to_numpy(float)[None, of_task] for name in _SCALES if name in rows}
+            given = {name: values for name, values in at.items() if name in fit_of.law.predictors}
+            weight = rows["weight"].to_numpy(float)[None, of_task]
+            predicted[copy, of_task] = part.evaluator.predict_between(part.parameters, task, weight, given)[0]
+    return predicted
 
 
 def refit_like(fit_of: LawFit, *, frame: pd.DataFrame | None = None, **changes: object) -> LawFit:

@@ -29,6 +29,11 @@ class PowerLaw(Law):
         return "size", "weight"
 
     @property
+    def knows_mixture(self) -> bool:
+        """Never by a formula; without varying parameters it ignores the mixture."""
+        return False
+
+    @property
     def pivoted(self) -> tuple[str, ...]:
         """Size; but one β shared by several exponents belongs to N in parameters."""
         return () if self._shared_factor else ("size",)

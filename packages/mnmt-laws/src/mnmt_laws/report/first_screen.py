@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mnmt_laws.answers.comparison.rivals import story_of
+from mnmt_laws.forecasts.rivals import story_of
 from mnmt_laws.answers.design.next_runs import Design
 from mnmt_laws.answers.design.study_toml import runs_of, studies_of
 from mnmt_laws.answers.mixtures.doubts import undetermined_parameters

@@ -2,6 +2,6 @@
 
 from mnmt_laws.answers.comparison.contest import LawComparison, compare
 from mnmt_laws.answers.comparison.left_out import ERRORS
-from mnmt_laws.answers.comparison.rivals import RIVALS
+from mnmt_laws.forecasts.rivals import RIVALS
 
 __all__ = ["ERRORS", "RIVALS", "LawComparison", "compare"]

@@ -10,7 +10,7 @@ import pandas as pd
 from mnmt_laws.answers.claims import Claim, constancy
 from mnmt_laws.answers.comparison.evidence import SharedErrors, criteria_of, shared_errors
 from mnmt_laws.answers.comparison.left_out import ERRORS, left_out_errors
-from mnmt_laws.answers.comparison.rivals import find_rivals, is_keyed, keep_comparable, label_of
+from mnmt_laws.forecasts.rivals import find_rivals, is_keyed, keep_comparable, label_of
 from mnmt_laws.answers.comparison.sentences import (
     constancy_sentence,
     prediction_sentences,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mnmt_laws.answers.comparison.rivals import is_keyed
+from mnmt_laws.forecasts.rivals import is_keyed
 from mnmt_laws.arrays import Array
 from mnmt_laws.errors import TableError
 from mnmt_laws.fitting.back_test import BackTest, back_test

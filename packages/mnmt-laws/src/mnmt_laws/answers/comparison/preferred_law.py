@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mnmt_laws.answers.comparison.contest import LawComparison
-from mnmt_laws.answers.comparison.rivals import lengths_vary
+from mnmt_laws.forecasts.rivals import lengths_vary
 from mnmt_laws.answers.comparison.verdict import pool
 from mnmt_laws.fitting.fit import differ_at_same_weight
 from mnmt_laws.laws import LAWS, LawName

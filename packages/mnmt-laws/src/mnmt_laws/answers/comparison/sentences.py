@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from mnmt_laws.answers.claims import Claim
-from mnmt_laws.answers.comparison.rivals import RIVALS, label_of, story_of
+from mnmt_laws.forecasts.rivals import RIVALS, label_of, story_of
 from mnmt_laws.answers.comparison.verdict import Verdict, leaders
 
 _LEFT_OUT = {

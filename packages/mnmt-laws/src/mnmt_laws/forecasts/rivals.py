@@ -114,8 +114,7 @@ def lengths_vary(rows: pd.DataFrame) -> bool:
 
 
 def _reads_mixture(law: Law) -> bool:
-    constant = law.name == "power"  # reads the weight, and ignores it
-    return not constant and (is_keyed(law) or law.knows_mixture)
+    return is_keyed(law) or law.knows_mixture
 
 
 def _tells_mixtures_apart(observations: Observations, rows: pd.DataFrame, law: Law) -> bool:

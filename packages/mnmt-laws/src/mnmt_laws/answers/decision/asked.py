@@ -1,0 +1,125 @@
+"""The model that advice is asked for, and the forecast of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mnmt_laws.answers.arguments import check_number, check_preference
+from mnmt_laws.answers.decision.wants import Want
+from mnmt_laws.answers.mixtures.best_mixture import FLOPS_PER_TOKEN_PARAMETER, Compute
+from mnmt_laws.answers.mixtures.model_size import size_range, within_budget
+from mnmt_laws.arrays import Array
+from mnmt_laws.errors import TableError
+from mnmt_laws.fitting.law_fit import LawFit
+from mnmt_laws.forecasts.forecast import Forecast, forecast, forecast_of
+from mnmt_laws.forecasts.target import NEAR
+from mnmt_laws.tables.observations import Observations
+from mnmt_laws.tables.source import TableSource, observe
+
+TIMES = 2.0
+"""Times the largest size fitted: the size of advice where none is given."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """A size and a length, or a budget in place of one or both."""
+
+    size: float | None = None
+    tokens: float | None = None
+    budget: float | None = None
+    rate: float = FLOPS_PER_TOKEN_PARAMETER
+
+    def __post_init__(self) -> None:
+        for name in ("size", "tokens", "budget"):
+            if getattr(self, name) is not None:
+                check_number(name, getattr(self, name))
+        check_number("flops_per_token_parameter", self.rate)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether size and length are both to be chosen."""
+        return self.budget is not None and self.size is None and self.tokens is None
+
+    @property
+    def compute(self) -> Compute:
+        """The budget."""
+        assert self.budget is not None  # the callers ask only then
+        return Compute(budget=self.budget, flops_per_token_parameter=self.rate)
+
+    def completed(self, observations: Observations) -> Asked:
+        """Return the question with a size and, where lengths vary, a length."""
+        if self.is_open:
+            return self
+        asked = self
+        if self.budget is not None and self.tokens is None:
+            tokens = float(self.compute.tokens(np.array(check_number("size", self.size))))
+            asked = replace(self, tokens=tokens)
+        elif self.budget is not None and self.size is None:
+            asked = replace(self, size=self.compute.size(check_number("tokens", self.tokens)))
+        return replace(asked, size=asked.size or _usual_size(observations), tokens=_length(observations, asked.tokens))
+
+    def size_range(self, forecasted: Forecast, want: Want, point: Array, amount: float) -> tuple[float, float]:
+        """Return the sizes of the budget that cost at most `amount` more; NaN where the size was not open."""
+        if not self.is_open:
+            return math.nan, math.nan
+        factors = np.array([want.importance[task] for task in forecasted.tasks])
+        return size_range(forecasted, self.compute, factors, point, amount)
+
+
+def _usual_size(observations: Observations) -> float | None:
+    sizes = observations.rows_to_fit(zero_shot=True)["size"].dropna()
+    return TIMES * float(sizes.max()) if sizes.nunique() > 1 else None
+
+
+def _length(observations: Observations, tokens: float | None) -> float | None:
+    """Return the length asked for, by default the longest; None where the table has one length only."""
+    lengths = observations.rows_to_fit(zero_shot=True)["tokens"].dropna()
+    if observations.lengths.within and len(lengths):
+        return tokens or float(lengths.max())
+    if tokens is None:
+        return None
+    median = float(lengths.median()) if len(lengths) else math.nan
+    if not abs(math.log(tokens / median)) <= math.log(NEAR):
+        told = f"were trained for about {median:.4g} tokens" if len(lengths) else "have no `tokens`"
+        raise TableError(
+            f"{observations.source}: all models of one size {told}; {tokens:g} need runs of several training "
+            "lengths. Leave out the tokens for advice at the table's length."
+        )
+    return None
+
+
+def forecast_for(
+    source: TableSource | Observations | LawFit | Forecast,
+    asked: Asked,
+    *,
+    law: str = "auto",
+    preference: Mapping[str, float] | None = None,
+    refits: int = 200,
+) -> tuple[Forecast, tuple[str, ...]]:
+    """Return the forecast of the model asked for, and a line if a budget's best model is not bounded.
+
+    Args:
+        source: A run table or anything that `observe` takes, a fit, or a forecast.
+        asked: The model.
+        law: One law, or `auto`.
+        preference: λ of each task, for the size and length of a budget.
+        refits: The number of draws.
+    """
+    if isinstance(source, Forecast):
+        return source, ()
+    observations = source.observations if isinstance(source, LawFit) else observe(source)
+    asked = asked.completed(observations)
+    if isinstance(source, LawFit):
+        made = forecast_of(source, size=asked.size, tokens=asked.tokens)
+    else:
+        made = forecast(
+            observations, law=law, size=asked.size, tokens=asked.tokens, length=asked.is_open, refits=refits
+        )
+    if not asked.is_open:
+        return made, ()
+    factors = check_preference(made.tasks, preference)
+    return within_budget(made, asked.compute, np.array([factors[task] for task in made.tasks]))

@@ -1,0 +1,181 @@
+"""The choice: the mixture of least mean cost over the draws of a forecast, and its neighbours in cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from mnmt_laws.answers.decision.limits import Limits
+from mnmt_laws.answers.decision.stakes import Rival, mixtures_to_beat, rival_of
+from mnmt_laws.answers.decision.wants import Want
+from mnmt_laws.answers.mixtures.simplex import minimise_on_simplex, simplex_points
+from mnmt_laws.arrays import Array
+from mnmt_laws.forecasts.forecast import Forecast
+
+_SPREAD = 400  # mixtures at which each draw is asked for its own best
+_STEPS = 200  # weights tried for the range of a weight
+_NOISE = 2.0  # standard errors of a mean over draws that a gain must exceed
+_TIE = 1e-9  # cost of a nat of divergence from equal weights: ties go to these
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """A mixture, what it costs, and what others would."""
+
+    weights: dict[str, float]
+
+    rule: str
+    """The free rule that was taken, since no other mixture is expected to beat it; else empty."""
+
+    regret: float
+    """Mean over draws of its cost above each draw's own best mixture."""
+
+    ranges: dict[str, tuple[float, float]]
+    """The weights of each source, the others kept in proportion, that cost at most `amount` more."""
+
+    amount: float
+    """In the unit of the cost."""
+
+    rivals: tuple[Rival, ...]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Question:
+    """A want of the models that a forecast predicts."""
+
+    forecast: Forecast
+    want: Want
+    limits: Limits
+
+    def costs(self, points: Array, anchors: Array, **at: Array) -> Array:
+        """Return (draws, n) costs of (n, sources) mixtures."""
+        losses = self.forecast.sign * self.forecast.losses(points, **at)
+        return self.want.costs(losses, anchors, self.forecast.tasks)
+
+    def anchors(self, points: Array) -> Array:
+        """Return what costs are measured from; see `Want.anchors`."""
+        sources, tasks = self.forecast.sources, self.forecast.tasks
+        corners = np.array([[float(source == task) for source in sources] for task in tasks])
+        sign = self.forecast.sign
+        alone = np.stack(
+            [sign * self.forecast.losses(corner[None])[:, place, 0] for place, corner in enumerate(corners)], axis=1
+        )
+        return self.want.anchors(sign * self.forecast.losses(points), alone, tasks)
+
+
+def choose(
+    forecast: Forecast,
+    want: Want,
+    limits: Limits,
+    *,
+    amount: float,
+    proportions: Mapping[str, float] | None = None,
+    current: Mapping[str, float] | None = None,
+) -> Choice:
+    """Return the mixture of least mean cost over the draws of a forecast.
+
+    Where it beats none of the free rules (equal weights, proportions, importance) by more than the noise of
+    the mean, the best of these is taken.
+
+    Args:
+        forecast: The forecast.
+        want: What is wanted.
+        limits: The mixtures that may be chosen.
+        amount: The cost that the ranges allow.
+        proportions: The corpus' proportions, where they are known.
+        current: A mixture to compare with.
+    """
+    question = Question(forecast=forecast, want=want, limits=limits)
+    sources = forecast.sources
+    spread = _spread(question)
+    anchors = question.anchors(spread)
+    best = _best(question, anchors)
+    named = mixtures_to_beat(sources, want.importance, proportions, current)
+    points = np.array([[mixture[name] for name in sources] for mixture in named.values()])
+    costs = question.costs(np.vstack([best[None], points]), anchors)
+    rivals = [
+        rival_of(name, named[name], costs[:, 1 + place], costs[:, 0]) for place, name in enumerate(named)
+    ]
+    rule = _free_rule(question, rivals)
+    if rule is not None:
+        best = np.array([rule.weights[name] for name in sources])
+        own = costs[:, 1 + list(named).index(rule.name)]
+        rivals = [rival_of(name, named[name], costs[:, 1 + place], own) for place, name in enumerate(named)]
+    own = question.costs(best[None], anchors)[:, 0]
+    least = np.minimum(question.costs(spread, anchors).min(axis=1), own)
+    return Choice(
+        weights=dict(zip(sources, best.tolist(), strict=True)),
+        rule="" if rule is None else rule.name,
+        regret=float(np.mean(own - least)),
+        ranges=_ranges(question, anchors, best, amount),
+        amount=amount,
+        rivals=tuple(rival for rival in rivals if rule is None or rival.name != rule.name),
+    )
+
+
+def _spread(question: Question) -> Array:
+    """Return (n, sources) allowed mixtures all over the simplex."""
+    sources = question.forecast.sources
+    points = simplex_points(len(sources), 1e-3, most=_SPREAD)
+    allowed = question.limits.excess(points, sources) <= 0
+    return points[allowed] if allowed.any() else points
+
+
+def _best(question: Question, anchors: Array) -> Array:
+    sources = question.forecast.sources
+    count = len(sources)
+    least = min([1e-3, *(question.limits.least.get(name, 1e-3) for name in sources)])
+
+    def cost(points: Array) -> Array:
+        flat = points.reshape(-1, count)
+        mean = question.costs(flat, anchors).mean(axis=0) + question.limits.penalty(flat, sources)
+        uneven = np.sum(flat * np.log(np.maximum(flat, 1e-12) * count), axis=-1)
+        return np.asarray((mean + _TIE * uneven).reshape(points.shape[:-1]))
+
+    best, _ = minimise_on_simplex(cost, num_tasks=count, count=1, least=least)
+    return np.asarray(best[0])
+
+
+def _free_rule(question: Question, rivals: list[Rival]) -> Rival | None:
+    """Return the best free rule, if the choice beats it by no more than noise and the limits allow it."""
+    sources = question.forecast.sources
+    free = [
+        rival
+        for rival in rivals
+        if rival.free
+        and question.limits.excess(np.array([[rival.weights[name] for name in sources]]), sources)[0] <= 1e-9
+    ]
+    if not free:
+        return None
+    best = min(free, key=lambda rival: rival.loss)
+    return best if best.loss <= _NOISE * best.error else None
+
+
+def _ranges(question: Question, anchors: Array, best: Array, amount: float) -> dict[str, tuple[float, float]]:
+    """Return the weights of each source that cost at most `amount` more, the others in proportion."""
+    sources, ranges = question.forecast.sources, {}
+    least = float(question.costs(best[None], anchors).mean())
+    for place, name in enumerate(sources):
+        weights = np.unique(np.append(np.linspace(0.0, 1.0, _STEPS + 1)[1:-1], best[place]))
+        points = _moved(best, place, weights)
+        extra = question.costs(points, anchors).mean(axis=0) - least
+        cheap = (extra <= amount) & (question.limits.excess(points, sources) <= 1e-9)
+        here = int(np.searchsorted(weights, best[place]))
+        cheap[here] = True
+        low, high = here, here
+        while low > 0 and cheap[low - 1]:
+            low -= 1
+        while high < len(weights) - 1 and cheap[high + 1]:
+            high += 1
+        ranges[name] = (float(weights[low]), float(weights[high]))
+    return ranges
+
+
+def _moved(best: Array, place: int, weights: Array) -> Array:
+    """Return mixtures with other weights of one source, the others kept in proportion."""
+    rest = np.delete(best, place)
+    total = rest.sum()
+    shares = rest / total if total > 0 else np.full(len(rest), 1.0 / max(len(rest), 1))
+    return np.insert((1.0 - weights)[:, None] * shares, place, weights, axis=1)

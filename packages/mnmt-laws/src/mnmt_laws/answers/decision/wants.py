@@ -1,0 +1,92 @@
+"""What people want of a mixture, as a cost in the metric's unit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from mnmt_laws.arrays import Array
+
+Aim = Literal["mean", "worst", "relative", "targets"]
+"""`mean`: the least Σ λ_i L_i; `worst`: the least of the greatest loss; `relative`: the least of the greatest
+loss over that of a model of the task alone; `targets`: losses that tasks should reach."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Want:
+    """An aim, and its numbers."""
+
+    aim: Aim = "mean"
+
+    importance: Mapping[str, float]
+    """λ of each task, summing to 1."""
+
+    targets: Mapping[str, float] = field(default_factory=dict)
+    """The metric that tasks should reach."""
+
+    def anchors(self, losses: Array, alone: Array, tasks: list[str]) -> Array:
+        """Return what costs are measured from, (draws, ...): see `costs`.
+
+        Args:
+            losses: (draws, tasks, n) at mixtures all over the simplex, less is better.
+            alone: (draws, tasks) of a model of each task alone.
+            tasks: Their names, in order.
+        """
+        if self.aim == "relative":
+            return alone
+        if self.aim != "targets":
+            return np.zeros((len(losses), 1))
+        missed, rest = self._missed(losses, tasks), self._rest(losses, tasks)
+        met = missed <= missed.min(axis=1, keepdims=True) + 1e-12
+        return np.asarray(np.where(met, rest, np.inf).min(axis=1, keepdims=True))
+
+    def costs(self, losses: Array, anchors: Array, tasks: list[str]) -> Array:
+        """Return (draws, n) costs of mixtures, in the metric's unit; of `relative`, as a share of the loss.
+
+        The cost of targets is the sum of what is missed, and what the other tasks lose against the best
+        mixture that meets the targets, by their importance.
+
+        Args:
+            losses: (draws, tasks, n), less is better.
+            anchors: As `anchors` returns them.
+            tasks: The tasks, in order.
+        """
+        if self.aim == "worst":
+            return np.asarray(losses.max(axis=1))
+        if self.aim == "relative":
+            return np.asarray(((losses - anchors[..., None]) / np.abs(anchors[..., None])).max(axis=1))
+        if self.aim == "targets":
+            return self._missed(losses, tasks) + np.maximum(self._rest(losses, tasks) - anchors, 0.0)
+        return np.einsum("k,dkn->dn", self._factors(tasks), losses)
+
+    def scatter(self, deviations: Array, losses: Array, tasks: list[str]) -> float:
+        """Return the standard deviation of a run's cost.
+
+        Args:
+            deviations: (tasks,) of its losses.
+            losses: (tasks,) its losses.
+            tasks: The tasks, in order.
+        """
+        if self.aim == "worst":
+            return float(deviations[losses.argmax()])
+        if self.aim == "relative":
+            return float((deviations / losses).max())
+        return float(np.sqrt(np.sum((self._factors(tasks) * deviations) ** 2)))
+
+    def _factors(self, tasks: list[str]) -> Array:
+        return np.array([self.importance[task] for task in tasks])
+
+    def _missed(self, losses: Array, tasks: list[str]) -> Array:
+        sign = 1.0 if losses.min() >= 0 else -1.0  # metrics that rise come as negative numbers
+        gaps = [
+            np.maximum(losses[:, tasks.index(task)] - sign * target, 0.0) for task, target in self.targets.items()
+        ]
+        return np.asarray(np.sum(gaps, axis=0))
+
+    def _rest(self, losses: Array, tasks: list[str]) -> Array:
+        factors = np.array([0.0 if task in self.targets else self.importance[task] for task in tasks])
+        total = factors.sum()
+        return np.einsum("k,dkn->dn", factors / total if total else factors, losses)

@@ -1,0 +1,281 @@
+"""A forecast: the losses of models yet to be trained, by an average over laws and rulers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from mnmt_laws.arrays import Array
+from mnmt_laws.errors import ArgumentError, TableError
+from mnmt_laws.fitting.law_fit import LawFit
+from mnmt_laws.fitting.refits import refit_like
+from mnmt_laws.fitting.uncertainty import ResidualBootstrap, bounds_of
+from mnmt_laws.forecasts.forms import AXES, Form, floors_of, form_of, forms_of, shares_of
+from mnmt_laws.forecasts.own_error import log_errors
+from mnmt_laws.forecasts.target import Target
+from mnmt_laws.laws import LAWS, LawName
+from mnmt_laws.laws.law import Law
+from mnmt_laws.tables.observations import Observations
+
+_LEAST_SHARE = 0.02  # of the average; a form of less is left out
+_FEWEST = 10  # draws of a form
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Member:
+    """One form's part of the draws."""
+
+    form: Form
+
+    share: float
+    """Its share of the average."""
+
+    draws: xr.Dataset
+    """Parameters over `draw`."""
+
+    own: tuple[tuple[Array, Array], ...]
+    """(draws, tasks) levels and slopes of each of the form's own errors."""
+
+    @property
+    def count(self) -> int:
+        """The number of its draws."""
+        return int(self.draws.sizes["draw"])
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Forecast:
+    """Draws of every task's metric at any mixture: of the law's form, its parameters and its own error."""
+
+    target: Target
+
+    members: tuple[Member, ...]
+    """The forms of the average, the greatest share first."""
+
+    forms: tuple[Form, ...]
+    """All forms that were tried, in the same order."""
+
+    observations: Observations
+
+    @property
+    def tasks(self) -> list[str]:
+        """The tasks."""
+        return self.best.tasks
+
+    @property
+    def sources(self) -> list[str]:
+        """The sources of the mixtures."""
+        return max((member.form.fit.sources for member in self.members), key=len)
+
+    @property
+    def best(self) -> LawFit:
+        """The fit of the form with the greatest share."""
+        return self.members[0].form.fit
+
+    @property
+    def at(self) -> dict[str, float]:
+        """The target's numbers from which the best form predicts."""
+        return self.target.given_to(self.best)
+
+    @property
+    def sign(self) -> int:
+        """1 where less is better, and -1 where more is."""
+        return -1 if self.observations.rising else 1
+
+    @property
+    def knows_length(self) -> bool:
+        """Whether every form predicts from the length of training."""
+        return all(member.form.fit.law.knows_length for member in self.members)
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """A row for each form: `law`, `share`, and its errors in the back-tests, as `size_error`."""
+        shares = {member.form.name: member.share for member in self.members}
+        rows = [
+            {
+                "law": form.name,
+                "share": shares.get(form.name, 0.0),
+                **{f"{axis}_error": form.errors.get(axis, np.nan) for axis in AXES},
+            }
+            for form in self.forms
+        ]
+        return pd.DataFrame(rows)
+
+    def losses(
+        self, points: Array, *, size: float | Array | None = None, tokens: float | Array | None = None
+    ) -> Array:
+        """Return draws of every task's metric.
+
+        Args:
+            points: (n, sources) mixtures, in the order of `sources`.
+            size: N, by default the target's; a number or (n,).
+            tokens: D, by default the target's; a number or (n,).
+
+        Returns:
+            (draws, tasks, n); the draws of each member after those of the one before.
+        """
+        at = {"size": self.target.size if size is None else size,
+              "tokens": self.target.tokens if tokens is None else tokens}  # fmt: skip
+        known = {name: np.asarray(value, float) for name, value in at.items() if value is not None}
+        return np.concatenate([self._losses(member, points, known) for member in self.members])
+
+    def predict(
+        self, points: Array, *, level: float = 0.95, **at: float | Array
+    ) -> tuple[Array, tuple[Array, Array]]:
+        """Return the mean over draws of every task's metric, and the interval of a new model's.
+
+        Args:
+            points: (n, sources) mixtures.
+            level: Share of new models that the interval should hold.
+            **at: `size` and `tokens`, as in `losses`.
+
+        Returns:
+            (tasks, n), and two arrays of this shape.
+        """
+        losses = self.losses(points, **at)
+        scatter = np.concatenate([np.tile(noise_of(member.form.fit), (member.count, 1)) for member in self.members])
+        noise = scatter * np.random.default_rng(0).standard_normal(scatter.shape)
+        floors = np.array(list(floors_of(self.best).values()))[:, None]
+        models = floors + (losses - floors) * np.exp(noise)[..., None]
+        return losses.mean(axis=0), bounds_of(models, level)
+
+    @property
+    def noise(self) -> Array:
+        """(tasks,) relative standard deviation of one run about the best form."""
+        return noise_of(self.best)
+
+    def _losses(self, member: Member, points: Array, at: dict[str, Array]) -> Array:
+        fitted = member.form.fit
+        columns = [self.sources.index(name) for name in fitted.sources]
+        given = {
+            name: value[None] if value.ndim else value
+            for name, value in at.items()
+            if name in fitted.law.predictors
+        }
+        predicted = fitted.evaluator.predict_points(member.draws, points=points[None][..., columns], **given)
+        floors = np.array(list(floors_of(fitted).values()))[:, None]
+        return np.asarray(floors + (predicted - floors) * np.exp(self._own_errors(member, points, at)))
+
+    def _own_errors(self, member: Member, points: Array, at: dict[str, Array]) -> Array:
+        """Return (draws, tasks, n) errors of log-losses by the law's own error."""
+        total = np.zeros((member.count, len(self.tasks), len(points)))
+        own = [self.sources.index(task) if task in self.sources else None for task in self.tasks]
+        weights = np.stack(
+            [np.ones(len(points)) if column is None else points[:, column] for column in own], axis=1
+        )
+        for error, (levels, slopes) in zip(member.form.own, member.own, strict=True):
+            if error.axis in at:
+                shape = levels[..., None] + slopes[..., None] * error.at(weights).T
+                total += shape * error.distance(at[error.axis])
+        return total
+
+
+def noise_of(fitted: LawFit) -> Array:
+    """Return (tasks,) the standard deviation of a run's log(L - floor) about a law; 0 where it is unknown."""
+    floors, numbers = floors_of(fitted), []
+    for task in fitted.tasks:
+        rows = fitted.rows[fitted.rows["task"] == task]
+        table = pd.DataFrame({"observed": rows["value"], "predicted": fitted.predict(rows)}).dropna()
+        freedom = len(table) - fitted.num_parameters(task)
+        square = float(np.sum(log_errors(table, floors[task]) ** 2))
+        numbers.append(np.sqrt(square / freedom) if freedom > 0 else 0.0)
+    return np.array(numbers)
+
+
+def forecast(
+    observations: Observations,
+    *,
+    law: LawName | Law | Literal["auto"] = "auto",
+    size: float | None = None,
+    tokens: float | None = None,
+    length: bool = False,
+    objective: str = "log-ols",
+    refits: int = 200,
+    seed: int = 0,
+) -> Forecast:
+    """Average over the laws and rulers that a table admits, by their back-tests.
+
+    Args:
+        observations: The table.
+        law: The name of one law, or `auto` for the average.
+        size: N of the model that the forecast is for.
+        tokens: D, its training length.
+        length: Whether every form must predict from size and length, for models of any.
+        objective: As in `fit`.
+        refits: Draws altogether; each form has its share of them.
+        seed: Seed of the refits and of the draws of own errors.
+
+    Raises:
+        TableError: If no form can be fitted.
+    """
+    target = Target(size=size, tokens=tokens)
+    forms = forms_of(observations, target, _laws(law), objective=objective)
+    if length:
+        forms = [form for form in forms if {"size", "tokens"} <= set(form.fit.law.predictors)]
+    if not forms:
+        raise TableError(_no_form(observations, law, length=length))
+    return _draw(observations, target, forms, refits=refits, seed=seed)
+
+
+def _laws(law: LawName | Law | Literal["auto"]) -> list[Law] | None:
+    if law == "auto":
+        return None
+    if isinstance(law, str) and law not in LAWS:
+        raise ArgumentError(f"`law` must be auto or one of {', '.join(LAWS)}, but is {law!r}.")
+    return [LAWS[law] if isinstance(law, str) else law]
+
+
+def _no_form(observations: Observations, law: LawName | Law | str, *, length: bool) -> str:
+    """Return why nothing can be forecast, and what would help."""
+    if law != "auto":
+        name = law if isinstance(law, str) else law.name
+        return f"{observations.source}: the {name} law predicts no mixtures of this table; leave out --law."
+    if length:
+        return f"{observations.source}: a budget needs runs of several sizes and training lengths; give a size."
+    return f"{observations.source}: no law that predicts mixtures can be fitted; add runs of other mixtures."
+
+
+def _draw(
+    observations: Observations, target: Target, forms: Sequence[Form], *, refits: int, seed: int
+) -> Forecast:
+    shares = shares_of(forms)
+    order = np.argsort(-shares, kind="stable")
+    forms, shares = [forms[i] for i in order], shares[order]
+    kept = [number for number, share in enumerate(shares) if share >= _LEAST_SHARE]
+    total = shares[kept].sum()
+    members = tuple(
+        member_of(forms[number], share=float(shares[number] / total), refits=refits, seed=seed + number)
+        for number in kept
+    )
+    return Forecast(target=target, members=members, forms=tuple(forms), observations=observations)
+
+
+def member_of(form: Form, *, share: float, refits: int, seed: int) -> Member:
+    """Return a form with its share of the draws."""
+    count = max(_FEWEST, round(share * refits)) if refits else 0
+    method = ResidualBootstrap(refits=count, seed=seed)
+    draws = refit_like(form.fit, uncertainty=method).draws if count else form.fit.parameters.expand_dims("draw")
+    known = np.flatnonzero(_finite(draws))
+    draws = draws.isel(draw=known) if len(known) else form.fit.parameters.expand_dims(draw=1)
+    rng = np.random.default_rng([seed, 1])
+    own = tuple(error.draw(draws.sizes["draw"], rng) for error in form.own)
+    return Member(form=form, share=share, draws=draws, own=own)
+
+
+def _finite(draws: xr.Dataset) -> Array:
+    """Return (draws,) whether a refit has parameters for every task."""
+    tables = [values.transpose("draw", "task", ...).to_numpy() for values in draws.data_vars.values()]
+    flags = [np.isfinite(table).reshape(*table.shape[:2], -1).any(axis=2).all(axis=1) for table in tables]
+    return np.asarray(np.all(flags, axis=0))
+
+
+def forecast_of(fitted: LawFit, *, size: float | None = None, tokens: float | None = None) -> Forecast:
+    """Return the forecast of one law that has been fitted already, with its own refits."""
+    target = Target(size=size, tokens=tokens)
+    form = form_of(fitted, target)
+    member = member_of(form, share=1.0, refits=fitted.draws.sizes["draw"], seed=0)
+    return Forecast(target=target, members=(member,), forms=(form,), observations=fitted.observations)

@@ -1,0 +1,139 @@
+"""The forms of a forecast: laws and rulers, each with its back-tests and its share in the average."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from mnmt_laws.arrays import Array
+from mnmt_laws.errors import TableError
+from mnmt_laws.fitting.back_test import BackTest, back_test
+from mnmt_laws.fitting.fit import fit
+from mnmt_laws.fitting.law_fit import LawFit
+from mnmt_laws.fitting.refits import NO_REFITS
+from mnmt_laws.forecasts.own_error import OwnError, log_errors, own_error
+from mnmt_laws.forecasts.rivals import find_rivals
+from mnmt_laws.forecasts.target import Target, at_length, is_near
+from mnmt_laws.laws.law import Law
+from mnmt_laws.tables.observations import Observations
+
+_log = logging.getLogger(__name__)
+
+AXES = ("size", "tokens", "mixture")
+_MOST_EVIDENCE = 4  # independent errors of one back-test; those of a run's tasks and weights are akin
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Form:
+    """A law fitted to the table, and how it did in its back-tests."""
+
+    fit: LawFit
+    """The estimate, without refits."""
+
+    tests: dict[str, BackTest]
+    """The back-tests that the table allows, by axis."""
+
+    errors: dict[str, float]
+    """Root mean square error of log-losses in each, over the rows nearest to the target."""
+
+    own: tuple[OwnError, ...]
+    """The law's own error beyond the data."""
+
+    @property
+    def name(self) -> str:
+        """The name of its law."""
+        return self.fit.law.name
+
+
+def forms_of(
+    observations: Observations, target: Target, laws: Sequence[Law] | None = None, **options: Any
+) -> list[Form]:
+    """Return the forms that a table admits for a target.
+
+    Laws without length see the rows of the target's length only, where the table has such.
+
+    Args:
+        observations: The table.
+        target: The model to predict.
+        laws: The laws to fit; by default all that the table admits.
+        **options: Of `fit`.
+    """
+    views = [observations]
+    if observations.lengths.within and target.tokens is not None:
+        short = at_length(observations, target.tokens)
+        views += [] if short is None else [short]
+    forms: dict[str, Form] = {}
+    for view in views:
+        for law in find_rivals(view, laws):
+            if law.name not in forms:
+                form = _form(view, law, target, options)
+                forms |= {} if form is None else {law.name: form}
+    return list(forms.values())
+
+
+def _form(observations: Observations, law: Law, target: Target, options: dict[str, Any]) -> Form | None:
+    try:
+        fitted = fit(observations, law=law, **{**options, "uncertainty": NO_REFITS})
+    except TableError as error:
+        _log.debug("%s law: %s", law.name, error)
+        return None
+    mixed = len(fitted.tasks) > 1
+    if set(fitted.tasks) != set(observations.tasks) or (mixed and not fitted.knows_mixture):
+        return None
+    return form_of(fitted, target)
+
+
+def form_of(fitted: LawFit, target: Target) -> Form:
+    """Return a fitted law as a form."""
+    found = {axis: back_test(fitted, left_out=axis) for axis in AXES}  # type: ignore[arg-type]
+    tests = {axis: test for axis, test in found.items() if test is not None}
+    near = {axis: _nearest(test, target) for axis, test in tests.items()}
+    errors = {axis: float(np.sqrt(np.mean(log_errors(rows) ** 2))) for axis, rows in near.items()}
+    scatter, floors = float(np.sqrt(np.mean(fitted.residuals() ** 2))), floors_of(fitted)
+    own = tuple(
+        own_error(test, near[axis], floors, scatter, float(fitted.rows[axis].max()))
+        for axis, test in tests.items()
+        if axis != "mixture"
+    )
+    return Form(fit=fitted, tests=tests, errors=errors, own=own)
+
+
+def floors_of(fitted: LawFit) -> dict[str, float]:
+    """Return the known irreducible loss of each task, 0 where none is known."""
+    known = {task: fitted.observations.irreducible_of(task) for task in fitted.tasks}
+    return {task: floor if np.isfinite(floor) else 0.0 for task, floor in known.items()}
+
+
+def _nearest(test: BackTest, target: Target) -> pd.DataFrame:
+    """Return the rows of a back-test that are most like the target: of its length, and of the larger sizes."""
+    rows = test.rows
+    if test.left_out != "tokens" and "tokens" in rows and target.tokens is not None:
+        longest = min(target.tokens, float(rows["tokens"].max()))
+        rows = rows[is_near(rows["tokens"].to_numpy(float), longest)]
+    if test.left_out != "size" and rows["size"].notna().any():
+        rows = rows[rows["size"] >= rows["size"].median()]
+    return rows if len(rows) else test.rows
+
+
+def shares_of(forms: Sequence[Form]) -> Array:
+    """Return (forms,) the share of each form in the average, by its errors where something was left out.
+
+    A form is as likely as the left-out values are under normal errors of its own size, σ^-n: n counts the
+    independent errors of a back-test, two a task (a level and a slope over p) and four at most. A form that
+    one back-test cannot judge has the worst error of the others there; where none can be judged all count
+    alike.
+    """
+    score = np.zeros(len(forms))
+    for axis in AXES:
+        errors = np.array([form.errors.get(axis, np.nan) for form in forms])
+        if np.isfinite(errors).any():
+            errors = np.where(np.isfinite(errors), errors, np.nanmax(errors))
+            evidence = min(2 * len(forms[0].fit.tasks), _MOST_EVIDENCE)
+            score -= evidence * np.log(np.maximum(errors, 1e-6))
+    likely = np.exp(score - score.max())
+    return np.asarray(likely / likely.sum())
