@@ -21,8 +21,6 @@ from .answers.mixtures.budget import SmallestBudget as SmallestBudget
 from .answers.mixtures.budget import smallest_budget as smallest_budget
 from .answers.mixtures.frontier import frontier as frontier
 from .answers.mixtures.targets import SmallestSize as SmallestSize
-from .answers.mixtures.targets import TargetMixture as TargetMixture
-from .answers.mixtures.targets import meet_targets as meet_targets
 from .answers.mixtures.targets import smallest_size as smallest_size
 from .answers.predictions import HeldOut as HeldOut
 from .answers.predictions import compare_irreducible as compare_irreducible
@@ -47,6 +45,8 @@ from .fitting.profile import profile_intervals as profile_intervals
 from .fitting.uncertainty import ClusterBootstrap as ClusterBootstrap
 from .fitting.uncertainty import Perturbation as Perturbation
 from .fitting.uncertainty import ResidualBootstrap as ResidualBootstrap
+from .forecasts.forecast import Forecast as Forecast
+from .forecasts.forecast import forecast as forecast
 from .laws.known import KnownLaw as KnownLaw
 from .laws.known import example_law as example_law
 from .report.build import ReportSummary as ReportSummary

@@ -86,6 +86,11 @@ def check_least_weight(sources: list[str], least: object) -> dict[str, float]:
     return dict.fromkeys(sources, number)
 
 
+def check_repeats(repeats: object) -> float:
+    """Return how often a corpus may be repeated: infinite, or a number above 0."""
+    return math.inf if repeats == math.inf else check_number("repeats", repeats)
+
+
 def check_level(level: object) -> float:
     """Return the level of an interval, between 0 and 1."""
     if isinstance(level, bool) or not isinstance(level, Real):
@@ -127,9 +132,7 @@ def check_targets(tasks: list[str], targets: Mapping[str, float], metric: str) -
         if not math.isfinite(target):
             raise ArgumentError(f"`targets` must be finite numbers, but {task}'s is {target}.")
         if target <= 0:
-            raise ArgumentError(
-                f"`targets` must be above 0, but {task}'s is {target:g}; no {metric} is."
-            )
+            raise ArgumentError(f"`targets` must be above 0, but {task}'s is {target:g}; no {metric} is.")
     return {task: float(target) for task, target in targets.items()}
 
 

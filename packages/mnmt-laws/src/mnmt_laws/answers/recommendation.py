@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from mnmt_laws.answers.arguments import (
     check_least_weight,
     check_number,
     check_preference,
+    check_repeats,
     check_targets,
     check_tasks,
 )
@@ -22,8 +24,11 @@ from mnmt_laws.answers.decision.stakes import Rival
 from mnmt_laws.answers.decision.wants import Aim, Want
 from mnmt_laws.answers.mixtures.best_mixture import FLOPS_PER_TOKEN_PARAMETER
 from mnmt_laws.answers.mixtures.doubts import extrapolation
+from mnmt_laws.errors import ArgumentError
 from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.forecasts.forecast import Forecast
+from mnmt_laws.laws import LawName
+from mnmt_laws.laws.law import Law
 from mnmt_laws.tables.observations import Observations
 from mnmt_laws.tables.source import TableSource
 
@@ -93,15 +98,15 @@ def recommend(
     size: float | None = None,
     tokens: float | None = None,
     budget: float | None = None,
-    law: str = "auto",
+    law: LawName | Law | Literal["auto"] = "auto",
     aim: Aim = "mean",
     preference: Mapping[str, float] | None = None,
     targets: Mapping[str, float] | None = None,
     least_weight: float | None = None,
-    most_weights: Mapping[str, float] | None = None,
+    unique_tokens: Mapping[str, float] | None = None,
+    repeats: float = math.inf,
     current: Mapping[str, float] | None = None,
-    divergence: float = np.inf,
-    proportions: Mapping[str, float] | None = None,
+    divergence: float = math.inf,
     amount: float | None = None,
     flops_per_token_parameter: float = FLOPS_PER_TOKEN_PARAMETER,
     refits: int = 200,
@@ -118,10 +123,11 @@ def recommend(
         preference: λ of each task, equal by default; only proportions matter.
         targets: The metric that tasks should reach.
         least_weight: Smallest weight of a source; by default half the least that was fitted.
-        most_weights: Greatest weights of sources, such as r U / D.
+        unique_tokens: U of each source, the tokens that its corpus has; by default the table's column. They
+            are the corpus' proportions.
+        repeats: r, how often a corpus may be repeated: w_i ≤ r U_i / D.
         current: A mixture to compare with, and to stay near to.
         divergence: The Kullback-Leibler divergence from `current` that is allowed, in nats.
-        proportions: The corpus' proportions; by default those of `unique_tokens`, where the table has them.
         amount: The extra cost that the ranges allow; by default the scatter of one run.
         flops_per_token_parameter: The cost of a run, 6 in C = 6 N D.
         refits: The number of draws.
@@ -139,15 +145,14 @@ def recommend(
         targets=check_targets(tasks, targets, forecasted.observations.metric) if targets else {},
     )
     least = check_least_weight(forecasted.sources, least_weight) or _least(forecasted)
+    unique, now = unique_tokens or _corpus(forecasted), shares_of(current, forecasted.sources)
     limits = Limits(
-        least=least, most=most_weights or {}, near=_shares(current, forecasted), divergence=divergence
+        least=least, most=_caps(forecasted, unique, repeats, tokens), near=now, divergence=divergence
     )
+    limits.check(forecasted.sources)
     scale = one_run(forecasted, want) if amount is None else check_number("amount", amount)
-    choice = choose(
-        forecasted, want, limits, amount=scale,
-        current=_shares(current, forecasted) or None,
-        proportions=_shares(proportions, forecasted) or _corpus(forecasted) or None,
-    )  # fmt: skip
+    proportions = shares_of(unique, forecasted.sources)
+    choice = choose(forecasted, want, limits, amount=scale, current=now, proportions=proportions)
     point = np.array([choice.weights[name] for name in forecasted.sources])
     mean, ends_of = forecasted.predict(point[None])
     return Recommendation(
@@ -163,33 +168,47 @@ def recommend(
 
 
 def one_run(forecasted: Forecast, want: Want) -> float:
-    """Return the standard deviation of one run's cost at equal weights, by its scatter about the best form."""
+    """Return the standard deviation of one run's cost, by its scatter about the best form."""
     count = len(forecasted.sources)
     mean, _ = forecasted.predict(np.full((1, count), 1.0 / count))
     losses = np.abs(mean[:, 0])
     return want.scatter(losses * forecasted.noise, losses, forecasted.tasks)
 
 
-def _shares(weights: Mapping[str, float] | None, forecasted: Forecast) -> dict[str, float]:
-    """Return weights that sum to 1, by source; empty where none were given."""
+def shares_of(weights: Mapping[str, float] | None, sources: list[str]) -> dict[str, float]:
+    """Return numbers as weights that sum to 1, by source; empty where none were given."""
     if not weights:
         return {}
-    check_tasks("weights", weights, forecasted.sources)
+    check_tasks("weights", weights, sources)
     total = sum(weights.values())
-    return {name: weights.get(name, 0.0) / total for name in forecasted.sources}
+    return {name: weights.get(name, 0.0) / total for name in sources}
 
 
 def _corpus(forecasted: Forecast) -> dict[str, float]:
-    """Return the corpus' proportions by the table's `unique_tokens`; empty where it has none for a task."""
+    """Return the table's unique tokens of each source; empty where one has none."""
     unique = forecasted.observations.frame.groupby("task")["unique_tokens"].median()
-    known = {name: float(unique.get(name, np.nan)) for name in forecasted.sources}
-    return _shares(known, forecasted) if np.isfinite(list(known.values())).all() else {}
+    known = {name: float(unique.get(name, math.nan)) for name in forecasted.sources}
+    return known if np.isfinite(list(known.values())).all() else {}
+
+
+def _caps(
+    forecasted: Forecast, unique: Mapping[str, float], repeats: float, tokens: float | None
+) -> dict[str, float]:
+    """Return the greatest weight of each source, r U / D; empty without a limit of repetition."""
+    if math.isinf(check_repeats(repeats)):
+        return {}
+    length = tokens or forecasted.target.tokens or float(forecasted.observations.frame["tokens"].max())
+    if not unique or not length > 0:
+        raise ArgumentError("`repeats` needs the unique tokens of every source, and the length of training.")
+    return {name: min(repeats * unique[name] / length, 1.0) for name in forecasted.sources}
 
 
 def _least(forecasted: Forecast) -> dict[str, float]:
     """Return half of the least weight above 0 that each source had."""
     weights = forecasted.observations.mixtures_of(forecasted.best.rows)
     return {
-        name: max(_LEAST, _BELOW * float(weights[name][weights[name] > 0].min())) if name in weights else _LEAST
+        name: max(_LEAST, _BELOW * float(weights[name][weights[name] > 0].min()))
+        if name in weights
+        else _LEAST
         for name in forecasted.sources
     }

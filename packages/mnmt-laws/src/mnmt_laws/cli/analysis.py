@@ -25,6 +25,7 @@ from mnmt_laws.cli.options import (
     observe_table,
     open_table,
 )
+from mnmt_laws.cli.question import parse_preference
 from mnmt_laws.fitting.parameters import fit_document, format_fit
 from mnmt_laws.fitting.uncertainty import ResidualBootstrap
 from mnmt_laws.laws import LawName
@@ -83,7 +84,7 @@ def compare(
         constancy = [asdict(claim) for claim in result.constancy]
         document = {
             "verdict": result.verdict, "best": result.best, "decided": result.decided,
-            "reasons": result.reasons, "laws": result.table,
+            "reasons": result.reasons, "laws": result.table, "forms": result.forms,
         }  # fmt: skip
         print_json({**document, "constancy": constancy})
         return
@@ -92,7 +93,9 @@ def compare(
     columns = ["task", "label", "num_params", "scatter", "aic", "bic", *seeds, *errors]
     formats = {"aic": "{:.1f}", "bic": "{:.1f}", **dict.fromkeys(seeds, "{:.2g}")}
     print_frame(result.table[columns], {**formats, **dict.fromkeys(("scatter", *errors), "{:.2%}")})
-    print(f"\n{result.verdict}")
+    print(f"\n{result.verdict}\n")
+    forms = result.forms[["law", "share", *(name for name in ERRORS if result.forms[name].notna().any())]]
+    print_frame(forms, dict.fromkeys(forms.columns[1:], "{:.2%}"))
 
 
 def report(
@@ -100,6 +103,7 @@ def report(
     *,
     out: Annotated[Path | None, Out] = None,
     table: TableConfig = DEFAULT_TABLE,
+    prefer: str | None = None,
     fitting: FitConfig = DEFAULT_FIT,
     as_json: Json = False,
 ) -> None:
@@ -109,18 +113,22 @@ def report(
         source: A run table, or a folder of run records.
         out: The folder to write. By default `report`, beside the source.
         table: What is analysed.
+        prefer: The importance of each task's loss, as in `en-de:2,en-zh:1`; by default all are equal.
         fitting: How it is fitted.
         as_json: Print JSON only: the path of the page, the advice, the findings and the warnings.
     """
     folder = out or (Path("report") if source is None else source.resolve().parent / "report")
+    opened = open_table(source, table)
+    trained = opened.table.frame[opened.table.frame["weight"] > 0]
     written = build_report(
-        open_table(source, table),
+        opened,
         out=folder,
         metric=table.metric,
         testset=table.testset,
         architecture=table.architecture,
         objective=fitting.objective,
         uncertainty=fitting.method,
+        preference=None if prefer is None else parse_preference(prefer, sorted(trained["task"].unique())),
         progress=no_progress if as_json else partial(_print_stage, time.monotonic()),
     )
     if as_json:

@@ -1,35 +1,31 @@
-"""Recommendations and answers to targets, as lines to read and as the TOML of a study."""
+"""Answers of `mnmt-laws recommend`, as lines to read and as the TOML of a study."""
 
 from __future__ import annotations
 
 import math
 from pathlib import Path
 
-import numpy as np
-
 from mnmt_laws.answers.design.candidates import CandidateRun
 from mnmt_laws.answers.design.next_runs import Design
 from mnmt_laws.answers.design.study_toml import mixture_line, studies_of
 from mnmt_laws.answers.mixtures.budget import SmallestBudget
-from mnmt_laws.answers.mixtures.targets import SmallestSize, TargetMixture
+from mnmt_laws.answers.mixtures.targets import SmallestSize
 from mnmt_laws.answers.recommendation import Recommendation
 from mnmt_laws.errors import TableError
 from mnmt_laws.figures.style import format_size
 from mnmt_laws.fitting.law_fit import LawFit
-from mnmt_laws.fitting.prediction import predict_interval
+from mnmt_laws.sentences.advice import advice_sentences, cost_text, rival_text
 
-Answer = Recommendation | TargetMixture | SmallestSize | SmallestBudget
+Answer = Recommendation | SmallestSize | SmallestBudget
 
 
-def format_answer(answer: Answer, fitted: LawFit) -> list[str]:
-    """Return the lines that a command prints: the mixture as options take it, then its predictions."""
+def format_answer(answer: Answer) -> list[str]:
+    """Return the lines that a command prints: the mixture as options take it, then what is known of it."""
     if not answer.weights:
-        return [answer.reason] if not isinstance(answer, Recommendation) else []
+        return [] if isinstance(answer, Recommendation) else [answer.reason]
     mixture = [mixture_line(answer.weights)]
     if isinstance(answer, Recommendation):
-        return [*mixture, *_recommendation(answer, fitted)]
-    if isinstance(answer, TargetMixture):
-        return [*mixture, *_target_mixture(answer, fitted)]
+        return [*mixture, *_recommendation(answer)]
     if isinstance(answer, SmallestBudget):
         return [*mixture, *_smallest_budget(answer)]
     return [*mixture, _smallest_size(answer)]
@@ -39,9 +35,9 @@ def study_of(answer: Answer, fitted: LawFit, base: Path) -> str:
     """Return the TOML of a study of one model of the answer's mixture."""
     if not answer.weights:
         raise TableError(f"--study: there is nothing to train; {getattr(answer, 'reason', '')}.")
-    mixture, *lines = format_answer(answer, fitted)
-    notes = [f"{mixture}: recommended by mnmt-laws, {fitted.law.name} law.", *lines]
+    mixture, *lines = format_answer(answer)
     run = CandidateRun(answer.size, answer.weights, answer.tokens)
+    notes = [f"{mixture}: recommended by mnmt-laws.", *lines]
     return studies_of(fitted, [run], notes=notes, base=base)[0].text
 
 
@@ -61,60 +57,25 @@ def design_lines(design: Design, fitted: LawFit) -> list[str]:
     return lines
 
 
-def _recommendation(answer: Recommendation, fitted: LawFit) -> list[str]:
-    observations = fitted.observations
-    lines = _budget(answer) if answer.budget is not None else []
+def _recommendation(answer: Recommendation) -> list[str]:
+    unit, metric = answer.forecast.observations.unit, answer.forecast.observations.metric
+    lines = [" ".join(filter(None, advice_sentences(answer)))]
+    if not math.isnan(answer.size_range[0]):
+        sizes = " to ".join(format_size(end) for end in answer.size_range)
+        lines.append(f"sizes from {sizes} parameters cost less than that, too")
     lines += [
-        f"{source}: weight {weight:.3f}{_range(answer.weight_intervals[source], '.3f')}"
-        for source, weight in answer.weights.items()
+        f"{source}: weight {answer.weights[source]:.3f} ({low:.3f} to {high:.3f})"
+        for source, (low, high) in answer.ranges.items()
     ]
-    models = {name: getattr(answer, name) for name in ("size", "tokens") if getattr(answer, name) is not None}
     for task, predicted in answer.predicted.items():
-        interval = predict_interval(
-            fitted,
-            task=task,
-            mixture={name: np.array([weight]) for name, weight in answer.weights.items()},
-            **models,
-        )
-        new = (float(interval.lower[0]), float(interval.upper[0]))
-        lines.append(
-            f"{task}: predicted {observations.metric} {predicted:.4f}"
-            f"{_range(answer.predicted_intervals[task], '.4f')} {observations.unit}"
-            + ("" if math.isnan(new[0]) else f"; a new model {_range(new, '.4f').strip(' ()')}")
-        )
-    if not math.isnan(answer.regret):
-        lines.append(f"expected regret: {answer.regret:.2g} {observations.unit}")
-    return [*lines, *_doubts(answer)]
-
-
-def _budget(answer: Recommendation) -> list[str]:
-    assert answer.size is not None
-    assert answer.tokens is not None
-    return [
-        f"size: {format_size(answer.size)} parameters{_counts(answer.size_interval)}",
-        f"training length: {format_size(answer.tokens)} tokens{_counts(answer.tokens_interval)}",
-    ]
-
-
-def _doubts(answer: Recommendation) -> list[str]:
-    """Return the reasons why the data do not determine the mixture, and the runs to train."""
-    if answer.determined:
-        return []
-    lines = ["these data do not determine the mixture:", *(f"  {doubt}" for doubt in answer.doubts)]
-    if answer.next_runs is not None:
-        lines.append("train these runs:")
-        for row in answer.next_runs.runs.to_dict("records"):
-            models = [f"{format_size(row[name])} {unit}" for name, unit in _UNITS.items() if name in row]
-            lines.append(f"  {', '.join([*models, row['mixture']])}: then {row['share']:.0%} of the spread")
-    return lines
-
-
-_UNITS = {"size": "parameters", "tokens": "tokens"}
-
-
-def _range(interval: tuple[float, float], pattern: str) -> str:
-    low, high = interval
-    return "" if math.isnan(low) else f" ({low:{pattern}} to {high:{pattern}})"
+        low, high = answer.intervals[task]
+        target = answer.want.targets.get(task)
+        met = "" if target is None else f"; target {target:g}"
+        lines.append(f"{task}: predicted {metric} {predicted:.4f} ({low:.4f} to {high:.4f}) {unit}{met}")
+    lines += [f"{rival.name}: {rival_text(answer, rival)}" for rival in answer.rivals]
+    lines.append(f"expected regret: {cost_text(answer, answer.regret)}")
+    shares = ", ".join(f"{member.form.name} {member.share:.0%}" for member in answer.forecast.members)
+    return [*lines, f"averaged over: {shares}"]
 
 
 def _counts(interval: tuple[float, float], rest: str = "") -> str:
@@ -123,20 +84,6 @@ def _counts(interval: tuple[float, float], rest: str = "") -> str:
         return ""
     low, high = (format_size(end) if math.isfinite(end) else "∞" for end in interval)
     return f" (95%: {low} to {high}{rest})"
-
-
-def _target_mixture(answer: TargetMixture, fitted: LawFit) -> list[str]:
-    metric, unit = fitted.observations.metric, fitted.observations.unit
-    lines = [f"{source}: weight {weight:.3f}" for source, weight in answer.weights.items()]
-    for task, predicted in answer.predicted.items():
-        line = f"{task}: predicted {metric} {predicted:.4f} {unit}"
-        probability = answer.probability.get(task, math.nan)
-        if not math.isnan(probability):
-            line += f", target {answer.targets[task]:g} met with probability {probability:.0%}"
-        lines.append(line)
-    if not math.isnan(answer.probability_of_all):
-        lines.append(f"all targets: probability {answer.probability_of_all:.0%}")
-    return [*lines, answer.reason] if answer.reason else lines
 
 
 def _smallest_size(answer: SmallestSize) -> str:

@@ -1,90 +1,92 @@
-"""The question to `mnmt-laws recommend`, from the texts of its options to the law's answer."""
+"""The question to `mnmt-laws recommend`, from the texts of its options to the answer."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
-from mnmt_laws.forecasts.rivals import lengths_vary
+from cyclopts import Parameter
+
+from mnmt_laws.answers.decision import Aim
 from mnmt_laws.answers.mixtures.best_mixture import FLOPS_PER_TOKEN_PARAMETER
-from mnmt_laws.answers.mixtures.budget import smallest_budget
-from mnmt_laws.answers.mixtures.targets import meet_targets, smallest_size
-from mnmt_laws.answers.recommendation import recommend as recommend_mixture
-from mnmt_laws.cli.answer_text import Answer
-from mnmt_laws.cli.choice_of_law import check_model
+from mnmt_laws.cli.options import Positive
 from mnmt_laws.errors import TableError
 from mnmt_laws.fitting.law_fit import LawFit
-from mnmt_laws.laws import LawName
-from mnmt_laws.laws.law import Law
-from mnmt_laws.tables.observations import Observations
 
 _ABOUT_THE_RATE = (0.9 * FLOPS_PER_TOKEN_PARAMETER, 1.1 * FLOPS_PER_TOKEN_PARAMETER)
 
 
+@Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class Question:
-    """A question: the best mixture for a preference, or one that meets targets, at a size or a budget."""
+class WantConfig:
+    """What is wanted of the mixture."""
 
-    size: float | None
-    tokens: float | None
-    budget: float | None
-    preference: dict[str, float] | None
-    targets: dict[str, float]
+    prefer: str | None = None
+    """The importance of each task's loss, as in `en-de:2,en-zh:1`; by default all are equal."""
 
-    @property
-    def seeks_smallest(self) -> bool:
-        """Whether the question is for the smallest model that meets targets."""
-        return bool(self.targets) and self.size is None
+    aim: Aim = "mean"
+    """The least mean loss by importance (mean), the least worst loss (worst), or the least worst loss over
+    that of each task alone (relative)."""
 
-    def seeks_length(self, law: Law) -> bool:
-        """Whether the question is for the training length of the smallest model, too."""
-        return self.seeks_smallest and self.tokens is None and law.knows_length
+    targets: str | None = None
+    """The loss that tasks should reach, as in `en-de:0.9,en-zh:1.2`; takes the place of an aim."""
 
-    def needs_length(self, observations: Observations) -> bool:
-        """Whether the law must know the training length."""
-        varies = self.seeks_smallest and lengths_vary(observations.fit)
-        return varies or self.tokens is not None or self.budget is not None
+    current: str | None = None
+    """The mixture that you train now, as in `en-de:0.5,en-zh:0.5`: the advice is compared with it."""
 
-    def check(self, law: LawName) -> None:
-        """Refuse numbers that are missing or of no use to the law, before anything is computed."""
-        if self.budget is None and not self.targets:
-            check_model(law, size=self.size, tokens=self.tokens)
+    near: Positive = math.inf
+    """Stay near the current mixture: the greatest Kullback-Leibler divergence from it, in nats."""
 
-    def doubts_of_cost(self, fitted: LawFit) -> tuple[str, ...]:
-        """Return a line if the table's runs do not cost 6 FLOPs for each parameter and token."""
-        counted = self.budget is not None or self.seeks_length(fitted.law)
-        if not counted or "flops" not in fitted.rows:
-            return ()
-        rows = fitted.rows
-        rates = (rows["flops"] / (rows["size"] * rows["tokens"])).dropna()
-        if rates.between(*_ABOUT_THE_RATE).all():
-            return ()
-        usual = f"FLOPs are counted as {FLOPS_PER_TOKEN_PARAMETER:g} for each parameter and token"
-        ours = f"runs of the table cost {rates.min():.3g} to {rates.max():.3g}"
-        return (f"{usual}, but {ours}; in Python `flops_per_token_parameter` sets another rate.",)
+    unique: str | None = None
+    """The tokens of each corpus, as in `en-de:1e8,en-zh:2e7`; by default the table's `unique_tokens`."""
 
-    def ask(self, fitted: LawFit) -> Answer:
-        """Return the law's answer."""
-        if self.seeks_length(fitted.law):
-            return smallest_budget(fitted, targets=self.targets)
-        if self.seeks_smallest:
-            return smallest_size(fitted, tokens=self.tokens, targets=self.targets)
-        if self.targets:
-            assert self.size is not None
-            return meet_targets(fitted, size=self.size, tokens=self.tokens, targets=self.targets)
-        return recommend_mixture(
-            fitted, size=self.size, tokens=self.tokens, budget=self.budget, preference=self.preference
-        )
+    repeats: Positive = math.inf
+    """How often a corpus may be repeated at most."""
+
+    amount: Positive | None = None
+    """The extra cost that the ranges of weights allow, in the metric's unit; by default the scatter of one
+    run."""
+
+    def arguments(self, tasks: list[str], sources: list[str]) -> dict[str, Any]:
+        """Return the arguments of `recommend` that these options name."""
+        if self.prefer is not None and self.targets is not None:
+            raise TableError("--prefer and --targets are two questions; give one of them.")
+        if math.isfinite(self.near) and self.current is None:
+            raise TableError("--near needs --current, the mixture to stay near to.")
+        texts = {
+            "targets": (self.targets, tasks, "--targets"),
+            "current": (self.current, sources, "--current"),
+            "unique_tokens": (self.unique, sources, "--unique"),
+        }
+        numbers = {name: parse_numbers(*text) for name, text in texts.items() if text[0] is not None}
+        if self.prefer is not None:
+            numbers["preference"] = parse_preference(self.prefer, tasks)
+        limits = {"repeats": self.repeats, "divergence": self.near, "amount": self.amount, "aim": self.aim}
+        return {**numbers, **limits}
 
 
-def parse_numbers(text: str, tasks: list[str], option: str) -> dict[str, float]:
+def doubts_of_cost(fitted: LawFit) -> tuple[str, ...]:
+    """Return a line if the table's runs do not cost 6 FLOPs for each parameter and token."""
+    if "flops" not in fitted.rows:
+        return ()
+    rows = fitted.rows
+    rates = (rows["flops"] / (rows["size"] * rows["tokens"])).dropna()
+    if rates.between(*_ABOUT_THE_RATE).all():
+        return ()
+    usual = f"FLOPs are counted as {FLOPS_PER_TOKEN_PARAMETER:g} for each parameter and token"
+    ours = f"runs of the table cost {rates.min():.3g} to {rates.max():.3g}"
+    return (f"{usual}, but {ours}; in Python `flops_per_token_parameter` sets another rate.",)
+
+
+def parse_numbers(text: str | None, tasks: list[str], option: str) -> dict[str, float]:
     """Return `en-de:2,en-zh:1` as numbers by task.
 
     Raises:
         TableError: If it cannot be read or names another task.
     """
     try:
-        items = (item.rsplit(":", 1) for item in text.split(","))
+        items = (item.rsplit(":", 1) for item in (text or "").split(","))
         numbers = {task.strip(): float(value) for task, value in items}
     except ValueError:
         numbers = {}

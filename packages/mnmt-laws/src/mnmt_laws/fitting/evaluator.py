@@ -303,15 +303,12 @@ def between_weights(weights: Array, nodes: Array, at: Array) -> Array:
     x, to = np.log(weights), np.log(np.maximum(at, LEAST))
     log = bool((nodes[np.isfinite(nodes)] > 0).all())
     y = np.log(nodes) if log else nodes
-    if len(x) == 1:
-        joined = np.broadcast_arrays(y[..., 0], to)[0]
-    else:
-        joined = _hermite(x, y, to)
+    joined = _hermite(x, y, to) if len(x) > 1 else np.broadcast_arrays(y[..., 0], to)[0]
     return np.exp(joined) if log else np.asarray(joined)
 
 
 def _hermite(x: Array, y: Array, to: Array) -> Array:
-    """Return cubics through (x, y) with the slopes of Fritsch and Butland (1984), with the last chords beyond the ends."""
+    """Return monotone cubics through (x, y) (Fritsch and Butland 1984), and beyond the ends their last chords."""
     slopes = PchipInterpolator(x, np.where(np.isfinite(y), y, 0.0), axis=-1).derivative()(x)
     place = np.clip(np.searchsorted(x, to) - 1, 0, len(x) - 2)
     shape = np.broadcast_shapes(y.shape[:-1], to.shape)

@@ -15,7 +15,7 @@ from mnmt_laws.errors import ArgumentError, TableError
 from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.fitting.refits import refit_like
 from mnmt_laws.fitting.uncertainty import ResidualBootstrap, bounds_of
-from mnmt_laws.forecasts.forms import AXES, Form, floors_of, form_of, forms_of, shares_of
+from mnmt_laws.forecasts.forms import Form, floors_of, form_of, forms_of, forms_table, shares_of
 from mnmt_laws.forecasts.own_error import log_errors
 from mnmt_laws.forecasts.target import Target
 from mnmt_laws.laws import LAWS, LawName
@@ -93,17 +93,8 @@ class Forecast:
 
     @property
     def table(self) -> pd.DataFrame:
-        """A row for each form: `law`, `share`, and its errors in the back-tests, as `size_error`."""
-        shares = {member.form.name: member.share for member in self.members}
-        rows = [
-            {
-                "law": form.name,
-                "share": shares.get(form.name, 0.0),
-                **{f"{axis}_error": form.errors.get(axis, np.nan) for axis in AXES},
-            }
-            for form in self.forms
-        ]
-        return pd.DataFrame(rows)
+        """A row for each form: `law`, `share`, and its errors on what was left out; see `forms_table`."""
+        return forms_table(self.forms)
 
     def losses(
         self, points: Array, *, size: float | Array | None = None, tokens: float | Array | None = None
@@ -137,7 +128,9 @@ class Forecast:
             (tasks, n), and two arrays of this shape.
         """
         losses = self.losses(points, **at)
-        scatter = np.concatenate([np.tile(noise_of(member.form.fit), (member.count, 1)) for member in self.members])
+        scatter = np.concatenate(
+            [np.tile(noise_of(member.form.fit), (member.count, 1)) for member in self.members]
+        )
         noise = scatter * np.random.default_rng(0).standard_normal(scatter.shape)
         floors = np.array(list(floors_of(self.best).values()))[:, None]
         models = floors + (losses - floors) * np.exp(noise)[..., None]
@@ -235,7 +228,9 @@ def _no_form(observations: Observations, law: LawName | Law | str, *, length: bo
         name = law if isinstance(law, str) else law.name
         return f"{observations.source}: the {name} law predicts no mixtures of this table; leave out --law."
     if length:
-        return f"{observations.source}: a budget needs runs of several sizes and training lengths; give a size."
+        return (
+            f"{observations.source}: a budget needs runs of several sizes and training lengths; give a size."
+        )
     return f"{observations.source}: no law that predicts mixtures can be fitted; add runs of other mixtures."
 
 
@@ -258,7 +253,9 @@ def member_of(form: Form, *, share: float, refits: int, seed: int) -> Member:
     """Return a form with its share of the draws."""
     count = max(_FEWEST, round(share * refits)) if refits else 0
     method = ResidualBootstrap(refits=count, seed=seed)
-    draws = refit_like(form.fit, uncertainty=method).draws if count else form.fit.parameters.expand_dims("draw")
+    draws = (
+        refit_like(form.fit, uncertainty=method).draws if count else form.fit.parameters.expand_dims("draw")
+    )
     known = np.flatnonzero(_finite(draws))
     draws = draws.isel(draw=known) if len(known) else form.fit.parameters.expand_dims(draw=1)
     rng = np.random.default_rng([seed, 1])

@@ -25,6 +25,7 @@ from mnmt_laws.tables.observations import Observations
 _log = logging.getLogger(__name__)
 
 AXES = ("size", "tokens", "mixture")
+_COLUMNS = {"size": "size_error", "tokens": "length_error", "mixture": "mixture_error"}
 _MOST_EVIDENCE = 4  # independent errors of one back-test; those of a run's tasks and weights are akin
 
 
@@ -110,7 +111,7 @@ def floors_of(fitted: LawFit) -> dict[str, float]:
 
 
 def _nearest(test: BackTest, target: Target) -> pd.DataFrame:
-    """Return the rows of a back-test that are most like the target: of its length, and of the larger sizes."""
+    """Return the rows of a back-test that are most like the target: of its length, of the larger sizes."""
     rows = test.rows
     if test.left_out != "tokens" and "tokens" in rows and target.tokens is not None:
         longest = min(target.tokens, float(rows["tokens"].max()))
@@ -129,6 +130,8 @@ def shares_of(forms: Sequence[Form]) -> Array:
     alike.
     """
     score = np.zeros(len(forms))
+    if not len(forms):
+        return score
     for axis in AXES:
         errors = np.array([form.errors.get(axis, np.nan) for form in forms])
         if np.isfinite(errors).any():
@@ -137,3 +140,17 @@ def shares_of(forms: Sequence[Form]) -> Array:
             score -= evidence * np.log(np.maximum(errors, 1e-6))
     likely = np.exp(score - score.max())
     return np.asarray(likely / likely.sum())
+
+
+def forms_table(forms: Sequence[Form]) -> pd.DataFrame:
+    """Return `law`, `share` and the errors of what was left out, the greatest share first."""
+    rows = [
+        {
+            "law": form.name,
+            "share": share,
+            **{column: form.errors.get(axis, np.nan) for axis, column in _COLUMNS.items()},
+        }
+        for form, share in zip(forms, shares_of(forms), strict=True)
+    ]
+    table = pd.DataFrame(rows, columns=["law", "share", *_COLUMNS.values()])
+    return table.sort_values("share", ascending=False, kind="stable").reset_index(drop=True)

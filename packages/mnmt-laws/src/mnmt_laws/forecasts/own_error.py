@@ -1,4 +1,4 @@
-"""A law's own error beyond the data, as its back-tests show it: a level and a slope over log p of each task."""
+"""A law's own error beyond the data, by its back-tests: a level and a slope over log p of each task."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class OwnError:
 
     def _numbers(self, count: int, rng: np.random.Generator) -> Array:
         shared, own = rng.standard_normal((count, 1)), rng.standard_normal((count, len(self.level)))
-        return np.sqrt(_SHARED) * shared + np.sqrt(1 - _SHARED) * own
+        return np.asarray(np.sqrt(_SHARED) * shared + np.sqrt(1 - _SHARED) * own)
 
     def distance(self, value: Array) -> Array:
         """Return how far a value lies beyond the edge, in distances of the back-test; 0 within the data."""
@@ -88,7 +88,7 @@ def log_errors(rows: pd.DataFrame, floor: float = 0.0) -> Array:
 
 
 def _level_and_slope(rows: pd.DataFrame, floor: float, scatter: float) -> tuple[float, float, float]:
-    """Return mean log p, and the sizes of a task's mean error and of its slope over log p, with their signs."""
+    """Return mean log p, and the signed sizes of a task's mean error and of its slope over log p."""
     if rows.empty:
         return np.nan, np.nan, np.nan
     x = np.log(np.maximum(rows["weight"].to_numpy(float), LEAST))

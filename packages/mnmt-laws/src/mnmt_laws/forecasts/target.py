@@ -11,6 +11,9 @@ from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.tables.lengths import CELL
 from mnmt_laws.tables.observations import Observations
 
+TIMES = 2.0
+"""Times the largest size fitted: the size of advice where none is given."""
+
 NEAR = 1.2
 """Ratio up to which two lengths count as one: equal steps on other mixtures differ in their tokens."""
 
@@ -31,6 +34,15 @@ class Target:
         return {name: x for name, x in known.items() if x is not None and name in fit.law.predictors}
 
 
+def usual_target(observations: Observations) -> Target:
+    """Return twice the largest size, where sizes vary, and the longest training, where lengths vary."""
+    rows = observations.rows_to_fit(zero_shot=True)
+    sizes, lengths = rows["size"].dropna(), rows["tokens"].dropna()
+    size = TIMES * float(sizes.max()) if sizes.nunique() > 1 else None
+    varies = observations.lengths.within and len(lengths) > 0
+    return Target(size=size, tokens=float(lengths.max()) if varies else None)
+
+
 def at_length(observations: Observations, tokens: float) -> Observations | None:
     """Return the observations of one training length: of each model, its row nearest to it.
 
@@ -41,7 +53,9 @@ def at_length(observations: Observations, tokens: float) -> Observations | None:
     near = frame.assign(distance=distance)[distance <= np.log(NEAR)]
     if near.empty:
         return None
-    nearest = near.groupby([*CELL[:2], *CELL[3:], "mixture", "seed", "run"], dropna=False)["distance"].idxmin()
+    nearest = near.groupby([*CELL[:2], *CELL[3:], "mixture", "seed", "run"], dropna=False)[
+        "distance"
+    ].idxmin()
     rows = frame.loc[np.sort(nearest.to_numpy())].reset_index(drop=True)
     return replace(observations, frame=rows)
 

@@ -160,6 +160,7 @@ def analyse(
     architecture: str | None,
     objective: str,
     uncertainty: Uncertainty,
+    preference: Mapping[str, float] | None = None,
     progress: Progress = no_progress,
 ) -> Analysis:
     """Fit the three laws and answer every question that the table can answer.
@@ -171,6 +172,7 @@ def analyse(
         architecture: As in `observe`.
         objective: As in `fit`.
         uncertainty: As in `fit`.
+        preference: The importance of each task's loss; by default all are equal.
         progress: Called with the name of each stage as it begins.
 
     Raises:
@@ -178,6 +180,8 @@ def analyse(
     """
     progress("read the table")
     observations = observe(source.table, metric=metric, testset=testset, architecture=architecture)
+    progress("fit the laws and rulers, and test them on what is left out")
+    advice = _if_possible(lambda: _recommendation(observations, preference))
     progress("compare rival laws")
     comparison = _compare(observations, objective)
     progress("fit the laws")
@@ -185,7 +189,7 @@ def analyse(
     def fit_law(law: LawName | Law) -> LawFit:
         return fit(observations, law=law, objective=objective, uncertainty=uncertainty)
 
-    law = fit_law(preferred_law(observations, comparison))
+    law = fit_law(preferred_law(observations, None if advice is None else advice.forecast))
     joint, per_weighting = _weight_laws(observations, fit_law)
     effective = None if joint is None else effective_fractions(joint)
     progress("answer the questions")
@@ -210,7 +214,7 @@ def analyse(
         warnings=tuple(dict.fromkeys(warnings)),
         late_fall=_late_fall(source.table, observations),
         comparison=comparison,
-        recommendation=_if_possible(lambda: _recommendation(law)),
+        recommendation=advice,
         design=_if_possible(lambda: _design(law)),
         exposure=answer_exposure(observations, uncertainty),
         testsets=None if joint is None else _if_possible(lambda: _testsets(source.table, joint, uncertainty)),
@@ -312,8 +316,10 @@ def _testsets(
     return fractions if len(fractions) > 1 else None
 
 
-def _recommendation(law: LawFit) -> Recommendation | None:
-    return recommend(law, **next_model(law)) if _has_mixtures(law) else None
+def _recommendation(
+    observations: Observations, preference: Mapping[str, float] | None
+) -> Recommendation | None:
+    return recommend(observations, preference=preference) if len(observations.tasks) > 1 else None
 
 
 def _design(law: LawFit) -> Design | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,6 +43,7 @@ def build_report(
     architecture: str | None = None,
     objective: str = "log-ols",
     uncertainty: Uncertainty | None = None,
+    preference: Mapping[str, float] | None = None,
     progress: Progress = no_progress,
 ) -> ReportSummary:
     """Analyse a run table or a folder of run records, and write the report.
@@ -57,6 +58,7 @@ def build_report(
         architecture: As in `observe`.
         objective: As in `fit`.
         uncertainty: As in `fit`.
+        preference: The importance of each task's loss; by default all are equal.
         progress: Called with the name of each stage as it begins.
 
     Raises:
@@ -72,6 +74,7 @@ def build_report(
         architecture=architecture,
         objective=objective,
         uncertainty=uncertainty or ResidualBootstrap(),
+        preference=preference,
         progress=progress,
     )
     progress("draw the figures and write the page")

@@ -101,8 +101,13 @@ def _recommendation(recommendation: Recommendation | None) -> dict[str, Any] | N
     """Return a recommendation in the types of JSON."""
     if recommendation is None:
         return None
-    document = {"determined": recommendation.determined, **vars(recommendation)}
-    return {key: _plain(value) for key, value in document.items() if key != "next_runs"}
+    parts = {
+        "want": vars(recommendation.want),
+        "rivals": tuple(vars(rival) for rival in recommendation.rivals),
+    }
+    forms = {"forms": tuple(_records(recommendation.forecast.table))}
+    document = {**vars(recommendation), **parts, **forms}
+    return {key: _plain(value) for key, value in document.items() if key != "forecast"}
 
 
 def _plain(value: Any) -> Any:

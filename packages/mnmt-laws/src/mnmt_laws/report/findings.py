@@ -14,8 +14,9 @@ from mnmt_laws.fitting.back_test import back_tests
 from mnmt_laws.fitting.uncertainty import bounds_of
 from mnmt_laws.report.analysis import Analysis
 from mnmt_laws.report.text import format_duration
+from mnmt_laws.sentences.advice import stake_sentence
 
-_MOST_TASKS, _MOST_SOURCES = 4, 8  # named in a sentence
+_MOST_TASKS = 4  # named in a sentence
 _EXPONENTS = {"alpha": "α", "delta": "δ", "beta": "β"}
 
 
@@ -123,17 +124,7 @@ def _fraction(analysis: Analysis, task: str, weight: float) -> tuple[float, Arra
 
 
 def _advice(analysis: Analysis) -> str:
-    advice = analysis.recommendation
-    if advice is None:
-        return ""
-    model = "a model" if advice.size is None else f"a model of {format_size(advice.size)} parameters"
-    if not advice.determined:
-        return f"Which mixture is best for {model}, these data do not determine: {advice.doubts[0]}"
-    shares = sorted(advice.weights.items(), key=lambda item: -item[1])
-    named = [f"{weight:.0%} {source}" for source, weight in shares[:_MOST_SOURCES]]
-    others = [f"{1 - sum(weight for _, weight in shares[:_MOST_SOURCES]):.0%} others"]
-    weights = _join(named + (others if len(shares) > _MOST_SOURCES else []))
-    return f"For {model} whose tasks matter equally, the law recommends a mixture of {weights}."
+    return "" if analysis.recommendation is None else stake_sentence(analysis.recommendation)
 
 
 def _effort(analysis: Analysis) -> str:

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from mnmt_laws.forecasts.rivals import story_of
 from mnmt_laws.answers.design.next_runs import Design
 from mnmt_laws.answers.design.study_toml import runs_of, studies_of
 from mnmt_laws.answers.mixtures.doubts import undetermined_parameters
@@ -16,11 +15,12 @@ from mnmt_laws.answers.recommendation import Recommendation
 from mnmt_laws.figures.style import format_size
 from mnmt_laws.fitting.back_test import back_tests
 from mnmt_laws.fitting.prediction import predict_interval
-from mnmt_laws.report.advice import Advice, Interval, MixtureShare, Trust, TrustRow, Verdict
+from mnmt_laws.forecasts.rivals import story_of
+from mnmt_laws.report.advice import UNKNOWN_INTERVAL, Advice, Interval, MixtureShare, Trust, TrustRow, Verdict
 from mnmt_laws.report.analysis import Analysis, next_model
 from mnmt_laws.report.text import TextTable, format_number, format_percent
+from mnmt_laws.sentences.advice import advice_sentences
 
-_MOST_NAMED = 3  # tasks of a headline
 _ENDLESS = 1e30  # tokens
 _FEW = 5  # held-out values from which their common sign counts
 
@@ -30,52 +30,32 @@ def make_advice(analysis: Analysis) -> Advice:
     recommendation = analysis.recommendation
     if recommendation is None:
         return _without_mixture(analysis)
-    design = recommendation.next_runs or analysis.design
+    design = analysis.design
     return Advice(
-        headline=_headline(recommendation, with_runs=design is not None),
-        determined=recommendation.determined,
-        reasons=(*recommendation.doubts, *recommendation.warnings),
-        mixture=_shares(analysis, recommendation),
+        headline=" ".join(filter(None, advice_sentences(recommendation))),
+        determined=True,
+        reasons=recommendation.warnings,
+        mixture=_shares(recommendation),
         size=_number(recommendation.size),
         tokens=_number(recommendation.tokens),
-        law=f"{analysis.law.law.name} law",
+        law=", ".join(f"{m.form.name} {m.share:.0%}" for m in recommendation.forecast.members),
         next_runs=None if design is None else next_runs_table(design),
         next_runs_toml=() if design is None else _studies(analysis, design),
     )
 
 
-def _headline(recommendation: Recommendation, *, with_runs: bool) -> str:
-    size = "" if recommendation.size is None else f" of {format_size(recommendation.size)} parameters"
-    length = "" if recommendation.tokens is None else f" and {format_size(recommendation.tokens)} tokens"
-    if not recommendation.determined:
-        runs = "; train these runs" if with_runs else ""
-        return f"These data do not determine the best mixture for a model{size}{length}{runs}."
-    parts = [f"{weight:.0%} {source}" for source, weight in recommendation.weights.items()]
-    if len(parts) > _MOST_NAMED:
-        return f"Train a model{size}{length} on this mixture of {len(parts)} tasks."
-    return f"Train a model{size}{length} on {', '.join(parts[:-1])} and {parts[-1]}."
-
-
-def _shares(analysis: Analysis, recommendation: Recommendation) -> tuple[MixtureShare, ...]:
+def _shares(recommendation: Recommendation) -> tuple[MixtureShare, ...]:
     """Return each source's share and, where a loss is measured on it, the prediction."""
-    where = next_model(analysis.law)
-    shares = []
-    for source, weight in recommendation.weights.items():
-        interval = recommendation.weight_intervals[source]
-        if source not in analysis.tasks:
-            shares.append(MixtureShare(task=source, weight=weight, weight_interval=interval))
-            continue
-        new = predict_interval(analysis.law, task=source, mixture=recommendation.weights, **where)
-        shares.append(
-            MixtureShare(
-                task=source,
-                weight=weight,
-                weight_interval=interval,
-                predicted=recommendation.predicted[source],
-                prediction_interval=(float(new.lower), float(new.upper)),
-            )
+    return tuple(
+        MixtureShare(
+            task=source,
+            weight=weight,
+            weight_interval=recommendation.ranges[source],
+            predicted=recommendation.predicted.get(source, math.nan),
+            prediction_interval=recommendation.intervals.get(source, UNKNOWN_INTERVAL),
         )
-    return tuple(shares)
+        for source, weight in recommendation.weights.items()
+    )
 
 
 def _without_mixture(analysis: Analysis) -> Advice:

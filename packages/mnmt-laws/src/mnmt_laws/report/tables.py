@@ -54,11 +54,11 @@ def _recommendation(analysis: Analysis) -> TextTable | None:
     rows = (
         (
             task,
-            f"{advice.preference[task]:.3g}",
+            f"{advice.want.importance.get(task, math.nan):.3g}",
             format_percent(weight),
-            _format_percents(advice.weight_intervals[task]),
-            format_number(advice.predicted[task], 4),
-            format_interval(*advice.predicted_intervals[task], 4),
+            _format_percents(advice.ranges[task]),
+            format_number(advice.predicted.get(task, math.nan), 4),
+            format_interval(*advice.intervals.get(task, (math.nan, math.nan)), 4),
         )
         for task, weight in advice.weights.items()
     )
@@ -66,7 +66,14 @@ def _recommendation(analysis: Analysis) -> TextTable | None:
     return TextTable(
         title="Recommended mixture",
         note=" ".join([_model_of(advice), *advice.warnings]),
-        header=("task", "preference", "weight p", "95% interval", f"predicted {metric}", "95% interval"),
+        header=(
+            "task",
+            "importance",
+            "weight p",
+            "cheap range",
+            f"predicted {metric}",
+            "95% interval",
+        ),
         rows=tuple(rows),
     )
 

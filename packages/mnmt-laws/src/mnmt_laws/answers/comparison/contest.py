@@ -10,11 +10,11 @@ import pandas as pd
 from mnmt_laws.answers.claims import Claim, constancy
 from mnmt_laws.answers.comparison.evidence import SharedErrors, criteria_of, shared_errors
 from mnmt_laws.answers.comparison.left_out import ERRORS, left_out_errors
-from mnmt_laws.forecasts.rivals import find_rivals, is_keyed, keep_comparable, label_of
 from mnmt_laws.answers.comparison.sentences import (
     constancy_sentence,
     prediction_sentences,
     preference_sentence,
+    shares_sentence,
 )
 from mnmt_laws.answers.comparison.verdict import decide, pool
 from mnmt_laws.errors import TableError
@@ -22,6 +22,9 @@ from mnmt_laws.fitting.fit import fit
 from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.fitting.refits import NO_REFITS
 from mnmt_laws.fitting.uncertainty import ResidualBootstrap, Uncertainty
+from mnmt_laws.forecasts.forms import forms_of, forms_table
+from mnmt_laws.forecasts.rivals import find_rivals, is_keyed, keep_comparable, label_of
+from mnmt_laws.forecasts.target import usual_target
 from mnmt_laws.laws import LawName
 from mnmt_laws.laws.law import Law
 from mnmt_laws.tables.observations import Observations
@@ -59,6 +62,10 @@ class LawComparison:
 
     fits: dict[str, LawFit]
     """The fit of each law."""
+
+    forms: pd.DataFrame
+    """The laws and rulers of the average that advice rests on: `law`, `share`, and its errors on what was
+    left out, `size_error`, `length_error`, `mixture_error`."""
 
     @property
     def decided(self) -> bool:
@@ -115,10 +122,15 @@ def compare(
     verdict = decide(fits, pool(table, errors), errors, tables=tables)
     claims = _constancy(fits)
     preference = preference_sentence(verdict)
-    sentences = [preference, *verdict.reasons[:3], *prediction_sentences(table), constancy_sentence(claims)]
+    named = None if laws is None else find_rivals(observations, laws)
+    forms = forms_table(forms_of(observations, usual_target(observations), named))
+    sentences = [
+        shares_sentence(forms), preference, *verdict.reasons[:3], *prediction_sentences(table),
+        constancy_sentence(claims),
+    ]  # fmt: skip
     return LawComparison(
         table=table, constancy=claims, verdict=" ".join(filter(None, sentences)), preference=preference,
-        best=verdict.best, reasons=verdict.reasons, errors=errors, fits=fits,
+        best=verdict.best, reasons=verdict.reasons, errors=errors, fits=fits, forms=forms,
     )  # fmt: skip
 
 

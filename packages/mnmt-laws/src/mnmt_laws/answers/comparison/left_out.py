@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mnmt_laws.forecasts.rivals import is_keyed
 from mnmt_laws.arrays import Array
 from mnmt_laws.errors import TableError
 from mnmt_laws.fitting.back_test import BackTest, back_test
 from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.fitting.refits import refit_like
+from mnmt_laws.forecasts.rivals import is_keyed
 
 ERRORS = {"size_error": "size", "length_error": "tokens", "mixture_error": "mixture"}
 """The columns of errors, and the axis that is left out for each."""

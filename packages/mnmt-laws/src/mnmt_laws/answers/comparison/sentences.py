@@ -5,14 +5,24 @@ from __future__ import annotations
 import pandas as pd
 
 from mnmt_laws.answers.claims import Claim
-from mnmt_laws.forecasts.rivals import RIVALS, label_of, story_of
 from mnmt_laws.answers.comparison.verdict import Verdict, leaders
+from mnmt_laws.forecasts.rivals import RIVALS, label_of, story_of
+
+_NOTEWORTHY = 0.05  # share of the average
 
 _LEFT_OUT = {
     "size_error": "When the largest size is left out, {} predicts it best",
     "length_error": "When the longest training is left out, {} predicts it best",
     "mixture_error": "When mixtures are left out, {} predicts them best",
 }
+
+
+def shares_sentence(forms: pd.DataFrame) -> str:
+    """Return the laws and rulers that predicted best what was left out, with their shares of the average."""
+    parts = [
+        f"{row['law']} {row['share']:.0%}" for row in forms.to_dict("records") if row["share"] >= _NOTEWORTHY
+    ]
+    return f"By what was left out, predictions rest on {', '.join(parts)}." if parts else ""
 
 
 def preference_sentence(verdict: Verdict) -> str:

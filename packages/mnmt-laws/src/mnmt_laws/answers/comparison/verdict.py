@@ -12,11 +12,11 @@ from scipy.stats import f as f_distribution
 
 from mnmt_laws.answers.claims import lines_of_bounds
 from mnmt_laws.answers.comparison.evidence import SharedErrors, criteria_of, simulate_contest
-from mnmt_laws.forecasts.rivals import is_keyed, label_of, story_of
 from mnmt_laws.errors import TableError
 from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.fitting.noise import measure_noise, task_residuals
 from mnmt_laws.fitting.refits import refit_like
+from mnmt_laws.forecasts.rivals import is_keyed, label_of, story_of
 from mnmt_laws.solver.objective import find_objective
 
 CLEAR = 2.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
@@ -16,12 +17,11 @@ from mnmt_laws.arrays import Array
 from mnmt_laws.errors import TableError
 from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.forecasts.forecast import Forecast, forecast, forecast_of
-from mnmt_laws.forecasts.target import NEAR
+from mnmt_laws.forecasts.target import NEAR, Target, usual_target
+from mnmt_laws.laws import LawName
+from mnmt_laws.laws.law import Law
 from mnmt_laws.tables.observations import Observations
 from mnmt_laws.tables.source import TableSource, observe
-
-TIMES = 2.0
-"""Times the largest size fitted: the size of advice where none is given."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,9 +60,14 @@ class Asked:
             asked = replace(self, tokens=tokens)
         elif self.budget is not None and self.size is None:
             asked = replace(self, size=self.compute.size(check_number("tokens", self.tokens)))
-        return replace(asked, size=asked.size or _usual_size(observations), tokens=_length(observations, asked.tokens))
+        usual = usual_target(observations)
+        return replace(
+            asked, size=asked.size or usual.size, tokens=_length(observations, usual, asked.tokens)
+        )
 
-    def size_range(self, forecasted: Forecast, want: Want, point: Array, amount: float) -> tuple[float, float]:
+    def size_range(
+        self, forecasted: Forecast, want: Want, point: Array, amount: float
+    ) -> tuple[float, float]:
         """Return the sizes of the budget that cost at most `amount` more; NaN where the size was not open."""
         if not self.is_open:
             return math.nan, math.nan
@@ -70,18 +75,11 @@ class Asked:
         return size_range(forecasted, self.compute, factors, point, amount)
 
 
-def _usual_size(observations: Observations) -> float | None:
-    sizes = observations.rows_to_fit(zero_shot=True)["size"].dropna()
-    return TIMES * float(sizes.max()) if sizes.nunique() > 1 else None
-
-
-def _length(observations: Observations, tokens: float | None) -> float | None:
+def _length(observations: Observations, usual: Target, tokens: float | None) -> float | None:
     """Return the length asked for, by default the longest; None where the table has one length only."""
+    if usual.tokens is not None or tokens is None:
+        return tokens or usual.tokens
     lengths = observations.rows_to_fit(zero_shot=True)["tokens"].dropna()
-    if observations.lengths.within and len(lengths):
-        return tokens or float(lengths.max())
-    if tokens is None:
-        return None
     median = float(lengths.median()) if len(lengths) else math.nan
     if not abs(math.log(tokens / median)) <= math.log(NEAR):
         told = f"were trained for about {median:.4g} tokens" if len(lengths) else "have no `tokens`"
@@ -96,7 +94,7 @@ def forecast_for(
     source: TableSource | Observations | LawFit | Forecast,
     asked: Asked,
     *,
-    law: str = "auto",
+    law: LawName | Law | Literal["auto"] = "auto",
     preference: Mapping[str, float] | None = None,
     refits: int = 200,
 ) -> tuple[Forecast, tuple[str, ...]]:

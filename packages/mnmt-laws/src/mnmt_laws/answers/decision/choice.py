@@ -60,7 +60,8 @@ class Question:
         corners = np.array([[float(source == task) for source in sources] for task in tasks])
         sign = self.forecast.sign
         alone = np.stack(
-            [sign * self.forecast.losses(corner[None])[:, place, 0] for place, corner in enumerate(corners)], axis=1
+            [sign * self.forecast.losses(corner[None])[:, place, 0] for place, corner in enumerate(corners)],
+            axis=1,
         )
         return self.want.anchors(sign * self.forecast.losses(points), alone, tasks)
 
@@ -71,8 +72,8 @@ def choose(
     limits: Limits,
     *,
     amount: float,
-    proportions: Mapping[str, float] | None = None,
-    current: Mapping[str, float] | None = None,
+    proportions: Mapping[str, float],
+    current: Mapping[str, float],
 ) -> Choice:
     """Return the mixture of least mean cost over the draws of a forecast.
 
@@ -84,8 +85,8 @@ def choose(
         want: What is wanted.
         limits: The mixtures that may be chosen.
         amount: The cost that the ranges allow.
-        proportions: The corpus' proportions, where they are known.
-        current: A mixture to compare with.
+        proportions: The corpus' proportions; empty where they are unknown.
+        current: A mixture to compare with; may be empty.
     """
     question = Question(forecast=forecast, want=want, limits=limits)
     sources = forecast.sources

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mnmt_laws.arrays import Array
+from mnmt_laws.errors import ArgumentError
 
 _PENALTY = 1e3  # cost of breaking a limit, for each unit
 
@@ -27,6 +28,22 @@ class Limits:
 
     divergence: float = np.inf
     """Greatest Kullback-Leibler divergence from it, Σ w log (w / current), in nats."""
+
+    def check(self, sources: list[str]) -> None:
+        """Check that some mixture keeps all limits.
+
+        Raises:
+            ArgumentError: If the least weights or the caps do not leave one; the message says by how much.
+        """
+        caps = {name: self.most.get(name, 1.0) for name in sources}
+        if sum(caps.values()) < 1:
+            told = ", ".join(f"{name} {cap:.3g}" for name, cap in caps.items())
+            raise ArgumentError(
+                f"`repeats` leaves no mixture: the greatest weights ({told}) sum to {sum(caps.values()):.3g}; "
+                "train on fewer tokens, or allow more repetition."
+            )
+        if np.isfinite(self.divergence) and not self.near:
+            raise ArgumentError("`divergence` needs the mixture that it is measured from; give `current`.")
 
     def penalty(self, points: Array, sources: list[str]) -> Array:
         """Return (n,) the cost of breaking the limits, of (n, sources) mixtures; 0 where none is broken."""

@@ -23,7 +23,7 @@ class Rival:
     weights: dict[str, float]
 
     loss: float
-    """Mean over draws of its cost above the choice's, in the metric's unit (of the aim `relative`, a share)."""
+    """Mean over draws of its cost above the choice's, in the metric's unit; of the aim `relative`, a share."""
 
     interval: tuple[float, float]
     """95% interval of that over the draws."""
@@ -41,19 +41,19 @@ class Rival:
 def mixtures_to_beat(
     sources: list[str],
     importance: Mapping[str, float],
-    proportions: Mapping[str, float] | None,
-    current: Mapping[str, float] | None,
+    proportions: Mapping[str, float],
+    current: Mapping[str, float],
 ) -> dict[str, dict[str, float]]:
     """Return the mixtures that a choice is compared with, by name; equal ones once."""
-    rules = {
+    rules: dict[str, Mapping[str, float]] = {
         "equal weights": dict.fromkeys(sources, 1.0),
-        "weights by importance": importance if set(importance) == set(sources) else None,
+        "weights by importance": importance if set(importance) == set(sources) else {},
         "the corpus' proportions": proportions,
         "the current mixture": current,
     }
     found: dict[str, dict[str, float]] = {}
     for name, weights in rules.items():
-        if weights is None:
+        if not weights:
             continue
         total = sum(weights.values())
         mixture = {source: weights.get(source, 0.0) / total for source in sources}

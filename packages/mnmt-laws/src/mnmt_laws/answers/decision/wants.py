@@ -60,7 +60,7 @@ class Want:
             return np.asarray(((losses - anchors[..., None]) / np.abs(anchors[..., None])).max(axis=1))
         if self.aim == "targets":
             return self._missed(losses, tasks) + np.maximum(self._rest(losses, tasks) - anchors, 0.0)
-        return np.einsum("k,dkn->dn", self._factors(tasks), losses)
+        return np.asarray(np.einsum("k,dkn->dn", self._factors(tasks), losses))
 
     def scatter(self, deviations: Array, losses: Array, tasks: list[str]) -> float:
         """Return the standard deviation of a run's cost.
@@ -82,11 +82,12 @@ class Want:
     def _missed(self, losses: Array, tasks: list[str]) -> Array:
         sign = 1.0 if losses.min() >= 0 else -1.0  # metrics that rise come as negative numbers
         gaps = [
-            np.maximum(losses[:, tasks.index(task)] - sign * target, 0.0) for task, target in self.targets.items()
+            np.maximum(losses[:, tasks.index(task)] - sign * target, 0.0)
+            for task, target in self.targets.items()
         ]
         return np.asarray(np.sum(gaps, axis=0))
 
     def _rest(self, losses: Array, tasks: list[str]) -> Array:
         factors = np.array([0.0 if task in self.targets else self.importance[task] for task in tasks])
         total = factors.sum()
-        return np.einsum("k,dkn->dn", factors / total if total else factors, losses)
+        return np.asarray(np.einsum("k,dkn->dn", factors / total if total else factors, losses))

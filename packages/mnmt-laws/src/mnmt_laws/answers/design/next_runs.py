@@ -17,7 +17,6 @@ from mnmt_laws.answers.design.quantity import parse_quantity
 from mnmt_laws.arrays import Array
 from mnmt_laws.errors import ArgumentError
 from mnmt_laws.fitting.law_fit import LawFit
-from mnmt_laws.fitting.uncertainty import bounds_of
 from mnmt_laws.tables.mixture import format_mixture
 
 _FEWEST_REFITS, _NUM_RUNS = 10, 3
@@ -87,27 +86,6 @@ def design(
         raise ArgumentError("`candidates` must hold at least one size and mixture, but is empty.")
     options = options or default_candidates(fit)
     return _propose(fit, quantity, values, options, runs=runs, budget=budget, per=per)
-
-
-def runs_for(fit: LawFit, mixtures: Array) -> Design | None:
-    """Return the runs that would make the least certain weight of a best mixture most certain.
-
-    Args:
-        fit: A fit.
-        mixtures: (refits, sources) the best mixture of each refit.
-    """
-    known = mixtures[np.isfinite(mixtures).all(axis=1)]
-    if len(known) < _FEWEST_REFITS:
-        return None
-    low, high = bounds_of(known)
-    widest = int(np.argmax(high - low))
-    try:
-        return _propose(
-            fit, f"best weight of {fit.sources[widest]}", mixtures[:, widest], default_candidates(fit),
-            runs=_NUM_RUNS, budget=math.inf, per="run",
-        )  # fmt: skip
-    except ArgumentError:  # the weight does not vary over the refits
-        return None
 
 
 def _propose(

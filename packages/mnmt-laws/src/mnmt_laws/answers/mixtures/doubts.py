@@ -1,4 +1,4 @@
-"""Reasons to doubt a mixture: refits that disagree, parameters undetermined, sizes beyond the data."""
+"""Reasons to doubt an answer: parameters undetermined, weights and sizes beyond the data."""
 
 from __future__ import annotations
 
@@ -8,37 +8,12 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from mnmt_laws.arrays import Array
 from mnmt_laws.fitting.back_test import ROUNDING, BackTest, back_tests, is_tested
 from mnmt_laws.fitting.diagnostics import Diagnostic
 from mnmt_laws.fitting.law_fit import LawFit
-from mnmt_laws.fitting.uncertainty import bounds_of
 
-_WIDE = 0.5  # width of a 95% interval of a weight that counts as most of the simplex
 _KINDS = ("undetermined", "unidentified", "bound")
 _ROUNDING = 1e-9
-
-
-def doubts_about(fit: LawFit, refits: Array) -> tuple[str, ...]:
-    """Return the reasons why the table does not determine the best mixture; empty if it does.
-
-    Args:
-        fit: The fit.
-        refits: (refits, sources) the best mixture of each refit.
-    """
-    if len(fit.sources) == 1:
-        return ()
-    if not fit.draws.sizes["draw"]:
-        return ("without refits the spread of the best mixture is not measured.",)
-    if not len(refits):
-        return ("the spread of the best mixture is unknown: no refit has parameters for every task.",)
-    low, high = bounds_of(refits)
-    widest = int(np.argmax(high - low))
-    wide = (
-        f"the refits put the best weight of {fit.sources[widest]} anywhere from {low[widest]:.2f} to "
-        f"{high[widest]:.2f}."
-    )
-    return (*([wide] if high[widest] - low[widest] >= _WIDE else []), *undetermined_parameters(fit))
 
 
 def undetermined_parameters(fit: LawFit) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -52,7 +52,8 @@ def size_range(
     forecast: Forecast, compute: Compute, factors: Array, point: Array, amount: float
 ) -> tuple[float, float]:
     """Return the sizes of the budget that cost at most `amount` more at a mixture, in parameters."""
-    sizes = np.exp(np.linspace(*np.log(np.array([0.05, 20.0]) * forecast.target.size), _SIZES + 1))
+    assert forecast.target.size is not None  # the budget's
+    sizes = forecast.target.size * np.geomspace(0.05, 20.0, _SIZES + 1)
     points = np.repeat(point[None], len(sizes), axis=0)
     losses = forecast.losses(points, size=sizes, tokens=compute.tokens(sizes))
     mean = forecast.sign * np.einsum("k,dkn->n", factors, losses) / len(losses)

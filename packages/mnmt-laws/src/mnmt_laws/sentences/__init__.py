@@ -1,0 +1,1 @@
+"""Answers in sentences: numbers come from `answers`, words from here."""

@@ -1,0 +1,94 @@
+"""Advice in sentences: the mixture, the range that costs little, and what is at stake."""
+
+from __future__ import annotations
+
+import math
+
+from mnmt_laws.answers.decision import Rival
+from mnmt_laws.answers.recommendation import Recommendation
+from mnmt_laws.figures.style import format_size
+
+_MOST_NAMED = 3  # sources of a sentence
+_AIMS = {
+    "worst": "For the least worst loss",
+    "relative": "For the least loss over that of each task alone",
+    "targets": "For the targets",
+}
+
+
+def advice_sentences(answer: Recommendation) -> list[str]:
+    """Return the advice: what to train, the range of weights that costs little, and the stake."""
+    return [_start(answer), _range(answer), stake_sentence(answer)]
+
+
+def _start(answer: Recommendation) -> str:
+    aim = _AIMS.get(answer.want.aim)
+    train = "train" if aim else "Train"
+    start = f"{aim}, {train}" if aim else train
+    return f"{start} {model_of(answer)} on {mixture_of(answer.weights)}."
+
+
+def model_of(answer: Recommendation) -> str:
+    """Return the model in words: `a model of 334K parameters and 1.64M tokens`."""
+    parts = [] if answer.size is None else [f"{format_size(answer.size)} parameters"]
+    parts += [] if answer.tokens is None else [f"{format_size(answer.tokens)} tokens"]
+    return f"a model of {' and '.join(parts)}" if parts else "the model"
+
+
+def mixture_of(weights: dict[str, float]) -> str:
+    """Return a mixture in words: `34% en-de and 66% en-zh`; of many sources the largest weights."""
+    if len(weights) == 1:
+        return next(iter(weights))
+    shares = sorted(weights.items(), key=lambda item: -item[1])
+    named = [f"{weight:.0%} {source}" for source, weight in shares[:_MOST_NAMED]]
+    rest = len(shares) - _MOST_NAMED
+    named += (
+        [f"{1 - sum(weight for _, weight in shares[:_MOST_NAMED]):.0%} {rest} others"] if rest > 0 else []
+    )
+    return ", ".join(named[:-1]) + f" and {named[-1]}"
+
+
+def _range(answer: Recommendation) -> str:
+    """Return the range of the largest weight that costs little."""
+    if len(answer.weights) == 1:
+        return ""
+    source = max(answer.weights, key=lambda name: answer.weights[name])
+    low, high = answer.ranges[source]
+    whose = "" if answer.amount_given else ", the scatter of one run"
+    return (
+        f"Any weight of {source} from {low:.0%} to {high:.0%} is expected to cost less than "
+        f"{cost_text(answer, answer.amount)} more{whose}."
+    )
+
+
+def stake_sentence(answer: Recommendation) -> str:
+    """Return what is at stake against the rules that need no runs."""
+    if answer.rule:
+        return f"These are {answer.rule}: no other mixture is expected to beat them by more than noise."
+    free = [rival for rival in answer.rivals if rival.free]
+    if not free:
+        return ""
+    rival = min(free, key=lambda each: each.loss)
+    return f"{_capital(rival.name)} would cost {rival_text(answer, rival)}."
+
+
+def rival_text(answer: Recommendation, rival: Rival) -> str:
+    """Return what a mixture costs more than the advice, and the chance that it is worse."""
+    low, high = (cost_text(answer, end, unit=False) for end in rival.interval)
+    return (
+        f"{cost_text(answer, rival.loss)} more ({low} to {high}; worse with probability {rival.chance:.0%})"
+    )
+
+
+def cost_text(answer: Recommendation, cost: float, *, unit: bool = True) -> str:
+    """Return a cost in the metric's unit, or of the aim `relative` as a percentage of the loss."""
+    if not math.isfinite(cost):
+        return "unknown"
+    if answer.want.aim == "relative":
+        return f"{100 * cost:.2g}%"
+    name = answer.forecast.observations.unit.split(" per ")[0]
+    return f"{cost:.2g} {name}" if unit else f"{cost:.2g}"
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
