@@ -308,7 +308,7 @@ def between_weights(weights: Array, nodes: Array, at: Array) -> Array:
 
 
 def _hermite(x: Array, y: Array, to: Array) -> Array:
-    """Return monotone cubics through (x, y) (Fritsch and Butland 1984), and beyond the ends their last chords."""
+    """Return monotone cubics through (x, y) (Fritsch and Butland 1984); beyond the ends, the last chords."""
     slopes = PchipInterpolator(x, np.where(np.isfinite(y), y, 0.0), axis=-1).derivative()(x)
     place = np.clip(np.searchsorted(x, to) - 1, 0, len(x) - 2)
     shape = np.broadcast_shapes(y.shape[:-1], to.shape)

@@ -39,7 +39,7 @@ class Limits:
         if sum(caps.values()) < 1:
             told = ", ".join(f"{name} {cap:.3g}" for name, cap in caps.items())
             raise ArgumentError(
-                f"`repeats` leaves no mixture: the greatest weights ({told}) sum to {sum(caps.values()):.3g}; "
+                f"`repeats` leaves no mixture: the caps ({told}) sum to {sum(caps.values()):.3g}; "
                 "train on fewer tokens, or allow more repetition."
             )
         if np.isfinite(self.divergence) and not self.near:

@@ -23,7 +23,7 @@ class Rival:
     weights: dict[str, float]
 
     loss: float
-    """Mean over draws of its cost above the choice's, in the metric's unit; of the aim `relative`, a share."""
+    """Mean over draws of its cost above the choice's, in the metric's unit; for `relative`, a share."""
 
     interval: tuple[float, float]
     """95% interval of that over the draws."""
