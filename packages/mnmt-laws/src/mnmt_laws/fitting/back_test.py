@@ -21,7 +21,7 @@ Axis = Literal["size", "tokens", "compute", "mixture"]
 """The part that a back-test leaves out: the largest size, the longest training, the greatest compute (size ×
 tokens), or each mixture in turn."""
 
-_FEWEST = 3  # values of an axis that a law must still see
+_FEWEST = 3  # values of an axis that a law with a limit must still see
 _MANY = 12  # values of an axis; beyond them a tenth of the rows is left out, not one value
 
 ROUNDING = 0.05
@@ -170,21 +170,38 @@ def _mask_beyond(fit: LawFit, axis: Axis) -> NDArray[np.bool_]:
         places = np.flatnonzero(rows["task"] == task)
         values = at[places]
         outer = beyond(values) if np.isfinite(values).all() else np.zeros(len(values), dtype=bool)
-        if _enough(fit, rows.iloc[places[~outer]], values[~outer], task):
+        outer &= _enough_at_weights(fit, rows["weight"].to_numpy(float)[places], values, outer)
+        if outer.any() and _enough(fit, values[~outer], task):
             mask[places[outer]] = True
     return mask[None] if mask.any() else np.zeros((0, len(mask)), dtype=bool)
 
 
-def _enough(fit: LawFit, rows: pd.DataFrame, values: Array, task: str) -> bool:
+def _enough_at_weights(
+    fit: LawFit, weights: Array, values: Array, outer: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
+    """Return (n,) whether a law that is fitted to each weight can still be fitted to the row's weight."""
+    if any(parameter.varies != "weight" for parameter in fit.law.parameters):
+        return np.ones(len(weights), dtype=bool)
+    enough = {
+        weight: _num_apart(values[(weights == weight) & ~outer]) >= _fewest(fit)
+        for weight in np.unique(weights)
+    }
+    return np.array([enough[weight] for weight in weights], dtype=bool)
+
+
+def _enough(fit: LawFit, values: Array, task: str) -> bool:
     """Return whether a law can be refitted to the remaining rows, at these values (n,) of the axis."""
-    if len(rows) <= fit.num_parameters(task):
-        return False
-    keyed = [parameter for parameter in fit.law.parameters if parameter.varies == "weight"]
-    apart = pd.Series(np.floor(np.log(values / values.min()) / np.log1p(ROUNDING)), index=rows.index)
-    groups = apart.groupby(rows["weight"]).nunique() if keyed else pd.Series([apart.nunique()])
-    complete = not keyed or len(groups) == len(fit.fitted_weights(task))
-    all_vary = len(keyed) == len(fit.law.parameters)
-    return complete and bool((groups.min() if all_vary else groups.max()) >= _FEWEST)
+    return len(values) > fit.num_parameters(task) and _num_apart(values) >= _fewest(fit)
+
+
+def _fewest(fit: LawFit) -> int:
+    """Return the values of an axis that a law must still see: a line needs two, a limit a third."""
+    return _FEWEST if any(parameter.kind == "limit" for parameter in fit.law.parameters) else _FEWEST - 1
+
+
+def _num_apart(values: Array) -> int:
+    """Return the number of values that differ by more than rounding."""
+    return len(np.unique(np.floor(np.log(values / values.min()) / np.log1p(ROUNDING)))) if len(values) else 0
 
 
 def masks_of_mixtures(fit: LawFit) -> NDArray[np.bool_]:

@@ -24,6 +24,7 @@ from mnmt_laws.tables.observations import Observations
 
 _log = logging.getLogger(__name__)
 
+_KEYS = ("run", "task", "size", "weight", "tokens")
 AXES = ("size", "tokens", "mixture")
 _COLUMNS = {"size": "size_error", "tokens": "length_error", "mixture": "mixture_error"}
 _MOST_EVIDENCE = 4  # independent errors of one back-test; those of a run's tasks and weights are akin
@@ -39,8 +40,8 @@ class Form:
     tests: dict[str, BackTest]
     """The back-tests that the table allows, by axis."""
 
-    errors: dict[str, float]
-    """Root mean square error of log-losses in each, over the rows nearest to the target."""
+    errors: dict[str, pd.Series]
+    """Errors of log-losses in each, of the rows nearest to the target, by run, task and place."""
 
     own: tuple[OwnError, ...]
     """The law's own error beyond the data."""
@@ -94,7 +95,7 @@ def form_of(fitted: LawFit, target: Target) -> Form:
     found = {axis: back_test(fitted, left_out=axis) for axis in AXES}  # type: ignore[arg-type]
     tests = {axis: test for axis, test in found.items() if test is not None}
     near = {axis: _nearest(test, target) for axis, test in tests.items()}
-    errors = {axis: float(np.sqrt(np.mean(log_errors(rows) ** 2))) for axis, rows in near.items()}
+    errors = {axis: pd.Series(log_errors(rows), _keys(rows)) for axis, rows in near.items()}
     scatter, floors = float(np.sqrt(np.mean(fitted.residuals() ** 2))), floors_of(fitted)
     own = tuple(
         own_error(test, near[axis], floors, scatter, float(fitted.rows[axis].max()))
@@ -102,6 +103,10 @@ def form_of(fitted: LawFit, target: Target) -> Form:
         if axis != "mixture"
     )
     return Form(fit=fitted, tests=tests, errors=errors, own=own)
+
+
+def _keys(rows: pd.DataFrame) -> pd.MultiIndex:
+    return pd.MultiIndex.from_frame(rows[[name for name in _KEYS if name in rows]])
 
 
 def floors_of(fitted: LawFit) -> dict[str, float]:
@@ -130,27 +135,39 @@ def shares_of(forms: Sequence[Form]) -> Array:
     alike.
     """
     score = np.zeros(len(forms))
-    if not len(forms):
-        return score
-    for axis in AXES:
-        errors = np.array([form.errors.get(axis, np.nan) for form in forms])
+    for axis in AXES if len(forms) else ():
+        errors = left_out_errors(forms, axis)
         if np.isfinite(errors).any():
             errors = np.where(np.isfinite(errors), errors, np.nanmax(errors))
             evidence = min(2 * len(forms[0].fit.tasks), _MOST_EVIDENCE)
             score -= evidence * np.log(np.maximum(errors, 1e-6))
+    if not len(forms):
+        return score
     likely = np.exp(score - score.max())
     return np.asarray(likely / likely.sum())
 
 
+def left_out_errors(forms: Sequence[Form], axis: str) -> Array:
+    """Return (forms,) root mean square errors of log-losses on rows that all forms were tested on.
+
+    NaN for a form without the back-test; each has its own rows where none are common.
+    """
+    tested = [form.errors[axis] for form in forms if axis in form.errors]
+    if not tested:
+        return np.full(len(forms), np.nan)
+    common = set.intersection(*(set(errors.index) for errors in tested))
+    return np.array([_rms(form.errors.get(axis), common) for form in forms])
+
+
+def _rms(errors: pd.Series | None, common: set[Any]) -> float:
+    if errors is None:
+        return float("nan")
+    rows = errors[errors.index.isin(common)] if common else errors
+    return float(np.sqrt(np.mean(rows**2)))
+
+
 def forms_table(forms: Sequence[Form]) -> pd.DataFrame:
     """Return `law`, `share` and the errors of what was left out, the greatest share first."""
-    rows = [
-        {
-            "law": form.name,
-            "share": share,
-            **{column: form.errors.get(axis, np.nan) for axis, column in _COLUMNS.items()},
-        }
-        for form, share in zip(forms, shares_of(forms), strict=True)
-    ]
-    table = pd.DataFrame(rows, columns=["law", "share", *_COLUMNS.values()])
-    return table.sort_values("share", ascending=False, kind="stable").reset_index(drop=True)
+    columns: dict[str, Any] = {"law": [form.name for form in forms], "share": shares_of(forms)}
+    columns |= {column: left_out_errors(forms, axis) for axis, column in _COLUMNS.items()}
+    return pd.DataFrame(columns).sort_values("share", ascending=False, kind="stable").reset_index(drop=True)
