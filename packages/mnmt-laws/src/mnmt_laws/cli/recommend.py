@@ -109,6 +109,6 @@ def _smallest(
 def _document(answer: Answer, fitted: LawFit) -> dict[str, Any]:
     if not isinstance(answer, Recommendation):
         return {**asdict(answer), "law": fitted.law.name}
-    shown = {key: value for key, value in vars(answer).items() if key not in ("forecast", "want", "rivals")}
+    fields = {key: value for key, value in vars(answer).items() if key not in ("forecast", "want", "rivals")}
     rivals = [asdict(rival) for rival in answer.rivals]
-    return {**shown, **asdict(answer.want), "rivals": rivals, "forms": answer.forecast.table}
+    return {**fields, **asdict(answer.want), "rivals": rivals, "forms": answer.forecast.table}

@@ -108,25 +108,25 @@ class LawEvaluator:
         Returns:
             (refits, tasks, n) predictions.
         """
-        given = {name: np.asarray(value, float) for name, value in predictors.items()}
+        numbers = {name: np.asarray(value, float) for name, value in predictors.items()}
         predict = self._predict_keyed if self.varying else self._predict_any
-        predicted = [predict(parameters, task, points, given) for task in self.tasks]
+        predicted = [predict(parameters, task, points, numbers) for task in self.tasks]
         return np.stack(np.broadcast_arrays(*predicted), axis=1)
 
     def _predict_any(
-        self, parameters: xr.Dataset, task: str, points: Array, given: Mapping[str, Array]
+        self, parameters: xr.Dataset, task: str, points: Array, numbers: Mapping[str, Array]
     ) -> Array:
         x, values = self.point_inputs(parameters, task, points)
-        predicted = self.law.predict({**x, **given}, values, self._sign)
+        predicted = self.law.predict({**x, **numbers}, values, self._sign)
         return np.asarray(np.broadcast_arrays(predicted, x["weight"])[0])
 
     def _predict_keyed(
-        self, parameters: xr.Dataset, task: str, points: Array, given: Mapping[str, Array]
+        self, parameters: xr.Dataset, task: str, points: Array, numbers: Mapping[str, Array]
     ) -> Array:
-        return self.predict_between(parameters, task, points[..., self.sources.index(task)], given)
+        return self.predict_between(parameters, task, points[..., self.sources.index(task)], numbers)
 
     def predict_between(
-        self, parameters: xr.Dataset, task: str, at: Array, given: Mapping[str, Array]
+        self, parameters: xr.Dataset, task: str, at: Array, numbers: Mapping[str, Array]
     ) -> Array:
         """Return (refits, n) predictions of a law with a value for each weight, at any weights.
 
@@ -134,12 +134,12 @@ class LawEvaluator:
             parameters: The refits', or the estimate's, which counts as one refit.
             task: The task.
             at: (refits or 1, n) its weights.
-            given: The law's other predictors; numbers, or arrays that broadcast against (refits, n).
+            numbers: The law's other predictors; numbers, or arrays that broadcast against (refits, n).
         """
         weights = self.fitted_weights(task)
-        x = {name: values[..., None] for name, values in given.items()}
+        x = {name: values[..., None] for name, values in numbers.items()}
         values = self.parameters_at(parameters.sel(task=task), weights)
-        if any(np.ndim(value) for value in given.values()):  # an axis of points before that of weights
+        if any(np.ndim(value) for value in numbers.values()):  # an axis of points before that of weights
             values = {name: value[..., None, :] for name, value in values.items()}
         nodes = self.law.predict({**x, "weight": weights}, values, self._sign)
         nodes = nodes if nodes.ndim == 3 else nodes.reshape(-1, 1, len(weights))
@@ -219,7 +219,7 @@ class LawEvaluator:
         names = [name for name in self.law.predictors if name != "partners"]
         for name in names:
             if name not in x:
-                raise ArgumentError(f"`{name}` must be given: the {self.law.name} law predicts from it.")
+                raise ArgumentError(f"`{name}` must be numbers: the {self.law.name} law predicts from it.")
         for name, values in x.items():
             if name not in (*names, "weight"):
                 raise ArgumentError(
@@ -259,7 +259,7 @@ class LawEvaluator:
         names = self.partners_of(task)
         if not weights:
             if len(names) > 1 and bool((weight < 1).any()):
-                raise ArgumentError(f"`mixture` must be given: {task} has {len(names)} partners.")
+                raise ArgumentError(f"`mixture` must be numbers: {task} has {len(names)} partners.")
             return np.repeat((1.0 - weight)[:, None], len(names), axis=1)
         columns = [np.broadcast_to(weights.get(name, 0.0), shape).ravel() for name in names]
         return np.stack(columns, axis=1).astype(float) if columns else np.zeros((len(weight), 0))
@@ -298,7 +298,7 @@ def between_weights(weights: Array, nodes: Array, at: Array) -> Array:
         at: (refits or 1, n) weights; one of 0 is taken as `LEAST`.
 
     Returns:
-        (refits, n)
+        (refits, n) predictions.
     """
     x, to = np.log(weights), np.log(np.maximum(at, LEAST))
     log = bool((nodes[np.isfinite(nodes)] > 0).all())

@@ -110,9 +110,11 @@ def predict_between_weights(fit_of: LawFit, masks: NDArray[np.bool_]) -> Array:
         for task in part.tasks:
             of_task = (rows["task"] == task).to_numpy()
             at = {name: rows[name].to_numpy(float)[None, of_task] for name in _SCALES if name in rows}
-            given = {name: values for name, values in at.items() if name in fit_of.law.predictors}
+            numbers = {name: values for name, values in at.items() if name in fit_of.law.predictors}
             weight = rows["weight"].to_numpy(float)[None, of_task]
-            predicted[copy, of_task] = part.evaluator.predict_between(part.parameters, task, weight, given)[0]
+            predicted[copy, of_task] = part.evaluator.predict_between(part.parameters, task, weight, numbers)[
+                0
+            ]
     return predicted
 
 

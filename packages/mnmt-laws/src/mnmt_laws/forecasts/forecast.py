@@ -38,7 +38,7 @@ class Member:
     draws: xr.Dataset
     """Parameters over `draw`."""
 
-    own: tuple[tuple[Array, Array], ...]
+    error_draws: tuple[tuple[Array, Array], ...]
     """(draws, tasks) levels and slopes of each of the form's own errors."""
 
     @property
@@ -144,23 +144,25 @@ class Forecast:
     def _losses(self, member: Member, points: Array, at: dict[str, Array]) -> Array:
         fitted = member.form.fit
         columns = [self.sources.index(name) for name in fitted.sources]
-        given = {
+        numbers = {
             name: value[None] if value.ndim else value
             for name, value in at.items()
             if name in fitted.law.predictors
         }
-        predicted = fitted.evaluator.predict_points(member.draws, points=points[None][..., columns], **given)
+        predicted = fitted.evaluator.predict_points(
+            member.draws, points=points[None][..., columns], **numbers
+        )
         floors = np.array(list(floors_of(fitted).values()))[:, None]
         return np.asarray(floors + (predicted - floors) * np.exp(self._own_errors(member, points, at)))
 
     def _own_errors(self, member: Member, points: Array, at: dict[str, Array]) -> Array:
         """Return (draws, tasks, n) errors of log-losses by the law's own error."""
         total = np.zeros((member.count, len(self.tasks), len(points)))
-        own = [self.sources.index(task) if task in self.sources else None for task in self.tasks]
+        columns = [self.sources.index(task) if task in self.sources else None for task in self.tasks]
         weights = np.stack(
-            [np.ones(len(points)) if column is None else points[:, column] for column in own], axis=1
+            [np.ones(len(points)) if column is None else points[:, column] for column in columns], axis=1
         )
-        for error, (levels, slopes) in zip(member.form.own, member.own, strict=True):
+        for error, (levels, slopes) in zip(member.form.model_errors, member.error_draws, strict=True):
             if error.axis in at:
                 shape = levels[..., None] + slopes[..., None] * error.at(weights).T
                 total += shape * error.distance(at[error.axis])
@@ -240,11 +242,11 @@ def _draw(
     shares = shares_of(forms)
     order = np.argsort(-shares, kind="stable")
     forms, shares = [forms[i] for i in order], shares[order]
-    kept = [number for number, share in enumerate(shares) if share >= _LEAST_SHARE]
-    total = shares[kept].sum()
+    large = [number for number, share in enumerate(shares) if share >= _LEAST_SHARE]
+    total = shares[large].sum()
     members = tuple(
         member_of(forms[number], share=float(shares[number] / total), refits=refits, seed=seed + number)
-        for number in kept
+        for number in large
     )
     return Forecast(target=target, members=members, forms=tuple(forms), observations=observations)
 
@@ -259,8 +261,8 @@ def member_of(form: Form, *, share: float, refits: int, seed: int) -> Member:
     known = np.flatnonzero(_finite(draws))
     draws = draws.isel(draw=known) if len(known) else form.fit.parameters.expand_dims(draw=1)
     rng = np.random.default_rng([seed, 1])
-    own = tuple(error.draw(draws.sizes["draw"], rng) for error in form.own)
-    return Member(form=form, share=share, draws=draws, own=own)
+    error_draws = tuple(error.draw(draws.sizes["draw"], rng) for error in form.model_errors)
+    return Member(form=form, share=share, draws=draws, error_draws=error_draws)
 
 
 def _finite(draws: xr.Dataset) -> Array:

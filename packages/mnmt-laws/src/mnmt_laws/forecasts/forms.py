@@ -43,7 +43,7 @@ class Form:
     errors: dict[str, pd.Series]
     """Errors of log-losses in each, of the rows nearest to the target, by run, task and place."""
 
-    own: tuple[OwnError, ...]
+    model_errors: tuple[OwnError, ...]
     """The law's own error beyond the data."""
 
     @property
@@ -92,17 +92,17 @@ def _form(observations: Observations, law: Law, target: Target, options: dict[st
 
 def form_of(fitted: LawFit, target: Target) -> Form:
     """Return a fitted law as a form."""
-    found = {axis: back_test(fitted, left_out=axis) for axis in AXES}  # type: ignore[arg-type]
-    tests = {axis: test for axis, test in found.items() if test is not None}
+    results = {axis: back_test(fitted, left_out=axis) for axis in AXES}  # type: ignore[arg-type]
+    tests = {axis: test for axis, test in results.items() if test is not None}
     near = {axis: _nearest(test, target) for axis, test in tests.items()}
     errors = {axis: pd.Series(log_errors(rows), _keys(rows)) for axis, rows in near.items()}
     scatter, floors = float(np.sqrt(np.mean(fitted.residuals() ** 2))), floors_of(fitted)
-    own = tuple(
+    model_errors = tuple(
         own_error(test, near[axis], floors, scatter, float(fitted.rows[axis].max()))
         for axis, test in tests.items()
         if axis != "mixture"
     )
-    return Form(fit=fitted, tests=tests, errors=errors, own=own)
+    return Form(fit=fitted, tests=tests, errors=errors, model_errors=model_errors)
 
 
 def _keys(rows: pd.DataFrame) -> pd.MultiIndex:

@@ -45,8 +45,8 @@ class OwnError:
         return levels, slopes
 
     def _numbers(self, count: int, rng: np.random.Generator) -> Array:
-        shared, own = rng.standard_normal((count, 1)), rng.standard_normal((count, len(self.level)))
-        return np.asarray(np.sqrt(_SHARED) * shared + np.sqrt(1 - _SHARED) * own)
+        shared, separate = rng.standard_normal((count, 1)), rng.standard_normal((count, len(self.level)))
+        return np.asarray(np.sqrt(_SHARED) * shared + np.sqrt(1 - _SHARED) * separate)
 
     def distance(self, value: Array) -> Array:
         """Return how far a value lies beyond the edge, in distances of the back-test; 0 within the data."""

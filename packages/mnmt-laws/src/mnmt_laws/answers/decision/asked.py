@@ -82,9 +82,9 @@ def _length(observations: Observations, usual: Target, tokens: float | None) -> 
     lengths = observations.rows_to_fit(zero_shot=True)["tokens"].dropna()
     median = float(lengths.median()) if len(lengths) else math.nan
     if not abs(math.log(tokens / median)) <= math.log(NEAR):
-        told = f"were trained for about {median:.4g} tokens" if len(lengths) else "have no `tokens`"
+        length_text = f"were trained for about {median:.4g} tokens" if len(lengths) else "have no `tokens`"
         raise TableError(
-            f"{observations.source}: all models of one size {told}; {tokens:g} need runs of several training "
+            f"{observations.source}: all models of one size {length_text}; {tokens:g} need runs of several training "
             "lengths. Leave out the tokens for advice at the table's length."
         )
     return None
@@ -112,12 +112,12 @@ def forecast_for(
     observations = source.observations if isinstance(source, LawFit) else observe(source)
     asked = asked.completed(observations)
     if isinstance(source, LawFit):
-        made = forecast_of(source, size=asked.size, tokens=asked.tokens)
+        result = forecast_of(source, size=asked.size, tokens=asked.tokens)
     else:
-        made = forecast(
+        result = forecast(
             observations, law=law, size=asked.size, tokens=asked.tokens, length=asked.is_open, refits=refits
         )
     if not asked.is_open:
-        return made, ()
-    factors = check_preference(made.tasks, preference)
-    return within_budget(made, asked.compute, np.array([factors[task] for task in made.tasks]))
+        return result, ()
+    factors = check_preference(result.tasks, preference)
+    return within_budget(result, asked.compute, np.array([factors[task] for task in result.tasks]))

@@ -14,7 +14,7 @@ from mnmt_laws.answers.mixtures.simplex import minimise_on_simplex, simplex_poin
 from mnmt_laws.arrays import Array
 from mnmt_laws.forecasts.forecast import Forecast
 
-_SPREAD = 400  # mixtures at which each draw is asked for its own best
+_SPREAD = 400  # mixtures at which each draw is asked for its best_costs best
 _STEPS = 200  # weights tried for the range of a weight
 _NOISE = 2.0  # standard errors of a mean over draws that a gain must exceed
 _TIE = 1e-9  # cost of a nat of divergence from equal weights: ties go to these
@@ -30,7 +30,7 @@ class Choice:
     """The free rule that was taken, since no other mixture is expected to beat it; else empty."""
 
     regret: float
-    """Mean over draws of its cost above each draw's own best mixture."""
+    """Mean over draws of its cost above each draw's best_costs best mixture."""
 
     ranges: dict[str, tuple[float, float]]
     """The weights of each source, the others kept in proportion, that cost at most `amount` more."""
@@ -83,7 +83,7 @@ def choose(
     Args:
         forecast: The forecast.
         want: What is wanted.
-        limits: The mixtures that may be chosen.
+        limits: The mixtures that may be best_costs.
         amount: The cost that the ranges allow.
         proportions: The corpus' proportions; empty where they are unknown.
         current: A mixture to compare with; may be empty.
@@ -102,14 +102,16 @@ def choose(
     rule = _free_rule(question, rivals)
     if rule is not None:
         best = np.array([rule.weights[name] for name in sources])
-        own = costs[:, 1 + list(named).index(rule.name)]
-        rivals = [rival_of(name, named[name], costs[:, 1 + place], own) for place, name in enumerate(named)]
-    own = question.costs(best[None], anchors)[:, 0]
-    least = np.minimum(question.costs(spread, anchors).min(axis=1), own)
+        best_costs = costs[:, 1 + list(named).index(rule.name)]
+        rivals = [
+            rival_of(name, named[name], costs[:, 1 + place], best_costs) for place, name in enumerate(named)
+        ]
+    best_costs = question.costs(best[None], anchors)[:, 0]
+    least = np.minimum(question.costs(spread, anchors).min(axis=1), best_costs)
     return Choice(
         weights=dict(zip(sources, best.tolist(), strict=True)),
         rule="" if rule is None else rule.name,
-        regret=float(np.mean(own - least)),
+        regret=float(np.mean(best_costs - least)),
         ranges=_ranges(question, anchors, best, amount),
         amount=amount,
         rivals=tuple(rival for rival in rivals if rule is None or rival.name != rule.name),
@@ -163,9 +165,9 @@ def _ranges(question: Question, anchors: Array, best: Array, amount: float) -> d
         points = _moved(best, place, weights)
         extra = question.costs(points, anchors).mean(axis=0) - least
         cheap = (extra <= amount) & (question.limits.excess(points, sources) <= 1e-9)
-        here = int(np.searchsorted(weights, best[place]))
-        cheap[here] = True
-        low, high = here, here
+        start = int(np.searchsorted(weights, best[place]))
+        cheap[start] = True
+        low, high = start, start
         while low > 0 and cheap[low - 1]:
             low -= 1
         while high < len(weights) - 1 and cheap[high + 1]:

@@ -37,9 +37,9 @@ class Limits:
         """
         caps = {name: self.most.get(name, 1.0) for name in sources}
         if sum(caps.values()) < 1:
-            told = ", ".join(f"{name} {cap:.3g}" for name, cap in caps.items())
+            caps_text = ", ".join(f"{name} {cap:.3g}" for name, cap in caps.items())
             raise ArgumentError(
-                f"`repeats` leaves no mixture: the caps ({told}) sum to {sum(caps.values()):.3g}; "
+                f"`repeats` leaves no mixture: the caps ({caps_text}) sum to {sum(caps.values()):.3g}; "
                 "train on fewer tokens, or allow more repetition."
             )
         if np.isfinite(self.divergence) and not self.near:

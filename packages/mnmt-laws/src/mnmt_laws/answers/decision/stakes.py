@@ -51,24 +51,24 @@ def mixtures_to_beat(
         "the corpus' proportions": proportions,
         "the current mixture": current,
     }
-    found: dict[str, dict[str, float]] = {}
+    mixtures: dict[str, dict[str, float]] = {}
     for name, weights in rules.items():
         if not weights:
             continue
         total = sum(weights.values())
         mixture = {source: weights.get(source, 0.0) / total for source in sources}
-        if name == "the current mixture" or not any(_same(mixture, other) for other in found.values()):
-            found[name] = mixture
-    return found
+        if name == "the current mixture" or not any(_same(mixture, other) for other in mixtures.values()):
+            mixtures[name] = mixture
+    return mixtures
 
 
 def _same(one: Mapping[str, float], other: Mapping[str, float]) -> bool:
     return all(abs(one[name] - other[name]) < _SAME for name in one)
 
 
-def rival_of(name: str, weights: dict[str, float], costs: Array, own: Array) -> Rival:
+def rival_of(name: str, weights: dict[str, float], costs: Array, best_costs: Array) -> Rival:
     """Return a mixture with (draws,) costs beside a choice of (draws,) costs."""
-    loss = costs - own
+    loss = costs - best_costs
     low, high = bounds_of(loss[:, None])
     return Rival(
         name=name, weights=weights, loss=float(loss.mean()), interval=(float(low[0]), float(high[0])),
