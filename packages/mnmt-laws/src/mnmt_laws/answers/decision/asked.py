@@ -84,8 +84,8 @@ def _length(observations: Observations, usual: Target, tokens: float | None) -> 
     if not abs(math.log(tokens / median)) <= math.log(NEAR):
         length_text = f"were trained for about {median:.4g} tokens" if len(lengths) else "have no `tokens`"
         raise TableError(
-            f"{observations.source}: all models of one size {length_text}; {tokens:g} need runs of several training "
-            "lengths. Leave out the tokens for advice at the table's length."
+            f"{observations.source}: all models of one size {length_text}; {tokens:g} need runs of several "
+            "training lengths. Leave out the tokens for advice at the table's length."
         )
     return None
 

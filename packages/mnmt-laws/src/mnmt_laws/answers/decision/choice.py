@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mnmt_laws.answers.decision.limits import Limits
 from mnmt_laws.answers.decision.stakes import Rival, mixtures_to_beat, rival_of
@@ -17,6 +18,7 @@ from mnmt_laws.forecasts.forecast import Forecast
 _SPREAD = 400  # mixtures at which each draw is asked for its best_costs best
 _STEPS = 200  # weights tried for the range of a weight
 _NOISE = 2.0  # standard errors of a mean over draws that a gain must exceed
+_ROUNDING = 1e-9  # by which a limit may be broken
 _TIE = 1e-9  # cost of a nat of divergence from equal weights: ties go to these
 
 
@@ -89,33 +91,40 @@ def choose(
         current: A mixture to compare with; may be empty.
     """
     question = Question(forecast=forecast, want=want, limits=limits)
-    sources = forecast.sources
-    spread = _spread(question)
+    sources, spread = forecast.sources, _spread(question)
     anchors = question.anchors(spread)
+    mixtures = mixtures_to_beat(sources, want.importance, proportions, current)
+    points = np.array([[mixture[name] for name in sources] for mixture in mixtures.values()])
+    costs = question.costs(points, anchors)
     best = _best(question, anchors)
-    named = mixtures_to_beat(sources, want.importance, proportions, current)
-    points = np.array([[mixture[name] for name in sources] for mixture in named.values()])
-    costs = question.costs(np.vstack([best[None], points]), anchors)
-    rivals = [
-        rival_of(name, named[name], costs[:, 1 + place], costs[:, 0]) for place, name in enumerate(named)
-    ]
+    rivals = _rivals(mixtures, costs, question.costs(best[None], anchors)[:, 0])
     rule = _free_rule(question, rivals)
-    if rule is not None:
-        best = np.array([rule.weights[name] for name in sources])
-        best_costs = costs[:, 1 + list(named).index(rule.name)]
-        rivals = [
-            rival_of(name, named[name], costs[:, 1 + place], best_costs) for place, name in enumerate(named)
-        ]
-    best_costs = question.costs(best[None], anchors)[:, 0]
-    least = np.minimum(question.costs(spread, anchors).min(axis=1), best_costs)
+    if rule:
+        place = list(mixtures).index(rule)
+        best, rivals = points[place], _rivals(mixtures, costs, costs[:, place])
     return Choice(
         weights=dict(zip(sources, best.tolist(), strict=True)),
-        rule="" if rule is None else rule.name,
-        regret=float(np.mean(best_costs - least)),
+        rule=rule,
+        regret=_regret(question, anchors, spread, best),
         ranges=_ranges(question, anchors, best, amount),
         amount=amount,
-        rivals=tuple(rival for rival in rivals if rule is None or rival.name != rule.name),
+        rivals=tuple(rival for rival in rivals if rival.name != rule),
     )
+
+
+def _rivals(mixtures: Mapping[str, dict[str, float]], costs: Array, best_costs: Array) -> list[Rival]:
+    """Return what mixtures of (draws, mixtures) costs lose against a choice of (draws,) costs."""
+    return [
+        rival_of(name, weights, costs[:, place], best_costs)
+        for place, (name, weights) in enumerate(mixtures.items())
+    ]
+
+
+def _regret(question: Question, anchors: Array, spread: Array, best: Array) -> float:
+    """Return the mean over draws of a mixture's cost above the draw's least."""
+    costs = question.costs(best[None], anchors)[:, 0]
+    least = np.minimum(question.costs(spread, anchors).min(axis=1), costs)
+    return float(np.mean(costs - least))
 
 
 def _spread(question: Question) -> Array:
@@ -141,39 +150,36 @@ def _best(question: Question, anchors: Array) -> Array:
     return np.asarray(best[0])
 
 
-def _free_rule(question: Question, rivals: list[Rival]) -> Rival | None:
-    """Return the best free rule, if the choice beats it by no more than noise and the limits allow it."""
+def _free_rule(question: Question, rivals: list[Rival]) -> str:
+    """Return the best free rule that the limits allow, if it costs no more than noise above the choice."""
     sources = question.forecast.sources
-    free = [
-        rival
-        for rival in rivals
-        if rival.free
-        and question.limits.excess(np.array([[rival.weights[name] for name in sources]]), sources)[0] <= 1e-9
-    ]
-    if not free:
-        return None
-    best = min(free, key=lambda rival: rival.loss)
-    return best if best.loss <= _NOISE * best.error else None
+    points = np.array([[rival.weights[name] for name in sources] for rival in rivals])
+    allowed = question.limits.excess(points, sources) <= _ROUNDING
+    free = [rival for rival, good in zip(rivals, allowed, strict=True) if rival.free and good]
+    best = min(free, key=lambda rival: rival.loss, default=None)
+    return best.name if best is not None and best.loss <= _NOISE * best.error else ""
 
 
 def _ranges(question: Question, anchors: Array, best: Array, amount: float) -> dict[str, tuple[float, float]]:
     """Return the weights of each source that cost at most `amount` more, the others in proportion."""
-    sources, ranges = question.forecast.sources, {}
+    ranges, steps = {}, np.linspace(0.0, 1.0, _STEPS + 1)[1:-1]
     least = float(question.costs(best[None], anchors).mean())
-    for place, name in enumerate(sources):
-        weights = np.unique(np.append(np.linspace(0.0, 1.0, _STEPS + 1)[1:-1], best[place]))
+    for place, name in enumerate(question.forecast.sources):
+        weights = np.unique(np.append(steps, best[place]))
         points = _moved(best, place, weights)
         extra = question.costs(points, anchors).mean(axis=0) - least
-        cheap = (extra <= amount) & (question.limits.excess(points, sources) <= 1e-9)
-        start = int(np.searchsorted(weights, best[place]))
-        cheap[start] = True
-        low, high = start, start
-        while low > 0 and cheap[low - 1]:
-            low -= 1
-        while high < len(weights) - 1 and cheap[high + 1]:
-            high += 1
-        ranges[name] = (float(weights[low]), float(weights[high]))
+        cheap = (extra <= amount) & (question.limits.excess(points, question.forecast.sources) <= _ROUNDING)
+        ranges[name] = _stretch(weights, cheap, int(np.searchsorted(weights, best[place])))
     return ranges
+
+
+def _stretch(weights: Array, cheap: NDArray[np.bool_], start: int) -> tuple[float, float]:
+    """Return the ends of the unbroken stretch of cheap weights around one of them."""
+    dear = np.flatnonzero(~cheap & (np.arange(len(weights)) != start))
+    below, above = dear[dear < start], dear[dear > start]
+    low = below.max() + 1 if len(below) else 0
+    high = above.min() - 1 if len(above) else len(weights) - 1
+    return float(weights[low]), float(weights[high])
 
 
 def _moved(best: Array, place: int, weights: Array) -> Array:
