@@ -1,4 +1,4 @@
-"""Coverage of 95% prediction intervals of new models, for every law, on tables simulated from it.
+"""Coverage and width of 95% prediction intervals of new models, for every law, on tables simulated from it.
 
 Claim: about 95 of 100 new models lie in their prediction interval, within the sizes and lengths of a table
 and at 2 and 4 times the largest. No peer: the truth is known. Cited in docs/laws/uncertainty.md.
@@ -6,8 +6,8 @@ and at 2 and 4 times the largest. No peer: the truth is known. Cited in docs/law
 Each simulated table also has models that the law is not fitted to: between two sizes (and lengths, for laws
 of length), and at 2 and 4 times the largest. Laws without a size predict a second model of each kind.
 `--bend` multiplies every loss by 1 + bend × (log size over the range)², which no law has, to show what the
-back-test's part of an interval is good for. Rows of a table are alike, so the standard error is that of the
-tables' shares.
+back-test's part of an interval is good for. With `--known` the irreducible loss is known. Rows of a table are
+alike, so the standard error is that of the tables' shares. Widths are medians, in percent of the prediction.
 
     python -m benchmarks.laws.prediction_coverage --out benchmarks/results/laws/prediction_coverage.json
 """
@@ -15,7 +15,7 @@ tables' shares.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -46,6 +46,7 @@ def main(
     tables: int = 60,
     noise: float = 0.01,
     bend: float = 0.0,
+    known: bool = False,
     refits: int = 100,
     jobs: int = 1,
     out: Out = None,
@@ -57,6 +58,7 @@ def main(
         tables: Simulated tables a law; each has parameters of its own.
         noise: Relative standard deviation of the losses.
         bend: Relative error of the law at the largest size, growing with the logarithm of size squared.
+        known: Whether the irreducible loss is known.
         refits: Refits of each bootstrap.
         jobs: Processes at a time.
         out: JSON file for the figures.
@@ -64,38 +66,48 @@ def main(
     rows: list[Figures] = []
     for law in laws:
         start = time.perf_counter()
-        study_law = partial(study, law, noise=noise, bend=bend, refits=refits)  # type: ignore[arg-type]
+        study_law = partial(study, law, noise=noise, bend=bend, known=known, refits=refits)  # type: ignore[arg-type]
         if jobs > 1:
             with ProcessPoolExecutor(jobs) as pool:
                 shares = pd.DataFrame(list(pool.map(study_law, range(tables))))
         else:
             shares = pd.DataFrame([study_law(seed) for seed in range(tables)])
-        row = {str(place): f"{shares[place].mean():.1%}" for place in shares}
-        error = float(shares.std().max()) / np.sqrt(tables)
+        held = [place for place in PLACES if place in shares]
+        row = {
+            place: f"{shares[place].mean():.1%} ({shares[place, 'width'].median():.1%} wide)"
+            for place in held
+        }
+        error = float(shares[held].std().max()) / np.sqrt(tables)
         rows.append({"law": law, **row, "standard error": f"{error:.1%}"})
         print(rows[-1], f"{time.perf_counter() - start:.0f} s", flush=True)
-        figures = {"tables": tables, "noise": noise, "bend": bend, "refits": refits, "laws": rows}
+        options: Figures = {"tables": tables, "noise": noise, "bend": bend, "known": known, "refits": refits}
         description = provenance("mnmt-laws", "numpy", "scipy")
-        write_report(out, "coverage of every law's 95% prediction intervals", figures, description)
+        write_report(
+            out, "coverage of every law's 95% prediction intervals", {**options, "laws": rows}, description
+        )
     print_table(rows)
 
 
-def study(law: LawName, seed: int, *, noise: float, bend: float, refits: int) -> dict[str, float]:
-    """Return the share of one table's new models that lie in their intervals, by place."""
-    known = example_law(law, partners=TASKS[1:], weights=WEIGHTS, seed=seed)
-    table = with_new_models(known, noise=noise, seed=seed)
+def study(
+    law: LawName, seed: int, *, noise: float, bend: float, known: bool, refits: int
+) -> dict[Hashable, float]:
+    """Return the share of one table's new models that lie in their intervals, and the width."""
+    truth = example_law(law, partners=TASKS[1:], weights=WEIGHTS, seed=seed)
+    table = with_new_models(truth, noise=noise, seed=seed)
     share = np.log(table["size"] / SIZES[0]) / np.log(SIZES[-1] / SIZES[0])
     table["value"] *= 1.0 + bend * share**2
     method = ResidualBootstrap(refits=refits, seed=seed)
     fitted = fit(
-        table[table["place"] == "table"], law=anchored(known), uncertainty=method, irreducible="ignore"
-    )
-    held = {}
+        table[table["place"] == "table"], law=anchored(truth), uncertainty=method,
+        irreducible="bound" if known else "ignore",
+    )  # fmt: skip
+    held: dict[Hashable, float] = {}
     for place in PLACES:
         rows = table[table["place"] == place]
         if len(rows):
             interval, values = predict_interval(fitted, rows), rows["value"].to_numpy()
             held[place] = float(np.mean((interval.lower <= values) & (values <= interval.upper)))
+            held[place, "width"] = float(np.median((interval.upper - interval.lower) / interval.predicted))
     return held
 
 

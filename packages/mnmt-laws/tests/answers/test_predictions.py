@@ -157,8 +157,29 @@ def test_held_out_values_are_told_with_their_sign_and_coverage(study_table: pd.D
         f"The joint law predicted 12 held-out values ({held_out.news}) with"
     )
     assert f"{held_out.signs}. Of 12 95% prediction intervals, {inside} hold" in held_out.describe()
-    rows = held_out.rows
-    assert (rows["predicted_lower"].dropna() < rows["lower"].dropna()).all()
+    rows = held_out.rows.dropna(subset="predicted_lower")
+    assert (rows["predicted_lower"] < rows["lower"]).all()
+    width = rows["predicted_upper"] - rows["predicted_lower"]
+    assert held_out.width == pytest.approx(float(np.median(width / rows["predicted"])))
+    reducible = rows["predicted"] - rows["task"].map(fitted.observations.irreducible_of)
+    assert held_out.reducible_width == pytest.approx(float(np.median(width / reducible)))
+    assert f"{held_out.width:.1%} of the prediction" in held_out.describe()
+    wrong = np.log((rows["observed"] - rows["irreducible"]) / reducible).abs()
+    np.testing.assert_allclose(held_out.reducible_errors(), wrong)
+
+
+def test_an_interval_that_a_constant_lies_in_is_counted() -> None:
+    rows = pd.DataFrame(
+        {"run": ["a", "b"], "task": "t", "size": 1.0, "mixture": "", "weight": 1.0, "observed": [2.0, 3.0],
+         "predicted": [2.0, 3.2], "predicted_lower": [1.5, 3.1], "predicted_upper": [2.5, 3.3],
+         "error": [0.0, -0.06], "irreducible": np.nan, "constant": 2.2, "new_size": True, "new_length": False,
+         "new_weight": False}
+    )  # fmt: skip
+    held_out = HeldOut(law="power", rows=rows)
+    assert (held_out.num_constant, held_out.num_inside) == (1, (1, 2))
+    assert held_out.width == pytest.approx(np.median([0.5, 0.0625]))
+    assert np.isnan(held_out.reducible_width)
+    assert held_out.reducible_errors().empty
 
 
 @pytest.mark.parametrize(("sizes", "untested"), [(3, ("size",)), (5, ())])

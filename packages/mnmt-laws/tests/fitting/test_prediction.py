@@ -7,13 +7,17 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.stats import t
 
 from mnmt_laws import LawFit, ResidualBootstrap, back_tests, fit, observe, predict_interval
 from mnmt_laws.fitting.back_test import describe_signs
 from mnmt_laws.fitting.noise import measure_noise
+from mnmt_laws.fitting.noise_scale import NoiseScale, noise_scale
 
 SIZES = np.geomspace(1e6, 3e7, 8)
+NONE = ResidualBootstrap(refits=0)
 
 
 def table(*, seeds: int = 1, noise: float = 0.01, bend: float = 0.0, seed: int = 0) -> pd.DataFrame:
@@ -79,9 +83,61 @@ def test_rows_and_points_have_the_same_intervals(fitted: LawFit) -> None:
     np.testing.assert_allclose(by_row.lower, by_point.lower)
 
 
+def near_the_floor(*, power: float, noise: float = 0.01, seed: int = 0) -> pd.DataFrame:
+    """Losses 1 + r, r from .6 down to .008, that scatter in proportion to (1 + r)^(1 - γ) r^γ."""
+    sizes = np.repeat(np.geomspace(1e4, 1e6, 8), 4)
+    reducible = 0.6 * (sizes / 1e4) ** -0.94
+    scatter = noise * (1 + reducible) ** (1 - power) * reducible**power
+    z = np.random.default_rng(seed).standard_normal(len(sizes)).clip(-1.8, 1.8)
+    return pd.DataFrame(
+        {"size": sizes, "weight": 1.0, "task": "t", "metric": "loss", "seed": np.tile(range(4), 8),
+         "value": 1 + reducible + scatter * z, "irreducible": 1.0}
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("power", "noise"), [(1.0, 0.2), (0.5, 0.02), (0.0, 0.003)])
+def test_no_interval_begins_below_the_known_irreducible_loss(power: float, noise: float) -> None:
+    table = near_the_floor(power=power, noise=noise)
+    known = fit(observe(table), law="power", uncertainty=ResidualBootstrap(refits=40))
+    assert abs(noise_scale(known, "t").power - power) <= 0.5
+    interval = predict_interval(known, size=np.geomspace(1e4, 1e7, 20))
+    assert (interval.lower > 1).all()
+    assert (interval.law_lower > 1).all()
+    assert (interval.law_upper <= interval.upper).all()
+    again = predict_interval(known, size=table["size"].to_numpy())
+    new = near_the_floor(power=power, noise=noise, seed=1)["value"].to_numpy()
+    assert np.mean((again.lower <= new) & (new <= again.upper)) > 0.9
+
+
+def test_models_deviate_by_a_share_of_the_loss_or_of_what_is_reducible() -> None:
+    losses, limit = np.array([1.1, 2.0]), 1.0
+    of_reducible = NoiseScale(log=True, limit=limit, power=1.0).deviation(losses)
+    of_loss = NoiseScale(log=True, limit=limit, power=0.0).deviation(losses)
+    np.testing.assert_allclose(of_reducible * (losses - limit), losses - limit)
+    np.testing.assert_allclose(of_loss * (losses - limit), losses)
+    np.testing.assert_array_equal(NoiseScale(log=True).deviation(losses), 1)
+
+
+@given(limit=st.floats(0.1, 2), excess=st.floats(0.01, 3), by=st.floats(0, 3))
+def test_a_scale_is_inverted_and_raised_without_a_jump(limit: float, excess: float, by: float) -> None:
+    scale = NoiseScale(log=True, limit=limit, least=1e-3)
+    value = np.array([limit + excess])
+    np.testing.assert_allclose(scale.value(scale.measure(value)), value)
+    low, high = (scale.raised(scale.measure(value), np.array([step])) for step in (by, by + 1e-6))
+    assert 0 <= high[0] - low[0] <= 1e-5 * excess + 1e-15
+    if by <= 1:
+        np.testing.assert_allclose(low, limit + excess * np.exp(by))
+
+
+def test_an_irreducible_loss_that_is_ignored_or_undercut_sets_no_scale() -> None:
+    table = near_the_floor(power=1.0, noise=0.1)
+    ignored = fit(observe(table), law="power", irreducible="ignore", uncertainty=NONE)
+    undercut = fit(observe(table.assign(irreducible=1.2)), law="power", uncertainty=NONE)
+    assert noise_scale(ignored, "t") == noise_scale(undercut, "t") == NoiseScale(log=True)
+
+
 def test_without_refits_or_freedom_intervals_are_unknown(fitted: LawFit) -> None:
-    none = ResidualBootstrap(refits=0)
-    assert np.isnan(predict_interval(fit(observe(table()), law="power", uncertainty=none), size=1e7).lower)
+    assert np.isnan(predict_interval(fit(observe(table()), law="power", uncertainty=NONE), size=1e7).lower)
     three = table()[table()["size"].isin(SIZES[:3])]
     assert np.isnan(predict_interval(fit(observe(three), law="power"), size=1e7).upper)
     with pytest.raises(ValueError, match="`level` must be between 0 and 1, but is 95"):

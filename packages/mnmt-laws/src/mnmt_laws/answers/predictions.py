@@ -30,7 +30,8 @@ class HeldOut:
     rows: pd.DataFrame
     """Columns `run`, `task`, `size`, `weight`, `mixture`, `tokens`, `new_size`, `new_length`, `new_weight`,
     `observed`, `predicted`, `lower` and `upper` (95%, of the law), `predicted_lower` and `predicted_upper`
-    (95%, of a new model) and `error`, the measured value over the predicted, less 1."""
+    (95%, of a new model), `error`, the measured value over the predicted, less 1, `irreducible`, the known
+    irreducible loss (NaN where unknown), and `constant`, the mean of the task's fitted values."""
 
     untested: tuple[str, ...] = ()
     """`size` or `length`, where runs lie beyond those fitted and no back-test was possible: the intervals of
@@ -39,6 +40,13 @@ class HeldOut:
     def errors(self) -> pd.Series:
         """Return the absolute relative errors where the law predicts."""
         return self.rows["error"].abs().dropna()
+
+    def reducible_errors(self) -> pd.Series:
+        """Return the absolute errors of log(L - L∞) where the irreducible loss L∞ is known and exceeded."""
+        least = self.rows[["observed", "predicted"]].min(axis=1, skipna=False)
+        known = self.rows[least > self.rows["irreducible"]]
+        reducible = known[["observed", "predicted"]].sub(known["irreducible"], axis=0).astype(float)
+        return pd.Series(np.abs(np.log(reducible["observed"] / reducible["predicted"])))
 
     @property
     def num_runs(self) -> int:
@@ -54,15 +62,53 @@ class HeldOut:
     @property
     def num_inside(self) -> tuple[int, int]:
         """How many values lie within the interval of a new model, and of how many such intervals."""
-        known = self.rows.dropna(subset=["predicted_lower", "predicted_upper"])
-        inside = known["observed"].between(known["predicted_lower"], known["predicted_upper"])
-        return int(inside.sum()), len(known)
+        return self._count_inside("observed"), len(self._intervals)
+
+    @property
+    def num_constant(self) -> int:
+        """In how many of these intervals the mean of the task's fitted values lies: those tell little."""
+        return self._count_inside("constant")
+
+    @property
+    def _intervals(self) -> pd.DataFrame:
+        return self.rows.dropna(subset=["predicted_lower", "predicted_upper"])
+
+    def _count_inside(self, column: str) -> int:
+        known = self._intervals
+        return int(known[column].between(known["predicted_lower"], known["predicted_upper"]).sum())
+
+    @property
+    def width(self) -> float:
+        """Median width of the intervals of new models, as a share of the prediction; NaN without any."""
+        known = self._intervals
+        return float(((known["predicted_upper"] - known["predicted_lower"]) / known["predicted"]).median())
+
+    @property
+    def reducible_width(self) -> float:
+        """Median width as a share of the reducible loss predicted; NaN where no irreducible loss is known."""
+        known = self._intervals
+        reducible = (known["predicted"] - known["irreducible"]).clip(lower=0)
+        return float(((known["predicted_upper"] - known["predicted_lower"]) / reducible).median())
 
     @property
     def coverage(self) -> str:
         """How many of the values lie within the interval of a new model, as `9 of 10`; empty if unknown."""
         inside, known = self.num_inside
         return f"{inside} of {known}" if known else ""
+
+    @property
+    def intervals(self) -> str:
+        """How many intervals hold the value and a constant, and how wide they are, in a sentence."""
+        inside, count = self.num_inside
+        if not count:
+            return ""
+        share = self.reducible_width
+        reducible = f", {share:.2g} times the reducible loss" if np.isfinite(share) else ""
+        return (
+            f"Of {count} 95% prediction intervals, {inside} hold the value. Their median width is "
+            f"{self.width:.1%} of the prediction{reducible}; the mean of the fitted values lies in "
+            f"{self.num_constant}."
+        )
 
     @property
     def news(self) -> str:
@@ -80,12 +126,13 @@ class HeldOut:
         errors = self.errors()
         if errors.empty:
             return ""
-        inside, count = self.num_inside
         news = f" ({self.news})" if self.news else ""
-        intervals = f" Of {count} 95% prediction intervals, {inside} hold the value." if count else ""
+        reducible = self.reducible_errors()
+        beyond = f" (median error of log(L - L∞): {reducible.median():.2g})" if len(reducible) else ""
+        intervals = f" {self.intervals}" if self.intervals else ""
         return (
             f"The {self.law} law predicted {len(errors)} held-out values{news} with a median error of "
-            f"{errors.median():.1%} and a largest of {errors.max():.1%}: {self.signs}.{intervals}"
+            f"{errors.median():.1%} and a largest of {errors.max():.1%}{beyond}: {self.signs}.{intervals}"
             f"{self.caution}"
         )
 
@@ -126,8 +173,16 @@ def predict_held_out(fit: LawFit) -> HeldOut:
         predicted_lower=known.lower,
         predicted_upper=known.upper,
         error=rows["value"] / predicted - 1,
+        irreducible=rows["task"].map({task: _irreducible(fit, task) for task in fit.tasks}).astype(float),
+        constant=rows["task"].map(fitted.groupby("task")["value"].mean()).astype(float),
     )
     return HeldOut(law=fit.law.name, rows=table, untested=_untested(fit, rows))
+
+
+def _irreducible(fit: LawFit, task: str) -> float:
+    """Return the known irreducible loss of a task; NaN where none is known."""
+    known = fit.observations.irreducible_of(task)
+    return known if np.isfinite(known) else float("nan")
 
 
 def _untested(fit: LawFit, rows: pd.DataFrame) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from scipy.stats import f as f_distribution
 
 from mnmt_laws.arrays import Array
 from mnmt_laws.fitting.law_fit import LawFit
+from mnmt_laws.fitting.noise_scale import NoiseScale
 from mnmt_laws.solver.objective import find_objective
 from mnmt_laws.tables.lengths import ROUNDING, level_numbers
 
@@ -22,7 +23,7 @@ _SIGNIFICANCE = 0.05
 
 @dataclass(frozen=True, kw_only=True)
 class Noise:
-    """The noise of one task's models about the law, in the objective's residuals."""
+    """The noise of one task's models about the law: in the objective's residuals, or on another scale."""
 
     variance: float
     """Variance of a new model about the law, within the data."""
@@ -40,13 +41,17 @@ class Noise:
     """Probability of residuals as large as these, given the noise between seeds, if the law is true."""
 
 
-def measure_noise(fit: LawFit, task: str) -> Noise:
-    """Return the noise of a task about its law.
+def measure_noise(fit: LawFit, task: str, *, scale: NoiseScale | None = None) -> Noise:
+    """Return the noise of a task about its law, in the objective's residuals or over the unit of a scale.
 
     The variance is Σr² / (n - k). Where seeds show a lack of fit (F test, Draper and Smith 1998, sec. 2.1),
     it is the pure error between seeds plus the variance of the law's own error.
     """
     rows, residuals = task_residuals(fit, task)
+    if scale is not None:
+        predicted = fit.predict(rows)
+        deviations = scale.measure(rows["value"].to_numpy(float)) - scale.measure(predicted)
+        residuals = deviations / scale.deviation(predicted)
     count, num_params = len(rows), fit.num_parameters(task)
     squares, freedom = float(residuals @ residuals), count - num_params
     cells = _cells(rows)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +15,7 @@ from mnmt_laws.errors import ArgumentError
 from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.fitting.model_error import AXES, model_error
 from mnmt_laws.fitting.noise import measure_noise
-from mnmt_laws.fitting.refits import log_of, value_of
+from mnmt_laws.fitting.noise_scale import NoiseScale, noise_scale
 from mnmt_laws.fitting.uncertainty import bounds_of
 
 _Place = tuple[str, NDArray[np.bool_], dict[str, Array]]
@@ -53,10 +53,10 @@ def predict_interval(
 ) -> PredictionInterval:
     """Return predictions with the law's interval and that of a new model.
 
-    In the objective's measure (log-losses for `log-ols`) each half of the interval is
-    √(h² + t² (s² + m²)): h is that of the law's interval, s² the variance of models about the law with ν
-    degrees of freedom and t Student's quantile. m² is the law's own error beyond the data, as back-tests
-    show it (`model_error`); 0 within the data.
+    On the scale log L, or log(L - L∞) where the irreducible loss L∞ of the task is known, each half of the
+    interval is √(h² + t² s² (1 + m²)): h is that of the law's interval, s² the variance of models about the
+    law (`NoiseScale`) with ν degrees of freedom and t Student's quantile. m² is the law's own error beyond
+    the data, as back-tests show it (`model_error`); 0 within the data. No interval begins below L∞.
 
     Args:
         fit: A fit with refits.
@@ -79,28 +79,38 @@ def predict_interval(
     arguments = {} if rows is not None else where
     predicted = fit.predict(rows, **arguments)  # type: ignore[arg-type]
     draws = fit.predict(rows, draws=True, **arguments)  # type: ignore[arg-type]
-    estimate = log_of(fit, predicted)
-    ends = bounds_of(log_of(fit, draws), level)
     share = weight if mixture is None else mixture.get(task or fit.tasks[0], 0.0)
-    places = _places(fit, rows, predicted.shape, task, {"weight": share, **predictors})
-    spread = _spread(fit, places, predicted.shape, level)
-    half = [np.hypot(np.maximum(gap, 0.0), spread) for gap in (estimate - ends[0], ends[1] - estimate)]
+    ends = np.full((4, *predicted.shape), np.nan)
+    for name, mask, at in _places(fit, rows, predicted.shape, task, {"weight": share, **predictors}):
+        ends[:, mask] = _ends(fit, name, predicted[mask], draws[:, mask], at, level)
+    law_lower, law_upper, lower, upper = ends
     return PredictionInterval(
-        predicted=predicted,
-        law_lower=value_of(fit, ends[0]), law_upper=value_of(fit, ends[1]),
-        lower=value_of(fit, estimate - half[0]), upper=value_of(fit, estimate + half[1]),
-    )  # fmt: skip
+        predicted=predicted, law_lower=law_lower, law_upper=law_upper, lower=lower, upper=upper
+    )
 
 
-def _spread(fit: LawFit, places: Iterable[_Place], shape: tuple[int, ...], level: float) -> Array:
-    """Return t √(s² + m²) of every prediction."""
-    spread = np.full(shape, np.nan)
-    for task, mask, at in places:
-        noise = measure_noise(fit, task)
-        if noise.freedom > 0:
-            quantile = t_distribution.ppf((1 + level) / 2, noise.freedom)
-            spread[mask] = quantile * np.sqrt(noise.variance * (1.0 + model_error(fit, task, at)))
-    return spread
+def _ends(
+    fit: LawFit, task: str, predicted: Array, draws: Array, at: Mapping[str, Array], level: float
+) -> tuple[Array, Array, Array, Array]:
+    """Return the ends of the law's interval and of that of a new model, for one task's predictions (n,)."""
+    scale = noise_scale(fit, task)
+    estimate, spread = scale.measure(predicted), _spread(fit, task, scale, predicted, at, level)
+    low, high = bounds_of(scale.measure(draws), level)
+    below, above = (np.hypot(np.maximum(gap, 0.0), spread) for gap in (estimate - low, high - estimate))
+    upper = np.maximum(scale.raised(estimate, above), scale.value(high))
+    return scale.value(low), scale.value(high), scale.value(estimate - below), upper
+
+
+def _spread(
+    fit: LawFit, task: str, scale: NoiseScale, predicted: Array, at: Mapping[str, Array], level: float
+) -> Array:
+    """Return (n,) t s √(1 + m²) of the predictions (n,) of a task; NaN without degrees of freedom."""
+    noise = measure_noise(fit, task, scale=scale)
+    if noise.freedom <= 0:
+        return np.full(predicted.shape, np.nan)
+    quantile = t_distribution.ppf((1 + level) / 2, noise.freedom)
+    variance = noise.variance * (1.0 + model_error(fit, task, at))
+    return np.asarray(quantile * np.sqrt(variance) * scale.deviation(predicted))
 
 
 def _places(

@@ -84,11 +84,11 @@ def _held_out(analysis: Analysis) -> str:
     errors = held_out.errors()
     if errors.empty:
         return ""
-    inside = f" The 95% intervals of new models hold {held_out.coverage}." if held_out.coverage else ""
+    intervals = f" {held_out.intervals}" if held_out.intervals else ""
     return (
         f"The {analysis.law.law.name} law predicted {len(errors)} values of {held_out.num_runs} held-out "
         f"runs with a median error of {errors.median():.1%}, at most {errors.max():.1%}; "
-        f"{held_out.signs}.{inside}{held_out.caution}"
+        f"{held_out.signs}.{intervals}{held_out.caution}"
     )
 
 
