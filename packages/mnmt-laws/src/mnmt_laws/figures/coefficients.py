@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import altair as alt
 import numpy as np
@@ -33,6 +34,7 @@ def draw_coefficients(
     exponents: Exponents,
     *,
     task: str,
+    names: Sequence[str] = ("alpha", "beta", "l_inf"),
     limits: Exponents | None = None,
     joint: LawFit | None = None,
     irreducible: float = math.nan,
@@ -45,6 +47,7 @@ def draw_coefficients(
     Args:
         exponents: The curves.
         task: A task of theirs.
+        names: The coefficients to draw.
         limits: Curves whose L∞ is drawn in place of theirs.
         joint: A fit of the joint law, drawn beside one length.
         irreducible: The known irreducible loss, if any.
@@ -53,17 +56,17 @@ def draw_coefficients(
     unit = "nats per token" if joint is None else joint.observations.unit
     titles = {"alpha": "exponent α", "beta": "factor β", "l_inf": f"limit L∞ ({unit})"}
     known = [_LIMIT] if math.isfinite(irreducible) else []
-    names = [*([] if joint is None else [_JOINT]), *known]
+    references = [*([] if joint is None else [_JOINT]), *known]
     panels = []
-    for name, title in titles.items():
+    for name in names:
         origin = limits if name == "l_inf" and limits is not None else exponents
         points, labels = _coefficients(origin, task, name)
         lines = [] if joint is None else [_shared(joint, task, name)]
         lines += [_level(points, irreducible)] if name == "l_inf" and known else []
         shades = ramp(len(labels)) if len(labels) > 1 else TASK_COLORS[:1]
-        key = color("line", [*labels, *names], [*shades, *(_LINES[name] for name in names)])
+        key = color("line", [*labels, *references], [*shades, *(_LINES[line] for line in references)])
         panels += [
-            _coefficient_panel(points, lines, x=x, title=title, unit=exponents.unit).encode(color=key)
+            _coefficient_panel(points, lines, x=x, title=titles[name], unit=exponents.unit).encode(color=key)
             for x in axes
         ]
     return styled(*(panel.properties(title=task) for panel in panels), columns=len(axes))
