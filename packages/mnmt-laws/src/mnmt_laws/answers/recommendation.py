@@ -53,6 +53,9 @@ class Recommendation:
 
     want: Want
 
+    limits: Limits = field(repr=False)
+    """The mixtures that might be chosen."""
+
     weights: dict[str, float]
     """The mixture, a weight for every source."""
 
@@ -156,7 +159,7 @@ def recommend(
     point = np.array([choice.weights[name] for name in forecasted.sources])
     mean, ends_of = forecasted.predict(point[None])
     return Recommendation(
-        size=forecasted.target.size, tokens=forecasted.target.tokens, budget=budget, want=want,
+        size=forecasted.target.size, tokens=forecasted.target.tokens, budget=budget, want=want, limits=limits,
         size_range=asked.size_range(forecasted, want, point, scale),
         weights=choice.weights, rule=choice.rule, ranges=choice.ranges, amount=scale,
         amount_given=amount is not None, regret=choice.regret, rivals=choice.rivals,

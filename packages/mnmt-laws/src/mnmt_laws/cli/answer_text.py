@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
+import pandas as pd
+
 from mnmt_laws.answers.design.candidates import CandidateRun
-from mnmt_laws.answers.design.next_runs import Design
 from mnmt_laws.answers.design.study_toml import mixture_line, studies_of
 from mnmt_laws.answers.mixtures.budget import SmallestBudget
 from mnmt_laws.answers.mixtures.targets import SmallestSize
 from mnmt_laws.answers.recommendation import Recommendation
 from mnmt_laws.errors import TableError
 from mnmt_laws.figures.style import format_size
-from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.sentences.advice import advice_sentences, cost_text, rival_text
 
 Answer = Recommendation | SmallestSize | SmallestBudget
@@ -31,30 +31,14 @@ def format_answer(answer: Answer) -> list[str]:
     return [*mixture, _smallest_size(answer)]
 
 
-def study_of(answer: Answer, fitted: LawFit, base: Path) -> str:
+def study_of(answer: Answer, rows: pd.DataFrame, base: Path) -> str:
     """Return the TOML of a study of one model of the answer's mixture."""
     if not answer.weights:
         raise TableError(f"--study: there is nothing to train; {getattr(answer, 'reason', '')}.")
     mixture, *lines = format_answer(answer)
     run = CandidateRun(answer.size, answer.weights, answer.tokens)
     notes = [f"{mixture}: recommended by mnmt-laws.", *lines]
-    return studies_of(fitted, [run], notes=notes, base=base)[0].text
-
-
-def design_lines(design: Design, fitted: LawFit) -> list[str]:
-    """Return the cost and benefit of proposed runs, as lines of comment."""
-    lines = [
-        f"Runs to train next, by mnmt-laws design: {fitted.law.name} law.",
-        f"{design.quantity}: standard deviation now {design.std:.3g}; with each run, and those before it:",
-    ]
-    for number, row in enumerate(design.runs.to_dict("records"), start=1):
-        size = f"{row['size']:,.0f} parameters, " if "size" in row else ""
-        length = f"{row['tokens']:,.0f} tokens, " if "tokens" in row else ""
-        lines.append(
-            f"{number}. {size}{length}{row['mixture']}: cost {row['cost']:.3g}, then {row['std']:.3g} "
-            f"({row['share']:.0%})"
-        )
-    return lines
+    return studies_of(rows, [run], notes=notes, base=base)[0].text
 
 
 def _recommendation(answer: Recommendation) -> list[str]:

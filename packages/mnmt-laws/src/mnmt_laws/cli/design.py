@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
+from mnmt_laws.answers.design.candidates import CandidateRun, default_candidates
 from mnmt_laws.answers.design.next_runs import design as design_runs
-from mnmt_laws.answers.design.study_toml import runs_of, studies_of
-from mnmt_laws.cli.answer_text import design_lines
-from mnmt_laws.cli.choice_of_law import law_of
-from mnmt_laws.cli.console import print_frame, print_json, warn, wrote
+from mnmt_laws.answers.design.shapes import sizes_of
+from mnmt_laws.answers.design.study_toml import read_study, runs_of, studies_of
+from mnmt_laws.answers.recommendation import Recommendation
+from mnmt_laws.answers.recommendation import recommend as recommend_mixture
+from mnmt_laws.cli.console import print_json, warn, wrote
 from mnmt_laws.cli.options import (
     DEFAULT_REFITS,
     DEFAULT_TABLE,
@@ -25,69 +27,77 @@ from mnmt_laws.cli.options import (
     observe_table,
     whole_number,
 )
-from mnmt_laws.errors import ArgumentError, TableError
-from mnmt_laws.figures.style import format_size
-from mnmt_laws.fitting.fit import fit
-from mnmt_laws.fitting.law_fit import LawFit
-from mnmt_laws.fitting.uncertainty import ResidualBootstrap
+from mnmt_laws.cli.question import DEFAULT_WANT, WantConfig
+from mnmt_laws.errors import ArgumentError
 from mnmt_laws.laws import LawName
+from mnmt_laws.sentences.design import design_lines, design_sentence
 
 
 def design(
     source: Path | None = None,
     *,
-    quantity: str,
+    size: Positive | None = None,
+    tokens: Positive | None = None,
+    want: WantConfig = DEFAULT_WANT,
     runs: Annotated[int, Parameter(validator=Number(gte=1), converter=whole_number)] = 3,
     budget: Positive = math.inf,
-    law: LawName | None = None,
+    law: LawName | Literal["auto"] = "auto",
     table: TableConfig = DEFAULT_TABLE,
     refits: Refits = DEFAULT_REFITS,
     out: Annotated[Path | None, Out] = None,
     study: Path | None = None,
     as_json: Json = False,
 ) -> None:
-    """Propose the runs to train next, which make a quantity most certain.
+    """Propose the runs that remove most of the advice's expected regret for their FLOPs, or none.
 
     Args:
         source: A run table of two tasks or more, or a folder of run records.
-        quantity: The quantity to make more certain: `loss:TASK@size=1e9,p=0.3`, `fraction:TASK@p=0.1`,
-            `weight:TASK@size=1e9` (the best weight), `limit:TASK`, `exponent:TASK` or
-            `size:TASK=0.9,TASK=1.1` (the smallest size that meets targets). For a law that knows the training
-            length, `tokens=1e10` follows the size, as in `size:TASK=0.9@tokens=1e10`.
+        size: The number of parameters that advice is for; by default twice the largest of the table.
+        tokens: Its training length, target tokens of all tasks; by default the longest of the table.
+        want: What is wanted.
         runs: The number of runs to propose.
         budget: The FLOPs that all of them may cost at most.
-        law: The law of size, length and mixture. By default `capacity`, or where the quantity names
-            tokens `share-tied`; `simplex-capacity` and `simplex-share` where a weight occurs in several
-            mixtures.
+        law: One law, or the average over the laws and rulers that predicted best what was left out.
         table: The part of the table to analyse.
-        refits: The number of refits, from which the uncertainty comes.
+        refits: The number of draws.
         out: Write the study that trains these runs to this `.toml` file; runs that do not fit one grid of
             sizes × mixtures go to files beside it.
-        study: The study file whose sections and sizes are copied.
+        study: The study file whose sections and sizes are copied; by default `study.toml` in the folder of
+            run records.
         as_json: Print JSON only.
     """
-    if study is not None and out is None:
-        raise TableError("--study goes with --out.")
     observations = observe_table(source, table)
-    name = law_of(observations, law, length="tokens=" in quantity)
-    fitted = fit(observations, law=name, uncertainty=ResidualBootstrap(refits=refits))
-    result = design_runs(fitted, quantity=quantity, runs=runs, budget=budget)
-    if out is not None:
-        _write_studies(fitted, runs_of(result.runs), design_lines(result, fitted), out, study)
+    arguments = want.arguments(observations.tasks, observations.tasks)
+    advice = recommend_mixture(observations, size=size, tokens=tokens, law=law, refits=refits, **arguments)
+    base = study or study_beside(source)
+    result = design_runs(advice, runs=runs, budget=budget, candidates=_candidates(advice, base))
     if as_json:
-        document = {key: getattr(result, key) for key in ("quantity", "std", "method", "runs", "candidates")}
-        print_json({**document, "law": fitted.law.name, "warnings": fitted.warnings})
-        return
-    print(f"{result.quantity}: standard deviation now {result.std:.3g}")
-    rows = result.runs.assign(size=[format_size(size) for size in result.runs["size"]])
-    print_frame(rows, {"cost": "{:.3g}", "total_cost": "{:.3g}", "std": "{:.3g}", "share": "{:.0%}"})
-    warn(fitted.warnings)
+        print_json({name: getattr(result, name) for name in ("regret", "reason", "runs", "candidates")})
+    else:
+        print("\n".join([design_sentence(result, advice), *design_lines(result, advice)]))
+    if out is not None and not result.reason:
+        _write_studies(advice, runs_of(result.runs), design_lines(result, advice), out, base)
+    warn(advice.forecast.best.warnings)
 
 
-def _write_studies(fitted: LawFit, runs: list[Any], notes: list[str], out: Path, base: Path | None) -> None:
+def study_beside(source: Path | None) -> Path | None:
+    """Return the study that a folder of run records was trained by, if a sweep has left it there."""
+    path = None if source is None else source / "study.toml"
+    return path if path is not None and path.is_file() else None
+
+
+def _candidates(advice: Recommendation, base: Path | None) -> list[CandidateRun]:
+    shapes = sizes_of(advice.forecast.observations.frame, {} if base is None else read_study(base))
+    return default_candidates(advice.forecast, [shape.num_params for shape in shapes])
+
+
+def _write_studies(
+    advice: Recommendation, runs: list[CandidateRun], notes: list[str], out: Path, base: Path | None
+) -> None:
     if out.suffix != ".toml":
         raise ArgumentError(f"--out {out}: must end in .toml.")
-    for number, study in enumerate(studies_of(fitted, runs, notes=notes, base=base), start=1):
+    rows = advice.forecast.observations.frame
+    for number, study in enumerate(studies_of(rows, runs, notes=notes, base=base), start=1):
         path = out if number == 1 else out.with_stem(f"{out.stem}-{number}")
         path.write_text(study.text, encoding="utf-8")
         wrote(path)

@@ -66,6 +66,9 @@ class WantConfig:
         return {**numbers, **limits}
 
 
+DEFAULT_WANT = WantConfig()
+
+
 def doubts_of_cost(fitted: LawFit) -> tuple[str, ...]:
     """Return a line if the table's runs do not cost 6 FLOPs for each parameter and token."""
     if "flops" not in fitted.rows:

@@ -22,7 +22,7 @@ from mnmt_laws.cli.options import (
     TableConfig,
     observe_table,
 )
-from mnmt_laws.cli.question import WantConfig, doubts_of_cost, parse_numbers
+from mnmt_laws.cli.question import DEFAULT_WANT, WantConfig, doubts_of_cost, parse_numbers
 from mnmt_laws.errors import TableError
 from mnmt_laws.fitting.fit import fit
 from mnmt_laws.fitting.law_fit import LawFit
@@ -31,8 +31,6 @@ from mnmt_laws.forecasts.rivals import lengths_vary
 from mnmt_laws.laws import LawName
 from mnmt_laws.tables.observations import Observations
 
-_DEFAULT_WANT = WantConfig()
-
 
 def recommend(
     source: Path | None = None,
@@ -40,7 +38,7 @@ def recommend(
     size: Positive | None = None,
     tokens: Positive | None = None,
     budget: Positive | None = None,
-    want: WantConfig = _DEFAULT_WANT,
+    want: WantConfig = DEFAULT_WANT,
     law: LawName | Literal["auto"] = "auto",
     study: Path | None = None,
     table: TableConfig = DEFAULT_TABLE,
@@ -87,7 +85,7 @@ def recommend(
         print_json({**_document(answer, fitted), "warnings": warnings})
         return
     if study is not None:
-        print(study_of(answer, fitted, study), end="")
+        print(study_of(answer, observations.frame, study), end="")
     else:
         print("\n".join(format_answer(answer)))
     warn(warnings)

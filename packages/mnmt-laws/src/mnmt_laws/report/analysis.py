@@ -215,7 +215,7 @@ def analyse(
         late_fall=_late_fall(source.table, observations),
         comparison=comparison,
         recommendation=advice,
-        design=_if_possible(lambda: _design(law)),
+        design=None if advice is None else _if_possible(lambda: design(advice)),
         exposure=answer_exposure(observations, uncertainty),
         testsets=None if joint is None else _if_possible(lambda: _testsets(source.table, joint, uncertainty)),
         more_tasks=_if_possible(
@@ -320,14 +320,6 @@ def _recommendation(
     observations: Observations, preference: Mapping[str, float] | None
 ) -> Recommendation | None:
     return recommend(observations, preference=preference) if len(observations.tasks) > 1 else None
-
-
-def _design(law: LawFit) -> Design | None:
-    """Return the runs that would most narrow down the best weight of a larger model."""
-    if not _has_mixtures(law) or law.draws.sizes["draw"] < _MIN_REFITS:
-        return None
-    where = ",".join(f"{name}={value:.6g}" for name, value in next_model(law).items())
-    return design(law, quantity=f"weight:{law.sources[0]}@{where}")
 
 
 def _has_mixtures(law: LawFit) -> bool:

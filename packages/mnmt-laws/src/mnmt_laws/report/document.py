@@ -75,9 +75,8 @@ def _design(analysis: Analysis) -> dict[str, Any] | None:
     if design is None:
         return None
     return {
-        "quantity": design.quantity,
-        "std": design.std,
-        "method": design.method,
+        "regret": null_if_nan(design.regret),
+        "reason": design.reason,
         "runs": _records(design.runs),
     }
 

@@ -269,7 +269,7 @@ def _design(analysis: Analysis) -> FigureGroup | None:
     drawn_tasks = tasks[:1] if len(tasks) == 2 else tasks  # of two tasks, the other has the rest
     return FigureGroup(
         "Runs to train next",
-        f"Dots are models that exist; rings are proposed, in the order in which they tell most about "
-        f"{analysis.design.quantity}.",
+        "Dots are models that exist; rings are proposed, in the order in which they remove most expected "
+        "regret for their FLOPs.",
         [draw_design(analysis.design, analysis.observations, task=task) for task in drawn_tasks],
     )

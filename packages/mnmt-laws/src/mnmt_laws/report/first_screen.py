@@ -39,8 +39,8 @@ def make_advice(analysis: Analysis) -> Advice:
         size=_number(recommendation.size),
         tokens=_number(recommendation.tokens),
         law=", ".join(f"{m.form.name} {m.share:.0%}" for m in recommendation.forecast.members),
-        next_runs=None if design is None else next_runs_table(design),
-        next_runs_toml=() if design is None else _studies(analysis, design),
+        next_runs=None if design is None or design.runs.empty else next_runs_table(design),
+        next_runs_toml=() if design is None or design.runs.empty else _studies(analysis, design),
     )
 
 
@@ -96,22 +96,21 @@ def next_runs_table(design: Design) -> TextTable:
             format_size(row["size"]),
             row["mixture"].replace(",", " "),
             format_number(row["cost"], 2),
-            format_number(row["std"], 2),
+            format_number(row["regret"], 2),
             format_percent(1 - row["share"]),
         )
         for order, row in enumerate(design.runs.to_dict("records"), start=1)
     )
     return TextTable(
         title="Runs to train next",
-        note=f"Now, {design.quantity} has a standard deviation of {format_number(design.std, 2)}. "
-        "Each line counts those before it as trained.",
-        header=("", "N", "mixture", "cost", "std after", "less by"),
+        note="Each line counts those before it as trained.",
+        header=("", "N", "mixture", "FLOPs", "expected regret after", "less by"),
         rows=tuple(rows),
     )
 
 
 def _studies(analysis: Analysis, design: Design) -> tuple[str, ...]:
-    return tuple(study.text for study in studies_of(analysis.law, runs_of(design.runs)))
+    return tuple(study.text for study in studies_of(analysis.observations.frame, runs_of(design.runs)))
 
 
 def make_trust(analysis: Analysis) -> Trust:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from mnmt_data.jobs.cluster import ClusterConfig
+from mnmt_data.store import atomic_file
 from mnmt_data.study import read_study
 from mnmt_model.errors import Interrupted, RunError, one_line
 
@@ -93,6 +94,7 @@ def sweep(
     ordered = in_order(runs)
     check_records(ordered, folder)
     check_batches(ordered, folder)
+    _copy_study(study, folder / "study.toml")
     if retry_failed:
         allow_retries(ordered, folder)
     workers = _workers(ordered, folder, cluster, jobs, name=f"mnmt-{runs[0].study}", config=config)
@@ -112,6 +114,14 @@ def sweep(
     if signum:
         raise Interrupted(signum)
     return int(any(outcome.status == "failed" for outcome in outcomes))
+
+
+def _copy_study(study: Path, copy: Path) -> None:
+    """Leave the first study of a folder of runs beside them, for studies that extend it."""
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    if not copy.exists():
+        with atomic_file(copy) as file:
+            file.write(study.read_bytes())
 
 
 def study_runs(

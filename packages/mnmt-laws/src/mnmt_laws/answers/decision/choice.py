@@ -91,7 +91,7 @@ def choose(
         current: A mixture to compare with; may be empty.
     """
     question = Question(forecast=forecast, want=want, limits=limits)
-    sources, spread = forecast.sources, _spread(question)
+    sources, spread = forecast.sources, spread_of(question)
     anchors = question.anchors(spread)
     mixtures = mixtures_to_beat(sources, want.importance, proportions, current)
     points = np.array([[mixture[name] for name in sources] for mixture in mixtures.values()])
@@ -127,10 +127,10 @@ def _regret(question: Question, anchors: Array, spread: Array, best: Array) -> f
     return float(np.mean(costs - least))
 
 
-def _spread(question: Question) -> Array:
-    """Return (n, sources) allowed mixtures all over the simplex."""
+def spread_of(question: Question, most: int = _SPREAD) -> Array:
+    """Return (n, sources) allowed mixtures all over the simplex, about `most` of them."""
     sources = question.forecast.sources
-    points = simplex_points(len(sources), 1e-3, most=_SPREAD)
+    points = simplex_points(len(sources), 1e-3, most=most)
     allowed = question.limits.excess(points, sources) <= 0
     return points[allowed] if allowed.any() else points
 

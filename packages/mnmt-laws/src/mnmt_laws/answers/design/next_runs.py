@@ -1,150 +1,147 @@
-"""The runs to train next, which most reduce the uncertainty of a quantity."""
+"""The runs to train next: those that remove most expected regret for their FLOPs."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from mnmt_laws.answers.arguments import check_number, require_law
-from mnmt_laws.answers.design.beliefs import Beliefs
+from mnmt_laws.answers.arguments import check_number
+from mnmt_laws.answers.decision.choice import Question, spread_of
 from mnmt_laws.answers.design.candidates import CandidateRun, as_candidate, cost_of_runs, default_candidates
-from mnmt_laws.answers.design.quantity import parse_quantity
+from mnmt_laws.answers.design.value import Prospects
+from mnmt_laws.answers.recommendation import Recommendation
 from mnmt_laws.arrays import Array
 from mnmt_laws.errors import ArgumentError
-from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.tables.mixture import format_mixture
 
-_FEWEST_REFITS, _NUM_RUNS = 10, 3
+_NUM_RUNS = 3
+_MIXTURES = 100  # among which a choice would be made after a run
 
 
 @dataclass(frozen=True, kw_only=True)
 class Design:
     """Runs to train next."""
 
-    quantity: str
-    """The quantity, as in `FORMS` of the module `quantity`."""
-
-    std: float
-    """Standard deviation of the quantity now; for a smallest size, of its logarithm."""
+    regret: float
+    """The expected regret of the advice now, in the unit of its cost."""
 
     runs: pd.DataFrame
-    """The proposed runs in order: `size`, `tokens` (for a law that knows the training length), `mixture`,
-    `cost`, `total_cost`, `std` (of the quantity after this run and earlier ones) and `share` (this, over the
-    present standard deviation)."""
+    """The proposed runs in order: `size`, `tokens` (where lengths vary), `mixture`, `cost` and `total_cost`
+    in FLOPs, `regret` (after this run and those before) and `share` (this, over the present one)."""
 
     candidates: pd.DataFrame
-    """Every candidate as the first run: `size`, `tokens`, `mixture`, `cost` and `std`, the best first."""
+    """Every candidate as the only run: `size`, `tokens`, `mixture`, `cost`, `removed` (expected regret) and
+    `per_flop`, the best first."""
 
-    method: str
-    """The method of selection, in words."""
+    reason: str
+    """Why nothing is worth training; empty if runs are proposed."""
 
 
 def design(
-    fit: LawFit,
+    advice: Recommendation,
     *,
-    quantity: str,
     runs: int = _NUM_RUNS,
     candidates: Sequence[CandidateRun | tuple[float, Mapping[str, float]]] | None = None,
     budget: float = math.inf,
-    per: Literal["cost", "run"] = "cost",
 ) -> Design:
-    """Propose the runs that most reduce the uncertainty of a quantity.
+    """Propose the runs that remove most of the advice's expected regret for their FLOPs.
 
-    The refits are a sample of the laws that the data allow. Over them, a candidate's losses y and the
-    quantity g vary together. If the candidate is trained, its losses with noise variance Σ leave
-    var g - cov(g, y) (cov y + Σ)^-1 cov(y, g) of the quantity's variance. Σ is the scatter of models about
-    the laws. Runs are selected one after the other, each as if the earlier ones were trained. A run measures
-    every task of its mixture, and for laws of zero-shot tasks all other tasks, too.
+    Over the draws of the forecast a candidate's losses and the costs of mixtures vary together; see
+    `Prospects.removed`. Runs are selected one after the other, each as if the earlier ones were trained. A
+    run measures every task of its mixture. Where less is at stake than one run scatters (or than the amount
+    that was given), nothing is worth training.
 
     Args:
-        fit: A fit, with refits, of a law that predicts any mixture.
-        quantity: One of `quantity.FORMS`, such as `loss:en-de@size=1e9,p=0.3` or `weight:en-de@size=1e9`;
-            with `tokens=1e10` for a law that knows the training length.
+        advice: What `recommend` returns.
         runs: The number of runs to propose.
-        candidates: Sizes, mixtures and training lengths to choose from; by default
-            `default_candidates`.
+        candidates: Sizes, mixtures and training lengths to choose from; by default `default_candidates`.
         budget: FLOPs that all proposed runs may cost together. A run costs 6 N D, or without length a power
             of size fitted to the table's `flops`, 6 N times the median `tokens`, or N.
-        per: Whether runs compete by the fall of the log-variance for their `cost`, or for one `run`, at any
-            cost.
 
     Raises:
-        TypeError: If `fit` is not a fit, or a number has another type.
-        ArgumentError: If the fit has no refits, the quantity cannot be read, no candidate is within the
-            budget, or an argument is out of range.
+        TypeError: If a number has another type.
+        ArgumentError: If no candidate is within the budget, or an argument is out of range.
     """
-    _check(fit, runs, budget, per)
-    names = list(dict.fromkeys([*fit.tasks, *fit.sources]))
-    values = parse_quantity(quantity, names).draws(fit)
-    options = [as_candidate(fit, option) for option in candidates or ()]
-    if candidates is not None and not options:
-        raise ArgumentError("`candidates` must hold at least one size and mixture, but is empty.")
-    options = options or default_candidates(fit)
-    return _propose(fit, quantity, values, options, runs=runs, budget=budget, per=per)
-
-
-def _propose(
-    fit: LawFit,
-    quantity: str,
-    values: Array,
-    options: list[CandidateRun],
-    *,
-    runs: int,
-    budget: float,
-    per: str,
-) -> Design:
-    price = cost_of_runs(fit)
+    _check(runs, budget)
+    forecast = advice.forecast
+    options = [as_candidate(forecast, option) for option in candidates or ()] or default_candidates(forecast)
+    price = cost_of_runs(forecast)
     costs = np.array([float(price(*option.arguments)) for option in options])
-    beliefs = Beliefs.of(fit, values, options)
-    selected, first = _select(beliefs, costs, runs, budget, per)
-    table = _candidate_table(options, costs)
-    proposed = table.iloc[[index for index, _ in selected]].reset_index(drop=True)
-    std = float(np.sqrt(beliefs.variance))
-    proposed = proposed.assign(total_cost=proposed["cost"].cumsum(), std=[after for _, after in selected])
-    return Design(
-        quantity=quantity,
-        std=std,
-        runs=proposed.assign(share=proposed["std"] / std),
-        candidates=table.assign(std=first).sort_values("std", kind="stable").reset_index(drop=True),
-        method=f"linear-Gaussian update over {fit.draws.sizes['draw']} refits, greedy by {per}",
-    )
-
-
-def _select(
-    beliefs: Beliefs, costs: Array, runs: int, budget: float, per: str
-) -> tuple[list[tuple[int, float]], Array]:
-    """Return (candidate, deviation after it) of each selected run, and (candidates,) that of a first run."""
-    selected: list[tuple[int, float]] = []
-    first = after = beliefs.variances_after()
-    spent = 0.0
-    for _ in range(runs):
-        affordable = costs <= budget - spent
-        if not affordable.any():
-            break
-        gain = np.log(beliefs.variance) - np.log(np.maximum(after, 1e-300))
-        worth = np.where(affordable, gain / costs if per == "cost" else gain, -np.inf)
-        best = int(worth.argmax())
-        beliefs, spent = beliefs.after(best), spent + float(costs[best])
-        selected.append((best, float(np.sqrt(beliefs.variance))))
-        after = beliefs.variances_after()
-    if not selected:
+    if not (costs <= budget).any():
         raise ArgumentError(
             f"`budget` must be at least {costs.min():.3g} FLOPs, the cheapest run, but is {budget:.3g}."
         )
-    return selected, np.sqrt(first)
+    prospects = _prospects(advice, options)
+    worth = np.array([prospects.removed([option]) for option in range(len(options))])
+    table = _candidate_table(options, costs)
+    reason = _nothing(advice, worth)
+    selected = [] if reason else _select(prospects, worth, costs, runs, budget)
+    proposed = table.iloc[[option for option, _ in selected]].reset_index(drop=True)
+    left = np.array([max(advice.regret - removed, 0.0) for _, removed in selected])
+    ranked = table.assign(removed=worth, per_flop=worth / costs)
+    return Design(
+        regret=advice.regret,
+        runs=proposed.assign(
+            total_cost=proposed["cost"].cumsum(), regret=left, share=left / max(advice.regret, 1e-300)
+        ),
+        candidates=ranked.sort_values("per_flop", ascending=False, kind="stable").reset_index(drop=True),
+        reason=reason,
+    )
 
 
-def _check(fit: LawFit, runs: object, budget: object, per: str) -> None:
-    require_law(fit)
-    if fit.draws.sizes["draw"] < _FEWEST_REFITS:
-        raise ArgumentError("`fit` must have at least 10 refits, from which the uncertainty comes.")
-    if per not in ("cost", "run"):
-        raise ArgumentError(f"`per` must be cost or run, but is {per!r}.")
+def _prospects(advice: Recommendation, options: Sequence[CandidateRun]) -> Prospects:
+    forecast, sources = advice.forecast, advice.forecast.sources
+    question = Question(forecast=forecast, want=advice.want, limits=advice.limits)
+    spread = np.vstack([spread_of(question, _MIXTURES), [[advice.weights[name] for name in sources]]])
+    points = np.array([[option.mixture.get(name, 0.0) for name in sources] for option in options])
+    at = {
+        name: np.array([getattr(option, name) for option in options], float)
+        for name in ("size", "tokens")
+        if getattr(options[0], name) is not None
+    }
+    losses = forecast.losses(points, **at)
+    trained = np.array([[option.mixture.get(task, 0.0) > 0 for option in options] for task in forecast.tasks])
+    variance = (losses.mean(axis=0) * forecast.noise[:, None]) ** 2
+    return Prospects(
+        costs=question.costs(spread, question.anchors(spread)),
+        losses=losses,
+        noise=np.where(trained, variance, np.inf),
+    )
+
+
+def _nothing(advice: Recommendation, worth: Array) -> str:
+    """Return why nothing is worth training; empty if something is."""
+    if advice.regret <= advice.amount:
+        return "small stake"
+    return "no run helps" if worth.max(initial=0.0) < 0.01 * advice.regret else ""
+
+
+def _select(
+    prospects: Prospects, worth: Array, costs: Array, runs: int, budget: float
+) -> list[tuple[int, float]]:
+    """Return each selected candidate, and the expected regret that it and those before remove."""
+    selected: list[tuple[int, float]] = []
+    removed, spent = 0.0, 0.0
+    for _ in range(runs):
+        before = [option for option, _ in selected]
+        if before:
+            worth = np.array([prospects.removed([*before, option]) for option in range(len(costs))]) - removed
+            worth[before] = -np.inf
+        gain = np.where(costs <= budget - spent, worth / costs, -np.inf)
+        best = int(gain.argmax())
+        if not worth[best] > 0 or not np.isfinite(gain[best]):
+            break
+        removed, spent = removed + float(worth[best]), spent + float(costs[best])
+        selected.append((best, removed))
+    return selected
+
+
+def _check(runs: object, budget: object) -> None:
     if isinstance(runs, bool) or not isinstance(runs, int):
         raise TypeError(f"`runs` must be a whole number, but is {runs!r}.")
     if runs < 1:

@@ -14,12 +14,12 @@ import numpy as np
 import pandas as pd
 
 from mnmt_laws.answers.design.candidates import CandidateRun
+from mnmt_laws.answers.design.shapes import Shape, sizes_of
 from mnmt_laws.errors import TableError
-from mnmt_laws.fitting.law_fit import LawFit
+from mnmt_laws.forecasts.target import NEAR
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _HEADER = re.compile(r"\s*\[\[?\s*([\w.\"' -]+?)\s*\]\]?\s*(#.*)?$")
-_RUN = re.compile(r"([^_]+)_.+_seed\d+")  # SIZE_TASK-WEIGHT_…_seedN
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +52,7 @@ def mixture_toml(weights: Mapping[str, float]) -> str:
 
 
 def studies_of(
-    fit: LawFit, runs: Sequence[CandidateRun], *, notes: Sequence[str] = (), base: Path | None = None
+    rows: pd.DataFrame, runs: Sequence[CandidateRun], *, notes: Sequence[str] = (), base: Path | None = None
 ) -> tuple[Study, ...]:
     """Return the studies that train exactly some runs, each study a grid of sizes × mixtures.
 
@@ -61,7 +61,7 @@ def studies_of(
     the models.
 
     Args:
-        fit: The fit whose table the runs extend.
+        rows: The rows of the table that the runs extend.
         runs: Sizes, mixtures and training lengths; a run that occurs twice gets two seeds.
         notes: Lines of comment at the top.
         base: The study file of the table's runs, whose other sections and shapes of sizes are copied.
@@ -69,11 +69,11 @@ def studies_of(
     Raises:
         TableError: If `base` cannot be read.
     """
-    study = {} if base is None else _read(base)
-    known = dict(study.get("sweep", {}).get("sizes", {}))
-    sizes = {run[::2]: _size(fit, run, known) for run in runs}
+    study = {} if base is None else read_study(base)
+    known = sizes_of(rows, study)
+    sizes = {run[::2]: _size(rows, run, known) for run in runs}
     grids = _grids([(sizes[run[::2]][0], mixture_toml(run.mixture)) for run in runs])
-    seed = int(np.nanmax(fit.observations.frame["seed"].to_numpy(float), initial=0))
+    seed = int(np.nanmax(rows["seed"].to_numpy(float), initial=0))
     heading = "\n".join(f"# {line}" for line in notes)
     rest = f'name = "{study.get("name", "next-runs")}"' if base is None else _without_sweep(base)
     shapes = dict(sizes.values())
@@ -108,33 +108,39 @@ def _grids(cells: Sequence[tuple[str, str]]) -> list[tuple[list[str], list[str],
     return [(sizes, sorted(mixtures), times) for (mixtures, times), sizes in grids.items()]
 
 
-def _size(fit: LawFit, run: CandidateRun, known: Mapping[str, Mapping[str, Any]]) -> tuple[str, str]:
+def _size(rows: pd.DataFrame, run: CandidateRun, known: Sequence[Shape]) -> tuple[str, str]:
     """Return the name of a run's size in a study, and its settings as TOML."""
-    rows = fit.observations.frame
-    near = rows if run.size is None else rows[np.isclose(rows["size"], run.size, rtol=1e-6)]
-    names = [match[1] for name in near["run"] for match in [_RUN.fullmatch(str(name))] if match]
-    trained = run.size is None or len(near) > 0
-    name = names[0] if names else "model" if run.size is None else f"n{run.size:.0f}"
-    shape = dict(known.get(name, {}))
-    todo = "" if shape else "  # as in your study" if trained else "  # give d_model, d_ff, …"
+    same = (size for size in known if run.size and math.isclose(size.num_params, run.size, rel_tol=1e-3))
+    shape = next(same, None)
+    name = shape.name if shape else "model" if run.size is None else f"n{run.size:.0f}"
+    settings: dict[str, Any] = dict(shape.settings) if shape else {}
+    todo = "" if settings else "  # as in your study" if shape else "  # give d_model, d_ff, …"
     if run.size is not None:
         todo = f"  # {run.size:,.0f} parameters{todo.replace('  # ', ': ')}"
     if run.tokens is not None:
-        steps = _steps(fit, run.tokens)
+        steps = _steps(rows, run.tokens)
         name = f"{name}-{f's{steps}' if steps else f't{run.tokens:.3g}'.replace('+', '')}"
-        shape |= {"steps": steps} if steps else {}
+        settings |= {"steps": steps} if steps else {}
         todo += "" if steps else f"; train on {run.tokens:,.0f} tokens"
-    return name, (_inline(shape) if shape else "{}") + todo
+    return name, (_inline(settings) if settings else "{}") + todo
 
 
-def _steps(fit: LawFit, tokens: float) -> int:
+def _steps(rows: pd.DataFrame, tokens: float) -> int:
     """Return the steps of a number of tokens, by the table's steps and tokens; 0 if it lacks them."""
-    rows = fit.observations.frame
-    each = float((rows["tokens"] / rows["step"]).median()) if "step" in rows else math.nan
-    return round(tokens / each) if each > 0 and math.isfinite(each) else 0
+    known = rows.dropna(subset=["step", "tokens"]) if "step" in rows else rows.iloc[:0]
+    if known.empty:
+        return 0
+    nearest = known.loc[(np.log(known["tokens"] / tokens)).abs().idxmin()]
+    ratio = tokens / float(nearest["tokens"])
+    return round(float(nearest["step"]) * (ratio if abs(np.log(ratio)) > np.log(NEAR) else 1.0))
 
 
-def _read(path: Path) -> dict[str, Any]:
+def read_study(path: Path) -> dict[str, Any]:
+    """Return the content of a study file.
+
+    Raises:
+        TableError: If it is none.
+    """
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
