@@ -148,9 +148,13 @@ class LawEvaluator:
     def point_inputs(
         self, parameters: xr.Dataset, task: str, points: Array
     ) -> tuple[dict[str, Array], dict[str, Array]]:
-        """Return a task's mixture and parameters at mixtures (refits or 1, n, sources)."""
+        """Return a task's mixture and parameters at mixtures (refits or 1, n, sources).
+
+        A weight of 0 counts as `LEAST` for laws of weights above 0.
+        """
         sources = self.sources
         weight = points[..., sources.index(task)] if task in sources else np.zeros(points.shape[:-1])
+        weight = weight if self.law.zero_shot else np.maximum(weight, LEAST)
         x = {"weight": weight}
         if self._has_partners:
             x["partners"] = points[..., [sources.index(name) for name in self.partners_of(task)]]
@@ -219,7 +223,7 @@ class LawEvaluator:
         names = [name for name in self.law.predictors if name != "partners"]
         for name in names:
             if name not in x:
-                raise ArgumentError(f"`{name}` must be numbers: the {self.law.name} law predicts from it.")
+                raise ArgumentError(f"`{name}` must be given: the {self.law.name} law predicts from it.")
         for name, values in x.items():
             if name not in (*names, "weight"):
                 raise ArgumentError(
@@ -259,7 +263,7 @@ class LawEvaluator:
         names = self.partners_of(task)
         if not weights:
             if len(names) > 1 and bool((weight < 1).any()):
-                raise ArgumentError(f"`mixture` must be numbers: {task} has {len(names)} partners.")
+                raise ArgumentError(f"`mixture` must be given: {task} has {len(names)} partners.")
             return np.repeat((1.0 - weight)[:, None], len(names), axis=1)
         columns = [np.broadcast_to(weights.get(name, 0.0), shape).ravel() for name in names]
         return np.stack(columns, axis=1).astype(float) if columns else np.zeros((len(weight), 0))

@@ -255,9 +255,12 @@ def member_of(form: Form, *, share: float, refits: int, seed: int) -> Member:
     """Return a form with its share of the draws."""
     count = max(_FEWEST, round(share * refits)) if refits else 0
     method = ResidualBootstrap(refits=count, seed=seed)
-    draws = (
-        refit_like(form.fit, uncertainty=method).draws if count else form.fit.parameters.expand_dims("draw")
-    )
+    draws = refit_like(form.fit, uncertainty=method).draws if count else form.fit.draws
+    return _member(form, draws, share=share, seed=seed)
+
+
+def _member(form: Form, draws: xr.Dataset, *, share: float, seed: int) -> Member:
+    """Return a form with draws of its parameters; the estimate is the only one where there are none."""
     known = np.flatnonzero(_finite(draws))
     draws = draws.isel(draw=known) if len(known) else form.fit.parameters.expand_dims(draw=1)
     rng = np.random.default_rng([seed, 1])
@@ -276,5 +279,5 @@ def forecast_of(fitted: LawFit, *, size: float | None = None, tokens: float | No
     """Return the forecast of one law that has been fitted already, with its own refits."""
     target = Target(size=size, tokens=tokens)
     form = form_of(fitted, target)
-    member = member_of(form, share=1.0, refits=fitted.draws.sizes["draw"], seed=0)
+    member = _member(form, fitted.draws, share=1.0, seed=0)
     return Forecast(target=target, members=(member,), forms=(form,), observations=fitted.observations)

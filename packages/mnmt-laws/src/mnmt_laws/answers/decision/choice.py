@@ -15,7 +15,7 @@ from mnmt_laws.answers.mixtures.simplex import minimise_on_simplex, simplex_poin
 from mnmt_laws.arrays import Array
 from mnmt_laws.forecasts.forecast import Forecast
 
-_SPREAD = 400  # mixtures at which each draw is asked for its best_costs best
+_SPREAD = 400  # mixtures at which each draw is asked for its best
 _STEPS = 200  # weights tried for the range of a weight
 _NOISE = 2.0  # standard errors of a mean over draws that a gain must exceed
 _ROUNDING = 1e-9  # by which a limit may be broken
@@ -32,7 +32,7 @@ class Choice:
     """The free rule that was taken, since no other mixture is expected to beat it; else empty."""
 
     regret: float
-    """Mean over draws of its cost above each draw's best_costs best mixture."""
+    """Mean over draws of its cost above each draw's best mixture."""
 
     ranges: dict[str, tuple[float, float]]
     """The weights of each source, the others kept in proportion, that cost at most `amount` more."""
@@ -85,7 +85,7 @@ def choose(
     Args:
         forecast: The forecast.
         want: What is wanted.
-        limits: The mixtures that may be best_costs.
+        limits: The mixtures that may be chosen.
         amount: The cost that the ranges allow.
         proportions: The corpus' proportions; empty where they are unknown.
         current: A mixture to compare with; may be empty.
