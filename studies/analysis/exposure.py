@@ -24,6 +24,9 @@ from studies.tables import print_rows
 OUT = PAGES / "exposure"
 TABLES = {
     "unrelated": ("splitting/unrelated.csv", ("test",)),
+    "shared-25": ("splitting/shared-25.csv", ("test",)),
+    "shared-50": ("splitting/shared-50.csv", ("test",)),
+    "shared-100": ("splitting/shared-100.csv", ("test",)),
     "en-de-zh": ("real-text/en-de-zh.csv", ("test", "debian")),
     "en-de-fr": ("real-text/en-de-fr.csv", ("test", "debian")),
     "de-zh-en": ("real-text/de-zh-en.csv", ("test", "debian")),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -64,6 +65,25 @@ def test_alpha_follows_what_it_was_made_of(exponent: Callable[[float, float], fl
     assert [test.task for test in found.tests] == ["aa", "bb", "all tasks"]
     assert all(test.follows == (follows,) for test in found.tests)
     assert found.describe().count("The exponent") == 1
+
+
+def test_predictors_that_explain_alike_and_too_little_are_told() -> None:
+    test = exponents_by_exposure(make_table(of_exposure, noise=0.005)).tests[0]
+    alike = replace(test, r_squared={"weight": 0.1, "length": 0.60, "exposure": 0.61})
+    assert alike.follows == ("exposure", "length")
+    assert "follows exposure or the training length: over 18 curves exposure explains 61%" in alike.describe()
+    little = replace(test, r_squared={"weight": 0.1, "length": 0.2, "exposure": 0.4})
+    assert little.follows == ()
+    assert "follows neither weight, length nor exposure closely" in little.describe()
+
+
+def test_a_task_that_differs_is_named() -> None:
+    table = make_table(of_exposure, noise=0.005)
+    by_weight = make_table(lambda weight, length: 0.5 + 0.02 * math.log10(weight), noise=0.0005)
+    mixed = pd.concat([table[table["task"] == "aa"], by_weight[by_weight["task"] == "bb"]])
+    described = exponents_by_exposure(mixed).describe()
+    assert described.startswith("The exponent α follows exposure")
+    assert described.endswith("Of bb it follows the weight.")
 
 
 def test_at_equal_exposure_the_slope_of_the_weight_is_that_of_the_losses() -> None:

@@ -33,8 +33,17 @@ def test_levels_ascend_with_values_in_any_order(values: list[float]) -> None:
     np.testing.assert_array_equal(np.diff(levels[ranked]), apart.astype(int))
 
 
-def test_typical_lengths_are_the_medians_of_their_levels() -> None:
+def test_typical_lengths_are_the_medians_of_values_alike() -> None:
     values = np.array([100.0, 205.0, 101.0, 200.0, np.nan, 102.0])
     np.testing.assert_array_equal(
         typical_lengths(values, rounding=0.05), [101, 202.5, 101, 202.5, np.nan, 101]
     )
+
+
+@given(VALUES)
+def test_typical_lengths_do_not_drift_along_a_dense_range(values: list[float]) -> None:
+    array = np.array(values, dtype=float)
+    typical = typical_lengths(array, rounding=0.05)
+    np.testing.assert_array_equal(np.isnan(typical), np.isnan(array))
+    known = ~np.isnan(array)
+    assert np.all(np.abs(np.log(array[known] / typical[known])) <= np.log(1.05) + 1e-12)

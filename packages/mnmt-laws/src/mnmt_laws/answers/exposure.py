@@ -33,8 +33,8 @@ _CURVE = ["task", "weight", "length"]
 _VALUES = ["alpha", "beta", "l_inf"]
 _COLUMNS = [*_CURVE, "exposure", *_VALUES, *(f"{name}_std" for name in _VALUES), "sizes", "values"]
 _FEWEST = 6  # curves of a regression on two predictors
-_EQUAL = 0.05  # of R², by which one predictor must lead
-_LITTLE = 0.3  # R² below which a predictor explains little
+_BIC = 2.0  # by which one predictor must lead
+_LITTLE = 0.5  # R² below which a predictor explains little
 _PREDICTORS = {"exposure": "exposure", "length": "the training length", "weight": "the weight"}
 
 
@@ -65,12 +65,20 @@ class ExponentTest:
 
     @property
     def follows(self) -> tuple[str, ...]:
-        """The predictor that explains most of α, and those that explain as much up to 5%; empty if little."""
+        """The predictor that explains most of α, and those within 2 of its BIC; empty below half of it."""
         known = {name: share for name, share in self.r_squared.items() if math.isfinite(share)}
         best = max(known.values(), default=0.0)
-        if len(known) < len(_PREDICTORS) or best < _LITTLE:
+        if len(known) < len(_PREDICTORS) or self.curves < _FEWEST or best < _LITTLE:
             return ()
-        return tuple(name for name in _PREDICTORS if known[name] >= best - _EQUAL)
+        least = math.log(max(1 - best, 1e-12))  # of the same number of parameters, BIC is n log Σr² alone
+        behind = {name: self.curves * (math.log(max(1 - known[name], 1e-12)) - least) for name in _PREDICTORS}
+        return tuple(name for name in _PREDICTORS if behind[name] <= _BIC)
+
+    @property
+    def followed(self) -> str:
+        """The same in words."""
+        names = " or ".join(_PREDICTORS[name] for name in self.follows)
+        return names or "neither weight, length nor exposure closely"
 
     def describe(self) -> str:
         """Return the finding in a sentence or two."""
@@ -80,15 +88,13 @@ class ExponentTest:
                 f"Curves over size{task} are too few, or of too few weights and lengths, to tell whether the "
                 "exponent α follows the weight or the exposure."
             )
-        named = " or ".join(_PREDICTORS[name] for name in self.follows)
         (first, best), *rest = sorted(self.r_squared.items(), key=lambda item: -item[1])
         shares = ", ".join(f"{_PREDICTORS[name]} {share:.0%}" for name, share in rest)
         halved = sorted(-math.log(2) * end for end in self.at_equal_exposure)
         return (
-            f"The exponent α{task} follows {named or 'none of weight, length and exposure'}: over "
-            f"{self.curves} curves {_PREDICTORS[first]} explains {best:.0%} of its variance, {shares}. At "
-            f"equal exposure, half the weight moves it by {halved[1]:+.3f} ({halved[0]:+.3f} to "
-            f"{halved[2]:+.3f})."
+            f"The exponent α{task} follows {self.followed}: over {self.curves} curves "
+            f"{_PREDICTORS[first]} explains {best:.0%} of its variance, {shares}. At equal exposure, half "
+            f"the weight moves it by {halved[1]:+.3f} ({halved[0]:+.3f} to {halved[2]:+.3f})."
         )
 
 
@@ -116,15 +122,19 @@ class Exponents:
         return self.curves["length"].nunique() > 1
 
     def describe(self) -> str:
-        """Return what α follows, of all tasks and of those that differ."""
+        """Return what α follows, over all tasks and of those that differ."""
         if not self.lengths_vary:
             return (
                 "The models of a curve over size were all trained for one length, so whether the exponent α "
                 "follows the weight or the exposure cannot be told."
             )
         whole = self.tests[-1]
-        others = [test.describe() for test in self.tests[:-1] if test.follows != whole.follows]
-        return " ".join([whole.describe(), *others])
+        others = [
+            f" Of {test.task} it follows {test.followed}."
+            for test in self.tests[:-1]
+            if test.follows and set(test.follows).isdisjoint(whole.follows)
+        ]
+        return whole.describe() + "".join(others)
 
 
 def exponents_by_exposure(
@@ -243,12 +253,12 @@ def _free(observations: Observations, rows: pd.DataFrame, uncertainty: Uncertain
     for length, some in rows.groupby("length", dropna=False):
         one_length = replace(observations, frame=some.drop(columns="length").reset_index(drop=True))
         fitted = fit(one_length, law="per-weighting", uncertainty=uncertainty)
-        parts.append(free_curves(fitted).assign(length=length))
+        parts.append(_free_curves(fitted).assign(length=length))
     counts = rows.groupby(_CURVE, dropna=False)["size"].agg(sizes="nunique", values="size").reset_index()
     return pd.concat(parts).merge(counts, on=_CURVE)
 
 
-def free_curves(per_weighting: LawFit) -> pd.DataFrame:
+def _free_curves(per_weighting: LawFit) -> pd.DataFrame:
     """Return `task`, `weight`, α, β, L∞ and their standard deviations of a fit of the per-weighting law."""
     values = per_weighting.parameters[_VALUES].to_dataframe()[_VALUES]
     std = per_weighting.std[_VALUES].to_dataframe()[_VALUES].add_suffix("_std")

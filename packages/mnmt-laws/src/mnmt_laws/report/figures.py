@@ -135,7 +135,8 @@ def _coefficients(analysis: Analysis) -> list[FigureGroup]:
         for task in sorted(exponents.curves["task"].unique())
     ]
     if free is None:
-        return [FigureGroup("Coefficients over the weight", _ONE_LENGTH, charts)]
+        caption = f"{_ONE_LENGTH} {exponents.describe()}"
+        return [FigureGroup("Coefficients over the weight", caption, charts)]
     origin = "L∞ known" if exponents.limits == "known" else "L∞ = 0"
     return [FigureGroup("Coefficients over weight and exposure", _LENGTHS.format(origin), charts)]
 

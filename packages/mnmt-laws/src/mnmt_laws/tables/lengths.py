@@ -49,13 +49,20 @@ def level_numbers(
 
 
 def typical_lengths(values: Array, *, rounding: float = ROUNDING) -> Array:
-    """Return (n,) the median of each value's level; NaN where a value is unknown.
+    """Return (n,) the median of the values that count as one with each; NaN where a value is unknown.
+
+    From the smallest on, all values up to `rounding` above the first count as one, so none differ by more.
 
     Args:
-        values: As in `level_numbers`.
-        rounding: As there.
+        values: (n,) lengths; NaN where unknown.
+        rounding: The relative difference.
     """
-    levels = level_numbers(values, rounding=rounding)
+    firsts, ordered = [], np.unique(values[~np.isnan(values)])
+    while len(ordered):
+        firsts.append(ordered[0])
+        ordered = ordered[ordered > (1 + rounding) * ordered[0]]
+    levels = np.searchsorted(firsts, values, side="right")
+    levels[np.isnan(values)] = 0
     return pd.Series(values).groupby(levels).transform("median").to_numpy(float)
 
 
