@@ -74,6 +74,18 @@ def test_another_language_changes_nothing_for_the_first(corpus, tmp_path):
     assert lines(tmp_path / "train.xx-aa.aa") == lines(corpus / "train.xx-aa.aa")
 
 
+def test_a_task_with_an_exponent_of_its_own_is_that_of_a_corpus_with_this_exponent(corpus, tmp_path):
+    mixed = replace(SMALL, zipf_exponents={"xx-bb": 1.8})
+    write_synthetic_corpus(mixed, tmp_path / "mixed")
+    write_synthetic_corpus(replace(SMALL, zipf_exponent=1.8), tmp_path / "steep")
+    for task, other in (("xx-aa", corpus), ("xx-bb", tmp_path / "steep")):
+        for name in (f"{split}.{task}.xx" for split in SPLITS):
+            assert lines(tmp_path / "mixed" / name) == lines(other / name)
+    steep = replace(SMALL, zipf_exponent=1.8)
+    assert mixed.power_law_limit_of("xx-bb") == steep.power_law_limit_of("xx-bb")
+    assert mixed.power_law_limit_of("xx-aa") == SMALL.power_law_limit_of("xx-aa")
+
+
 def test_choices_of_synonyms_do_not_repeat_each_other():
     config = replace(SMALL, concepts=1, words_per_sentence=64, synonym_rate=0.5)
     targets = np.concatenate([target for _, target in islice(sentence_pairs(config, "train", "xx-aa"), 2)])
@@ -153,6 +165,14 @@ def test_the_description_holds_the_settings(tmp_path):
         ({"test_sentences": -1}, "`test_sentences` must be at least 0, but is -1."),
         ({"synonym_rate": 1.5}, "`synonym_rate` must be in [0, 1], but is 1.5."),
         ({"shared_lexicon": -0.1}, "`shared_lexicon` must be in [0, 1], but is -0.1."),
+        (
+            {"zipf_exponents": {"xx-cc": 1.2}},
+            "`zipf_exponents` must be of tasks (xx-aa, xx-bb), but one is of 'xx-cc'.",
+        ),
+        (
+            {"zipf_exponents": {"xx-bb": -1}},
+            "`zipf_exponents` must be at least 0, but that of xx-bb is -1.",
+        ),
         ({"pairs": ("aa-cc",)}, "`pairs` must be of two of xx, aa, bb, such as aa-xx, but one is 'aa-cc'."),
         ({"pairs": ("aa-aa",)}, "`pairs` must be of two of xx, aa, bb, such as aa-xx, but one is 'aa-aa'."),
         ({"pairs": ("aa",)}, "`pairs` must be of two of xx, aa, bb, such as aa-xx, but one is 'aa'."),

@@ -17,7 +17,7 @@ from mnmt_data.synthetic import SyntheticConfig
 
 NEWER: Mapping[str, Mapping[str, Any]] = {
     "clean": {"language_id_model": None},
-    "synthetic": {"kind": "lexicon", "exact_test": False},
+    "synthetic": {"kind": "lexicon", "exact_test": False, "zipf_exponents": {}},
 }
 """{table: {setting added later: its neutral value}}, left out of the hash at that value."""
 

@@ -71,7 +71,7 @@ def target_words(config: SyntheticConfig, language: str) -> Lines:
 
 
 def _concept_sentences(config: SyntheticConfig, split: str, task: str) -> Iterator[Rows]:
-    probabilities = zipf_probabilities(config.concepts, config.zipf_exponent)
+    probabilities = zipf_probabilities(config.concepts, config.zipf_exponent_of(task))
     length = config.words_per_sentence
     return concept_sentences(probabilities, length, split=split, task=task, seed=config.seed)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from math import inf, log
 from typing import Literal
 
@@ -50,6 +51,9 @@ class SyntheticConfig:
 
     zipf_exponent: float = 1.0
     """The k-th commonest concept is drawn with probability ∝ k^(-zipf_exponent)."""
+
+    zipf_exponents: Mapping[str, float] = field(default_factory=dict)
+    """{task: its exponent instead}: with a greater one fewer concepts make up most of the text."""
 
     words_per_sentence: int = 8
     """Concepts in every sentence."""
@@ -105,6 +109,7 @@ class SyntheticConfig:
             require(0 <= value <= 1, f"`{name}` must be in [0, 1], but is {value}.")
         check_languages(self.languages)
         self._check_pairs()
+        self._check_exponents()
         self._check_words("source_syllables")
         self._check_words("target_syllables")
 
@@ -118,6 +123,16 @@ class SyntheticConfig:
             )
             require(self.pairs.count(pair) == 1, f"`pairs` must differ, but {pair} is there twice.")
 
+    def _check_exponents(self) -> None:
+        for task, exponent in self.zipf_exponents.items():
+            tasks = ", ".join(self.tasks)
+            require(
+                task in self.tasks, f"`zipf_exponents` must be of tasks ({tasks}), but one is of {task!r}."
+            )
+            require(
+                0 <= exponent < inf, f"`zipf_exponents` must be at least 0, but that of {task} is {exponent}."
+            )
+
     def _check_words(self, name: str) -> None:
         length, inventory = getattr(self, name), self.syllable_inventory
         words = f"`syllable_inventory` ** `{name}` ({inventory}**{length})"
@@ -130,6 +145,10 @@ class SyntheticConfig:
     def tasks(self) -> tuple[str, ...]:
         """The language pairs: `pairs`, or `xx-aa` and so on."""
         return self.pairs or tuple(f"{SOURCE_LANGUAGE}-{language}" for language in self.languages)
+
+    def zipf_exponent_of(self, task: str) -> float:
+        """Return the exponent of the law that the concepts of a task are drawn from."""
+        return self.zipf_exponents.get(task, self.zipf_exponent)
 
     def sentences(self, split: str, task: str) -> int:
         """Return the number of pairs of a task's split: train, dev or test."""
@@ -157,7 +176,7 @@ class SyntheticConfig:
 
             H - C K^-(s-1),    C = n (l ln V - H(r)) / ((s - 1) Z (n l + 1)),    Z = Σ_{k≤K} k^-s
 
-        with K concepts, s the `zipf_exponent`, n the words of a sentence, l the syllables of a
+        with K concepts, s the exponent of the task, n the words of a sentence, l the syllables of a
         word, V the `syllable_inventory`, and H the irreducible loss. A model that holds the m commonest
         concepts meets others with the probability
 
@@ -167,7 +186,7 @@ class SyntheticConfig:
         with m = K, but a power law through the losses of smaller models has a lower limit. With K = ∞ this
         is the law of Michaud et al. 2023, "The quantization model of neural scaling".
         """
-        s = self.zipf_exponent
+        s = self.zipf_exponent_of(task)
         if s <= 1:
             return None
         total = float((np.arange(1, self.concepts + 1) ** -s).sum())

@@ -24,6 +24,7 @@ Languages: TypeAlias = SyntheticConfig | ContextsConfig
 
 _LATER: dict[str, Any] = {
     "pairs": (),
+    "zipf_exponents": {},
     "shared_lexicon": 0,
     "kind": "lexicon",
     "exact_test": False,
