@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnmt_laws import CandidateRun, LawFit, TableError, design
+from mnmt_laws import CandidateRun, LawFit, TableError, design, recommend
 from mnmt_laws.answers.design.study_toml import mixture_line, round_mixture, runs_of, studies_of
 
 
@@ -47,7 +47,7 @@ def test_studies_hold_the_runs_and_no_others(two_tasks: LawFit) -> None:
         CandidateRun(21032, uneven),
         CandidateRun(9456, even),
     ]
-    studies = studies_of(two_tasks, runs, notes=["why"])
+    studies = studies_of(two_tasks.observations.frame, runs, notes=["why"])
     counts = runs_in([study.text for study in studies])
     assert sum(counts.values()) == sum(study.runs for study in studies) == 4
     assert counts["n9456", str(sorted(even.items()))] == 2
@@ -60,13 +60,13 @@ def test_a_designs_runs_keep_the_study_that_they_extend(two_tasks: LawFit, tmp_p
         'name = "tiny"\n[data]\ntasks = ["en-de", "en-zh"]\n[sweep]\nseeds = [7]\n'
         "[sweep.sizes]\nn9456 = { d_model = 16 }\n[sweep.fit]\nsizes = []\n[train]\nsteps = 5\n"
     )
-    runs = runs_of(design(two_tasks, quantity="weight:en-de@size=1e6", runs=2).runs)
+    runs = runs_of(design(recommend(two_tasks, size=1e6, amount=1e-9), runs=2).runs)
     assert all(set(run.mixture) <= {"en-de", "en-zh"} for run in runs)
-    document = tomllib.loads(studies_of(two_tasks, [CandidateRun(9456, {"en-de": 1.0})], base=base)[0].text)
+    document = tomllib.loads(studies_of(two_tasks.observations.frame, [CandidateRun(9456, {"en-de": 1.0})], base=base)[0].text)
     assert document["name"] == "tiny"
     assert document["train"] == {"steps": 5}
     assert document["sweep"]["sizes"] == {"n9456": {"d_model": 16}}
     assert document["sweep"]["fit"] == {"sizes": ["n9456"], "mixtures": [{"en-de": 1.0}]}
     base.write_text("no study")
     with pytest.raises(TableError, match=r"study\.toml"):
-        studies_of(two_tasks, runs, base=base)
+        studies_of(two_tasks.observations.frame, runs, base=base)

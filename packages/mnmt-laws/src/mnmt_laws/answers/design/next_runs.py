@@ -20,6 +20,7 @@ from mnmt_laws.errors import ArgumentError
 from mnmt_laws.tables.mixture import format_mixture
 
 _NUM_RUNS = 3
+_LEAST = 0.01  # of the expected regret: a run that removes less is not proposed
 _MIXTURES = 100  # among which a choice would be made after a run
 
 
@@ -80,7 +81,8 @@ def design(
     worth = np.array([prospects.removed([option]) for option in range(len(options))])
     table = _candidate_table(options, costs)
     reason = _nothing(advice, worth)
-    selected = [] if reason else _select(prospects, worth, costs, runs, budget)
+    least = _LEAST * advice.regret
+    selected = [] if reason else _select(prospects, worth, costs, runs=runs, budget=budget, least=least)
     proposed = table.iloc[[option for option, _ in selected]].reset_index(drop=True)
     left = np.array([max(advice.regret - removed, 0.0) for _, removed in selected])
     ranked = table.assign(removed=worth, per_flop=worth / costs)
@@ -118,11 +120,11 @@ def _nothing(advice: Recommendation, worth: Array) -> str:
     """Return why nothing is worth training; empty if something is."""
     if advice.regret <= advice.amount:
         return "small stake"
-    return "no run helps" if worth.max(initial=0.0) < 0.01 * advice.regret else ""
+    return "no run helps" if worth.max(initial=0.0) < _LEAST * advice.regret else ""
 
 
 def _select(
-    prospects: Prospects, worth: Array, costs: Array, runs: int, budget: float
+    prospects: Prospects, worth: Array, costs: Array, *, runs: int, budget: float, least: float
 ) -> list[tuple[int, float]]:
     """Return each selected candidate, and the expected regret that it and those before remove."""
     selected: list[tuple[int, float]] = []
@@ -132,9 +134,9 @@ def _select(
         if before:
             worth = np.array([prospects.removed([*before, option]) for option in range(len(costs))]) - removed
             worth[before] = -np.inf
-        gain = np.where(costs <= budget - spent, worth / costs, -np.inf)
+        gain = np.where((costs <= budget - spent) & (worth >= least), worth / costs, -np.inf)
         best = int(gain.argmax())
-        if not worth[best] > 0 or not np.isfinite(gain[best]):
+        if not np.isfinite(gain[best]):
             break
         removed, spent = removed + float(worth[best]), spent + float(costs[best])
         selected.append((best, removed))

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 _RUN = re.compile(r"([^_]+)_.+_seed\d+")  # SIZE_TASK-WEIGHT_…_seedN
+_COUNTED = re.compile(r"n(\d+)")  # a size called by its parameters
 _STEP = 4  # of d_model; smaller steps would break heads
 _WIDTHS = ("d_model", "d_ff", "head_dim")
 
@@ -37,6 +38,8 @@ def sizes_of(rows: pd.DataFrame, study: Mapping[str, Any]) -> list[Shape]:
     settings = study.get("sweep", {}).get("sizes", {})
     matches = rows["run"].astype(str).str.extract(_RUN.pattern, expand=False)
     sizes = rows.assign(name=matches).dropna(subset=["name", "size"]).groupby("name")["size"].first()
+    counted = {name: float(match[1]) for name in settings if (match := _COUNTED.fullmatch(name))}
+    sizes = pd.concat([sizes, pd.Series(counted, dtype=float)[lambda new: ~new.index.isin(sizes.index)]])
     known = [
         Shape(name=str(name), num_params=float(size), settings=settings.get(name, {}))
         for name, size in sizes.sort_values().items()
