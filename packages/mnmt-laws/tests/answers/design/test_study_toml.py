@@ -62,7 +62,9 @@ def test_a_designs_runs_keep_the_study_that_they_extend(two_tasks: LawFit, tmp_p
     )
     runs = runs_of(design(recommend(two_tasks, size=1e6, amount=1e-9), runs=2).runs)
     assert all(set(run.mixture) <= {"en-de", "en-zh"} for run in runs)
-    document = tomllib.loads(studies_of(two_tasks.observations.frame, [CandidateRun(9456, {"en-de": 1.0})], base=base)[0].text)
+    document = tomllib.loads(
+        studies_of(two_tasks.observations.frame, [CandidateRun(9456, {"en-de": 1.0})], base=base)[0].text
+    )
     assert document["name"] == "tiny"
     assert document["train"] == {"steps": 5}
     assert document["sweep"]["sizes"] == {"n9456": {"d_model": 16}}

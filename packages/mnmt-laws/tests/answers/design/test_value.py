@@ -33,7 +33,5 @@ def test_a_run_that_measures_nothing_is_worth_nothing() -> None:
 
 def test_two_runs_are_worth_more_than_one_and_less_than_certainty() -> None:
     single = prospects(1.0)
-    pair = Prospects(
-        costs=single.costs, losses=np.repeat(single.losses, 2, axis=2), noise=np.ones((1, 2))
-    )
+    pair = Prospects(costs=single.costs, losses=np.repeat(single.losses, 2, axis=2), noise=np.ones((1, 2)))
     assert pair.removed([0]) < pair.removed([0, 1]) < prospects(1e-9).removed([0])
