@@ -27,7 +27,7 @@ _SCALES = {
     "flops": "budgets",
 }
 
-Kind = Literal["bound", "unidentified", "undetermined", "not-converged", "left-out", "pooled"]
+Kind = Literal["bound", "unidentified", "undetermined", "not-converged", "left-out", "pooled", "far-off"]
 _LENGTHS = {"tokens", "flops"}
 
 
