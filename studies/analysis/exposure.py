@@ -99,12 +99,12 @@ def shares(observations: Observations) -> Iterator[Figures]:
 
 
 def draw(name: str, observations: Observations) -> dict[str, Chart]:
-    """Return the figures of a table by file name: α over weight and exposure; into English, f over size."""
+    """Return the figures of a table by file name: α over weight and exposure, and f over size."""
     charts: dict[str, Chart] = {}
     exponents = exponents_by_exposure(observations)
     for task in DRAWN.get(name, ()):
         charts[f"{name}-exponents"] = draw_coefficients(exponents, task=task, names=["alpha"])
-        if name == "de-zh-en":
+        if name != "unrelated":
             charts[f"{name}-shares"] = draw_fractions_by_size(fractions_by_size(observations), task=task)
     return charts
 

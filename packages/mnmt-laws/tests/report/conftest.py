@@ -3,17 +3,17 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from mnmt_laws import KnownLaw, LawFit, Perturbation, ResidualBootstrap, fit, read_table, simulate
+from mnmt_laws import KnownLaw, LawFit, Perturbation, ResidualBootstrap, fit, read_table, recommend, simulate
 from mnmt_laws.fitting.uncertainty import Uncertainty
 from mnmt_laws.report.analysis import Analysis, analyse
-from mnmt_laws.report.figures import draw_figures
 from mnmt_laws.report.page import render_page
+from mnmt_laws.report.study import Study
 from mnmt_laws.tables.source import RunSource
 
 AA = KnownLaw.capacity(alpha=0.62, beta=300, l_inf=0.18, c1=0.2, c2=0.5, c3=1.0)
@@ -64,12 +64,6 @@ def analyse_table_fixture() -> Callable[..., Analysis]:
 
 
 @pytest.fixture(scope="session")
-def read_page() -> Callable[[Analysis], Page]:
-    """A function that renders the page of an analysis without its figures."""
-    return lambda analysis: Page(render_page(analysis, []))
-
-
-@pytest.fixture(scope="session")
 def small_table() -> pd.DataFrame:
     """Two tasks on two test sets, with loss and chrF; the largest size is held out."""
     laws = {"aa": AA, "bb": BB}
@@ -117,24 +111,33 @@ def chrf_analysis(small_table: pd.DataFrame) -> Analysis:
     return analyse_table(small_table, metric="chrf")
 
 
-def by_law(analysis: Analysis, law: LawFit) -> Analysis:
-    """An analysis of other rows, with the answers that follow from one law only."""
-    return replace(
-        analysis,
-        law=law, observations=law.observations, joint=None, per_weighting=None, effective=None, claims=(),
-        comparison=None, recommendation=None, design=None, testsets=None, intervals=None,
+def by_law(law: LawFit) -> Analysis:
+    """The study of one law that is fitted already, with its advice and no other answers."""
+    source = RunSource(table=read_table(law.observations.frame.drop(columns="row")))
+    advice = recommend(law)
+    study = Study(
+        source=source, observations=law.observations, objective="log-ols", uncertainty=FEW,
+        recommendation=advice,
     )  # fmt: skip
+    study.__dict__["law"] = law
+    return Analysis(study=study, answers={})
+
+
+@pytest.fixture(scope="session", name="by_law")
+def by_law_fixture() -> Callable[[LawFit], Analysis]:
+    """A function that makes the study of one law."""
+    return by_law
 
 
 @pytest.fixture(scope="session")
-def three_analysis(three_table: pd.DataFrame, loss_analysis: Analysis) -> Analysis:
+def three_analysis(three_table: pd.DataFrame) -> Analysis:
     """Three tasks by a law of whole mixtures, without the answers that take long."""
     law = fit(three_table, law="simplex-capacity", uncertainty=ResidualBootstrap(refits=10))
-    return by_law(loss_analysis, law)
+    return by_law(law)
 
 
 @pytest.fixture(scope="session")
-def length_analysis(loss_analysis: Analysis) -> Analysis:
+def length_analysis() -> Analysis:
     """Two tasks trained for three lengths, read by a law that knows the length."""
     rows = [
         {
@@ -157,10 +160,10 @@ def length_analysis(loss_analysis: Analysis) -> Analysis:
     )
     noise = np.random.default_rng(0).normal(0, 0.003, len(table))
     table["value"] = (0.4 + terms) * np.exp(noise)
-    return by_law(loss_analysis, fit(table, law="length", uncertainty=ResidualBootstrap(refits=20)))
+    return by_law(fit(table, law="length", uncertainty=ResidualBootstrap(refits=20)))
 
 
 @pytest.fixture(scope="session")
 def page(loss_analysis: Analysis) -> Page:
     """The page of the small table's loss."""
-    return Page(render_page(loss_analysis, draw_figures(loss_analysis)))
+    return Page(render_page(loss_analysis))

@@ -26,7 +26,7 @@ def test_scatter_beyond_the_stated_noise_is_reported(
     assert not any(STATED in warning for warning in loss_analysis.warnings)
     analysis = analyse_table(wild_table, uncertainty=Perturbation(refits=0))
     assert any(STATED in warning for warning in analysis.warnings)
-    assert 0.03 < analysis.joint.scatter < 0.1
+    assert 0.03 < analysis.study.joint.scatter < 0.1
 
 
 def test_only_stated_noise_can_be_too_small(

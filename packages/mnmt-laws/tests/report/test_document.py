@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 
-from mnmt_laws import Perturbation, predict_more_tasks
 from mnmt_laws.report.analysis import Analysis
 from mnmt_laws.report.document import report_document
+from mnmt_laws.report.questions.predictions import answer_more_tasks
 
 
 def test_a_metric_that_rises_has_points_and_no_known_limit(chrf_analysis: Analysis) -> None:
@@ -23,8 +21,7 @@ def test_a_metric_that_rises_has_points_and_no_known_limit(chrf_analysis: Analys
 def test_test_sets_have_their_fractions(loss_analysis: Analysis) -> None:
     testsets = report_document(loss_analysis)["testsets"]
     assert list(testsets) == ["news", "test"]
-    assert loss_analysis.effective is not None
-    expected = loss_analysis.effective.fractions.value
+    expected = loss_analysis.study.effective.fractions.value
     for row in testsets["test"]:
         own = expected.sel(task=row["task"], weight=row["weight"])
         assert row["value"] == pytest.approx(float(own), rel=1e-12)
@@ -39,9 +36,8 @@ def test_parameters_have_intervals_by_each_method(loss_analysis: Analysis) -> No
     assert all(row["lower"] <= row["estimate"] <= row["upper"] for row in rows if row["method"] == "profile")
 
 
-def test_models_of_three_tasks_are_predicted(three_table: pd.DataFrame, loss_analysis: Analysis) -> None:
-    predicted = predict_more_tasks(three_table, uncertainty=Perturbation(refits=0))
-    rows = report_document(replace(loss_analysis, more_tasks=predicted))["more_tasks"]
+def test_models_of_three_tasks_are_predicted(three_analysis: Analysis, loss_analysis: Analysis) -> None:
+    rows = answer_more_tasks(three_analysis.study).document["more_tasks"]
     assert len(rows) == 3 * 4
     assert np.median([abs(row["error"]) for row in rows]) < 0.02
     assert report_document(loss_analysis)["more_tasks"] is None

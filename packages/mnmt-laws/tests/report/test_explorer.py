@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import tomllib
 from collections.abc import Callable
-from dataclasses import replace
 from importlib import resources
 from typing import Any
 
@@ -17,7 +16,7 @@ import pandas as pd
 import pytest
 import vl_convert
 
-from mnmt_laws import Perturbation, fit, predict_interval, recommend
+from mnmt_laws import Perturbation, fit, predict_interval
 from mnmt_laws.report.analysis import Analysis
 from mnmt_laws.report.explorer import explorer_data
 from mnmt_laws.report.explorer_charts import explorer_specs
@@ -37,7 +36,7 @@ def analysis(request: pytest.FixtureRequest) -> Analysis:
 
 def page_data(analysis: Analysis) -> dict[str, Any]:
     """The data of the page, as its script reads them."""
-    data = explorer_data(analysis)
+    data = explorer_data(analysis.study)
     assert data is not None
     read: dict[str, Any] = json.loads(json.dumps(data, allow_nan=False))
     for grid in read["grids"].values():
@@ -82,7 +81,7 @@ def test_the_page_shows_what_python_predicts(analysis: Analysis) -> None:
             if not row["weight"]:
                 assert row["value"] is None  # no law without training on it
                 continue
-            expected = predict_interval(analysis.law, task=row["task"], mixture=mixture, **where)
+            expected = predict_interval(analysis.study.law, task=row["task"], mixture=mixture, **where)
             width = float(expected.law_upper - expected.law_lower)
             for name, end in ENDS.items():
                 value = float(getattr(expected, end))
@@ -91,31 +90,19 @@ def test_the_page_shows_what_python_predicts(analysis: Analysis) -> None:
                 assert row[name] == pytest.approx(value, abs=allowed)
 
 
-@needs_node
-@pytest.mark.parametrize("analysis", ["loss_analysis", "chrf_analysis"], indirect=True)
-def test_the_best_weights_are_those_that_python_recommends(analysis: Analysis) -> None:
-    places = [(size, share) for size in (2e4, 1e6) for share in (0.2, 0.7)]
-    answers = run_script(
-        "data.places.map(([size, share]) => bestWeights(data, { size }, share)[0])",
-        {**page_data(analysis), "places": places},
-    )
-    for (size, share), weight in zip(places, answers, strict=True):
-        advice = recommend(analysis.law, size=size, preference={"aa": share, "bb": 1 - share})
-        assert weight == pytest.approx(advice.weights["aa"], abs=1e-2)  # the cost is flat there
-
-
 @pytest.mark.parametrize(
     ("analysis", "step"), [("loss_analysis", 0.005), ("three_analysis", 0.05)], indirect=["analysis"]
 )
 def test_mixtures_are_evenly_spread_with_the_trained_and_the_advised(analysis: Analysis, step: float) -> None:
-    data = explorer_data(analysis)
+    data = explorer_data(analysis.study)
     assert data is not None
     assert data["step"] == step
     mixtures = np.array(data["mixtures"])
     assert np.allclose(mixtures.sum(axis=1), 1.0)
     assert (mixtures >= 0).all()
-    trained = analysis.observations.mixtures_of(analysis.law.rows)[analysis.tasks].to_numpy()
-    for mixture in [*trained, data["start"]["weights"], np.eye(len(analysis.tasks))[0]]:
+    study = analysis.study
+    trained = study.observations.mixtures_of(study.law.rows)[study.tasks].to_numpy()
+    for mixture in [*trained, data["start"]["weights"], np.eye(len(study.tasks))[0]]:
         assert np.abs(mixtures - mixture).sum(axis=1).min() < 1e-5
 
 
@@ -138,21 +125,21 @@ def test_the_mixture_is_valid_in_a_study() -> None:
 
 def test_one_task_has_no_mixture(one_task: pd.DataFrame, analyse_table: Analyse) -> None:
     alone = one_task[one_task["weight"].eq(1.0)]
-    data = explorer_data(analyse_table(alone, uncertainty=Perturbation(refits=0)))
+    data = explorer_data(analyse_table(alone, uncertainty=Perturbation(refits=0)).study)
     assert data is not None
     assert data["mixtures"] == [[1.0]]
 
 
 def test_a_table_without_mixtures_has_no_explorer(losses: pd.DataFrame, analyse_table: Analyse) -> None:
     apart = losses[losses["weight"].eq(1.0)]
-    assert explorer_data(analyse_table(apart, uncertainty=Perturbation(refits=0))) is None
+    assert explorer_data(analyse_table(apart, uncertainty=Perturbation(refits=0)).study) is None
 
 
 @needs_node
-def test_sizes_too_few_to_test_the_law_beyond_are_said(losses: pd.DataFrame, loss_analysis: Analysis) -> None:
+def test_sizes_too_few_to_test_the_law_beyond_are_said(losses: pd.DataFrame, by_law: Any) -> None:
     sizes = sorted(losses["size"].unique())[:3]
-    law = fit(losses[losses["size"].isin(sizes)], law="capacity", uncertainty=Perturbation(refits=0))
-    data = page_data(replace(loss_analysis, law=law, observations=law.observations))
+    law = fit(losses[losses["size"].isin(sizes)], law="capacity", uncertainty=Perturbation(refits=5))
+    data = page_data(by_law(law))
     assert data["untested"] == ["size"]
     states = [{"size": times * data["size"][1], "weights": [0.5, 0.5]} for times in (1, 3)]
     shown = run_script("data.states.map((state) => extrapolation(data, state))", {**data, "states": states})
@@ -160,9 +147,9 @@ def test_sizes_too_few_to_test_the_law_beyond_are_said(losses: pd.DataFrame, los
 
 
 def test_charts_of_two_tasks_compile(loss_analysis: Analysis) -> None:
-    data = explorer_data(loss_analysis)
+    data = explorer_data(loss_analysis.study)
     assert data is not None
-    specs = explorer_specs(loss_analysis, data)
+    specs = explorer_specs(loss_analysis.study, data)
     assert set(specs) == {"weights", "plane"}
     for spec, datasets in zip(
         specs.values(), ({"curve", "now"}, {"plane", "now", "law", "new"}), strict=True
@@ -173,6 +160,6 @@ def test_charts_of_two_tasks_compile(loss_analysis: Analysis) -> None:
 
 
 def test_more_tasks_have_a_line_each(three_analysis: Analysis) -> None:
-    data = explorer_data(three_analysis)
+    data = explorer_data(three_analysis.study)
     assert data is not None
-    assert set(explorer_specs(three_analysis, data)) == {"now"}
+    assert set(explorer_specs(three_analysis.study, data)) == {"now"}

@@ -8,61 +8,44 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from mnmt_laws import Observations, Perturbation
+from mnmt_laws import Perturbation
 from mnmt_laws.report.analysis import Analysis
-from mnmt_laws.report.document import report_document
-from mnmt_laws.report.exposure import Exposure, answer_exposure, transfer_table
-from mnmt_laws.report.figures import draw_figures
-from mnmt_laws.report.findings import report_findings
-from mnmt_laws.report.tables import report_tables
+from mnmt_laws.report.questions.exposure import answer_exposure
+from mnmt_laws.report.study import Study
 
 
 @pytest.fixture(scope="module")
-def observations(length_analysis: Analysis) -> Observations:
+def study(length_analysis: Analysis) -> Study:
     """Two tasks trained for three lengths, alone too."""
-    observations = length_analysis.observations
+    observations = length_analysis.study.observations
     alone = observations.frame[observations.frame["weight"] == 0.5].assign(weight=1.0)
     alone = alone.assign(
         value=0.98 * alone["value"], mixture=alone["task"] + ":1.0", tokens=alone["tokens"] / 2
     )
-    return replace(observations, frame=pd.concat([observations.frame, alone], ignore_index=True))
+    both = replace(observations, frame=pd.concat([observations.frame, alone], ignore_index=True))
+    return replace(length_analysis.study, observations=both, uncertainty=Perturbation(refits=3))
 
 
-@pytest.fixture(scope="module")
-def exposure(observations: Observations) -> Exposure:
-    return answer_exposure(observations, Perturbation(refits=3))
-
-
-def test_several_lengths_have_findings_figures_a_table_and_rows(
-    length_analysis: Analysis, exposure: Exposure
-) -> None:
-    analysis = replace(length_analysis, exposure=exposure)
-    findings = report_findings(analysis)
-    assert any("follows" in finding for finding in findings)
-    assert any("At equal exposure, beside other tasks less alone" in finding for finding in findings)
-    titles = [group.title for group in draw_figures(analysis)]
-    assert "Coefficients over weight and exposure" in titles
-    table = next(table for table in report_tables(analysis) if table.title == "Transfer at equal exposure")
+def test_several_lengths_have_findings_figures_a_table_and_rows(study: Study) -> None:
+    answer = answer_exposure(study)
+    assert any("follows" in finding for finding in answer.findings)
+    assert any("At equal exposure, beside other tasks less alone" in finding for finding in answer.findings)
+    assert "Coefficients over weight and exposure" in [group.title for group in answer.figures]
+    (table,) = answer.tables
     assert {row[0] for row in table.rows} == {"aa", "bb"}
-    document = json.loads(json.dumps(report_document(analysis)["exposure"], allow_nan=False))
+    document = json.loads(json.dumps(answer.document["exposure"], allow_nan=False))
     assert document["limits"] == "zero"
     assert len(document["curves"]) == len(document["curves_free"])
     assert [test["task"] for test in document["tests"]] == ["aa", "bb", "all tasks"]
 
 
 def test_one_length_has_coefficients_over_the_weight_only(loss_analysis: Analysis) -> None:
-    exposure = loss_analysis.exposure
-    assert exposure is not None
-    assert exposure.findings == ()
-    assert exposure.free is None
-    titles = [group.title for group in draw_figures(loss_analysis)]
-    assert "Coefficients over the weight" in titles
-    assert "Effective share by size" in titles
-    assert not transfer_table(exposure).rows
+    answer = loss_analysis.answers["exposure"]
+    assert answer.findings == ()
+    titles = [group.title for group in answer.figures]
+    assert titles == ["Coefficients over the weight", "Effective share by size"]
+    assert not answer.tables[0].rows
 
 
 def test_a_rising_metric_has_no_exponents(chrf_analysis: Analysis) -> None:
-    exposure = chrf_analysis.exposure
-    assert exposure is not None
-    assert exposure.exponents is None
-    assert report_document(chrf_analysis)["exposure"]["curves"] is None
+    assert chrf_analysis.answers["exposure"].document["exposure"]["curves"] is None

@@ -9,21 +9,16 @@ from typing import Any
 import pandas as pd
 
 from mnmt_laws import Perturbation
-from mnmt_laws.report.advice import Advice, MixtureShare, Trust, TrustRow
 from mnmt_laws.report.analysis import Analysis
 from mnmt_laws.report.page import render_page
-from mnmt_laws.report.text import TextTable
 
 Analyse = Callable[..., Analysis]
-
-TRUST = Trust(rows=(TrustRow(label="Sign", value="9 of 10", verdict="bad", explanation="One-sided."),))
-RUNS = TextTable(title="Runs", note="They buy much.", header=("N", "mixture"), rows=(("10K", "aa:1.0"),))
 
 
 def test_page_holds_each_kind_of_figure_once(page: Any) -> None:
     figures = re.findall(r"<figure.*?</figure>", page.text, flags=re.DOTALL)
     headings = [heading for figure in figures for heading in re.findall(r"<h2[^>]*>([^<]+)</h2>", figure)]
-    expected = {"Losses and laws", "Effective share of the model", "Trade-off frontier", "Runs to train next"}
+    expected = {"Losses and laws", "Effective share of the model", "Trade-off frontier"}
     assert expected <= set(headings)
     assert len(headings) == len(set(headings))
     assert all(re.search(r"<figcaption>.{40,}</figcaption>", figure) for figure in figures)
@@ -47,26 +42,4 @@ def test_names_of_anchors_are_unique(page: Any) -> None:
 def test_names_cannot_inject_markup(losses: pd.DataFrame, analyse_table: Analyse) -> None:
     renamed = losses.drop(columns="mixture").replace({"task": {"aa": "</script><b>de"}})
     analysis = analyse_table(renamed, uncertainty=Perturbation(refits=0))
-    assert "<b>de" not in render_page(analysis, [])
-
-
-def test_determined_advice_shows_the_mixture(loss_analysis: Analysis) -> None:
-    share = MixtureShare(task="aa", weight=0.31, weight_interval=(0.27, 0.36), predicted=0.5)
-    advice = Advice(headline="Train it.", determined=True, mixture=(share,), next_runs=RUNS)
-    text = render_page(loss_analysis, [], advice=advice, trust=TRUST)
-    assert 'class="advice"' in text
-    assert "27% to 36%" in text
-    assert "With care: 1 of 1 checks failed." in text
-
-
-def test_undetermined_advice_shows_the_runs_in_place_of_the_mixture(loss_analysis: Analysis) -> None:
-    share = MixtureShare(task="aa", weight=0.31, weight_interval=(0.27, 0.36))
-    reasons = tuple(f"Reason {number}." for number in range(5))
-    advice = Advice(
-        headline="Train these runs.", determined=False, mixture=(share,), next_runs=RUNS, reasons=reasons
-    )
-    text = render_page(loss_analysis, [], advice=advice, trust=TRUST)
-    assert 'class="advice open"' in text
-    assert "27% to 36%" not in text
-    assert "They buy much." in text
-    assert "and 2 more" in text
+    assert "<b>de" not in render_page(analysis)

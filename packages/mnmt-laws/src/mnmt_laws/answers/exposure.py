@@ -25,7 +25,7 @@ from mnmt_laws.tables.lengths import typical_lengths
 from mnmt_laws.tables.observations import Observations
 from mnmt_laws.tables.source import TableSource, observe
 
-LimitOrigin = Literal["known", "zero", "free"]
+Limits = Literal["known", "zero", "free"]
 ALL = "all tasks"
 MIN_SIZES = 3
 """Fewest sizes of a curve."""
@@ -110,7 +110,7 @@ class Exponents:
     tests: tuple[ExponentTest, ...]
     """A test for each task, then of all tasks if there are several."""
 
-    limits: LimitOrigin
+    limits: Limits
     """Where L∞ comes from; see `exponents_by_exposure`."""
 
     unit: str
@@ -143,7 +143,7 @@ def exponents_by_exposure(
     metric: str | None = None,
     testset: str | None = None,
     architecture: str | None = None,
-    limits: LimitOrigin | None = None,
+    limits: Limits | None = None,
     uncertainty: Uncertainty | None = None,
 ) -> Exponents:
     """Fit L = β N^-α + L∞ to each curve over size, and test what α follows.
@@ -184,7 +184,7 @@ def exponents_by_exposure(
     )  # fmt: skip
 
 
-def _usual_limits(rows: pd.DataFrame) -> LimitOrigin:
+def _usual_limits(rows: pd.DataFrame) -> Limits:
     if rows["length"].nunique() < 2:
         return "free"
     return "known" if bool(rows["irreducible"].notna().any()) else "zero"

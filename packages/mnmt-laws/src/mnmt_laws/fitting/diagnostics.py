@@ -27,7 +27,7 @@ _SCALES = {
     "flops": "budgets",
 }
 
-Kind = Literal["bound", "unidentified", "undetermined", "not-converged", "left-out", "pooled", "far-off"]
+Kind = Literal["bound", "unidentified", "undetermined", "not-converged", "left-out", "pooled"]
 _LENGTHS = {"tokens", "flops"}
 
 

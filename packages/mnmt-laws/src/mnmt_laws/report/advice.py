@@ -6,8 +6,6 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from mnmt_laws.report.text import TextTable
-
 Interval = tuple[float, float]
 Verdict = Literal["good", "unsure", "bad"]
 
@@ -57,12 +55,6 @@ class Advice:
 
     law: str = ""
     """The law that the advice rests on, in words."""
-
-    next_runs: TextTable | None = None
-    """The runs to train next, with their cost and benefit."""
-
-    next_runs_toml: tuple[str, ...] = ()
-    """The studies that train these runs."""
 
 
 @dataclass(frozen=True, kw_only=True)

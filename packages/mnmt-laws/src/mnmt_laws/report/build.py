@@ -9,9 +9,8 @@ from pathlib import Path
 
 from mnmt_laws.fitting.uncertainty import ResidualBootstrap, Uncertainty
 from mnmt_laws.report.analysis import Progress, analyse, no_progress
+from mnmt_laws.report.answer import FigureGroup
 from mnmt_laws.report.document import report_document
-from mnmt_laws.report.figures import FigureGroup, draw_figures
-from mnmt_laws.report.findings import report_findings
 from mnmt_laws.report.first_screen import make_advice
 from mnmt_laws.report.page import render_page
 from mnmt_laws.tables.source import RunSource, TableSource, open_source
@@ -81,14 +80,13 @@ def build_report(
     document = json.dumps(report_document(analysis), indent=2, ensure_ascii=False, allow_nan=False)
     (folder / "report.json").write_text(document + "\n", encoding="utf-8")
     opened.table.frame.drop(columns="row").to_csv(folder / "runs.csv", index=False)
-    groups = draw_figures(analysis)
-    _write_figures(groups, folder / "figures")
+    _write_figures(analysis.figures, folder / "figures")
     index = folder / "index.html"
-    index.write_text(render_page(analysis, groups), encoding="utf-8")
+    index.write_text(render_page(analysis), encoding="utf-8")
     return ReportSummary(
         index=index,
-        headline=make_advice(analysis).headline,
-        findings=report_findings(analysis),
+        headline=make_advice(analysis.study).headline,
+        findings=analysis.findings,
         warnings=analysis.warnings,
     )
 

@@ -19,7 +19,7 @@ from mnmt_laws.errors import TableError
 from mnmt_laws.fitting.back_test import is_tested
 from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.fitting.prediction import predict_interval
-from mnmt_laws.report.analysis import Analysis
+from mnmt_laws.report.study import Study
 
 REACH = 10.0
 """Ratio of the greatest size or length of the explorer to the greatest measured."""
@@ -31,12 +31,12 @@ _PARTS = (200, 100, 50, 20, 10, 8, 5, 4, 2, 1)  # that mixtures are divided into
 _MOST_TRAINED = 100  # trained mixtures among those to choose from
 
 
-def explorer_data(analysis: Analysis) -> dict[str, Any] | None:
+def explorer_data(study: Study) -> dict[str, Any] | None:
     """Return the data of the explorer; None where no law predicts every mixture of the tasks."""
-    fit, observations = analysis.law, analysis.observations
-    if not _can_explore(analysis):
+    fit, observations = study.law, study.observations
+    if not _can_explore(study):
         return None
-    start = _start(analysis)
+    start = _start(study)
     names: list[str] = [name for name in ("size", "tokens") if name in fit.law.predictors]
     spans = {name: _span(fit, name) for name in names}
     axes = _axes(spans)
@@ -54,7 +54,7 @@ def explorer_data(analysis: Analysis) -> dict[str, Any] | None:
         "reach": REACH,
         "untested": [axis for axis in spans if not is_tested(fit, axis)],
         "start": start,
-        "weights": {task: _weight_range(analysis, task) for task in fit.tasks},
+        "weights": {task: _weight_range(study, task) for task in fit.tasks},
         "axes": [
             {"name": name, "low": points[0], "high": points[-1], "count": len(points)}
             for name, points in axes.items()
@@ -65,23 +65,23 @@ def explorer_data(analysis: Analysis) -> dict[str, Any] | None:
     }
 
 
-def _can_explore(analysis: Analysis) -> bool:
+def _can_explore(study: Study) -> bool:
     """Return whether the law predicts every mixture of the fitted tasks at any size."""
-    fit = analysis.law
+    fit = study.law
     known = fit.parameters.to_array().notnull()
     return (
-        (analysis.has_mixtures or len(fit.tasks) == 1)
+        (study.has_mixtures or len(fit.tasks) == 1)
         and {"size"} <= set(fit.law.predictors) <= {"size", "tokens", "weight", "partners"}
         and fit.sources == fit.tasks
         and all(bool(known.sel(task=task).any()) for task in fit.tasks)
     )
 
 
-def _start(analysis: Analysis) -> dict[str, Any]:
+def _start(study: Study) -> dict[str, Any]:
     """Return the first size and weights of the explorer: the advised ones, if there are any."""
-    advice, tasks = analysis.recommendation, analysis.law.tasks
+    advice, tasks = study.recommendation, study.law.tasks
     if advice is None or set(advice.weights) != set(tasks):
-        return {"size": analysis.sizes[-1], "weights": [1 / len(tasks)] * len(tasks)}
+        return {"size": study.sizes[-1], "weights": [1 / len(tasks)] * len(tasks)}
     return {"size": advice.size, "weights": [advice.weights[task] for task in tasks]}
 
 
@@ -91,8 +91,8 @@ def _span(fit: LawFit, name: str) -> list[float]:
     return [float(values.min()), float(values.max())]
 
 
-def _weight_range(analysis: Analysis, task: str) -> list[float]:
-    rows = analysis.observations.frame
+def _weight_range(study: Study, task: str) -> list[float]:
+    rows = study.observations.frame
     weights = rows.loc[(rows["task"] == task) & (rows["weight"] > 0), "weight"]
     return [float(weights.min()), float(weights.max())]
 

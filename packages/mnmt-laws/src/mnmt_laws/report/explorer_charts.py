@@ -11,20 +11,20 @@ import pandas as pd
 
 from mnmt_laws.answers.mixtures.frontier import observed_pairs
 from mnmt_laws.figures.style import INK, MUTED, TASK_COLORS, chart_spec, format_size, legend, styled
-from mnmt_laws.report.analysis import Analysis
+from mnmt_laws.report.study import Study
 
 _ACCENT = TASK_COLORS[0]
 _NEAR = "abs(log(datum.size / chosen)) < 0.03"  # whether a model is of the chosen size
 _BANDS = (("newLow", "newHigh", 0.1), ("low", "high", 0.22))  # of a new model, and of the law
 
 
-def explorer_specs(analysis: Analysis, data: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def explorer_specs(study: Study, data: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Return the Vega-Lite specification of every chart of the explorer, by name."""
     tasks = list(data["tasks"])
     label = f"{data['metric']} ({data['unit']})"
     if len(tasks) != 2:
         return {"now": _spec(_now_layers(tasks, label), "now", height=34 * len(tasks))}
-    models = _models(analysis, tasks)
+    models = _models(study, tasks)
     return {
         "weights": _spec(_weights_layers(models, tasks, label), "curve", "now"),
         "plane": _spec(_plane_layers(models, tasks, label), "plane", "law", "new", "now"),
@@ -38,9 +38,9 @@ def _spec(layers: Sequence[alt.Chart], *datasets: str, height: float = 300) -> d
     return spec | {"datasets": {**spec.get("datasets", {}), **{name: [] for name in datasets}}}
 
 
-def _models(analysis: Analysis, tasks: Sequence[str]) -> pd.DataFrame:
+def _models(study: Study, tasks: Sequence[str]) -> pd.DataFrame:
     """Return a row for each trained model of both tasks."""
-    pairs = observed_pairs(analysis.observations)
+    pairs = observed_pairs(study.observations)
     return pd.DataFrame(
         {
             "size": pairs["size"],

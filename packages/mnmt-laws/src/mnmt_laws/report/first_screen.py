@@ -8,29 +8,30 @@ from typing import Any
 
 import numpy as np
 
-from mnmt_laws.answers.design.next_runs import Design
-from mnmt_laws.answers.design.study_toml import runs_of, studies_of
 from mnmt_laws.answers.mixtures.doubts import undetermined_parameters
 from mnmt_laws.answers.recommendation import Recommendation
+from mnmt_laws.errors import ArgumentError, TableError
 from mnmt_laws.figures.style import format_size
 from mnmt_laws.fitting.back_test import back_tests
+from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.fitting.prediction import predict_interval
 from mnmt_laws.forecasts.rivals import story_of
 from mnmt_laws.report.advice import UNKNOWN_INTERVAL, Advice, Interval, MixtureShare, Trust, TrustRow, Verdict
-from mnmt_laws.report.analysis import Analysis, next_model
-from mnmt_laws.report.text import TextTable, format_number, format_percent
+from mnmt_laws.report.study import Study
 from mnmt_laws.sentences.advice import advice_sentences
+from mnmt_laws.tables.observations import learning_curves
 
+_SIZE_FACTOR = 2.0
 _ENDLESS = 1e30  # tokens
+_FEWEST_POINTS = 4  # of a learning curve
 _FEW = 5  # held-out values from which their common sign counts
 
 
-def make_advice(analysis: Analysis) -> Advice:
+def make_advice(study: Study) -> Advice:
     """Return the recommended mixture if the data determine it, and the runs to train otherwise."""
-    recommendation = analysis.recommendation
+    recommendation = study.recommendation
     if recommendation is None:
-        return _without_mixture(analysis)
-    design = analysis.design
+        return _without_mixture(study)
     return Advice(
         headline=" ".join(filter(None, advice_sentences(recommendation))),
         determined=True,
@@ -39,8 +40,6 @@ def make_advice(analysis: Analysis) -> Advice:
         size=_number(recommendation.size),
         tokens=_number(recommendation.tokens),
         law=", ".join(f"{m.form.name} {m.share:.0%}" for m in recommendation.forecast.members),
-        next_runs=None if design is None or design.runs.empty else next_runs_table(design),
-        next_runs_toml=() if design is None or design.runs.empty else _studies(analysis, design),
     )
 
 
@@ -58,25 +57,25 @@ def _shares(recommendation: Recommendation) -> tuple[MixtureShare, ...]:
     )
 
 
-def _without_mixture(analysis: Analysis) -> Advice:
+def _without_mixture(study: Study) -> Advice:
     """Return the prediction for a larger model on the first task, where there is no mixture to advise."""
-    where, alone = next_model(analysis.law), len(analysis.tasks) == 1
+    where, alone = _larger_model(study.law), len(study.tasks) == 1
     start = "One task needs no mixture:" if alone else "No mixture is advised:"
-    doubts = undetermined_parameters(analysis.law)
-    predicted = _predicted(analysis, where) if alone else "train runs that mix the tasks"
+    doubts = undetermined_parameters(study.law)
+    predicted = _predicted(study, where) if alone else "train runs that mix the tasks"
     return Advice(
         headline=f"{start} {predicted}.",
         determined=alone and not doubts,
         size=_number(where.get("size")),
         tokens=_number(where.get("tokens")),
-        law=f"{analysis.law.law.name} law",
+        law=f"{study.law.law.name} law",
         reasons=doubts if alone else (),
     )
 
 
-def _predicted(analysis: Analysis, where: dict[str, Any]) -> str:
-    task, metric = analysis.tasks[0], analysis.observations.metric
-    new = predict_interval(analysis.law, task=task, **where)
+def _predicted(study: Study, where: dict[str, Any]) -> str:
+    task, metric = study.tasks[0], study.observations.metric
+    new = predict_interval(study.law, task=task, **where)
     ends: Interval = (float(new.lower), float(new.upper))
     interval = "" if not np.isfinite(ends).all() else f" ({ends[0]:.4g} to {ends[1]:.4g})"
     size = f"at {format_size(where['size'])} parameters " if "size" in where else ""
@@ -84,43 +83,27 @@ def _predicted(analysis: Analysis, where: dict[str, Any]) -> str:
     return f"{size}{task} would reach {metric} {float(new.predicted):.4g}{interval}"
 
 
+def _larger_model(law: LawFit) -> dict[str, Any]:
+    """Return a model of twice the largest size fitted, trained as long as the longest."""
+    largest = {
+        "size": _SIZE_FACTOR * float(law.rows["size"].max()),
+        "tokens": float(law.rows["tokens"].max()),
+    }
+    return {name: value for name, value in largest.items() if name in law.law.predictors}
+
+
 def _number(value: float | None) -> float:
     return math.nan if value is None else value
 
 
-def next_runs_table(design: Design) -> TextTable:
-    """Return the proposed runs with their cost and benefit."""
-    rows = (
-        (
-            f"{order}",
-            format_size(row["size"]),
-            row["mixture"].replace(",", " "),
-            format_number(row["cost"], 2),
-            format_number(row["regret"], 2),
-            format_percent(1 - row["share"]),
-        )
-        for order, row in enumerate(design.runs.to_dict("records"), start=1)
-    )
-    return TextTable(
-        title="Runs to train next",
-        note="Each line counts those before it as trained.",
-        header=("", "N", "mixture", "FLOPs", "expected regret after", "less by"),
-        rows=tuple(rows),
-    )
-
-
-def _studies(analysis: Analysis, design: Design) -> tuple[str, ...]:
-    return tuple(study.text for study in studies_of(analysis.observations.frame, runs_of(design.runs)))
-
-
-def make_trust(analysis: Analysis) -> Trust:
+def make_trust(study: Study) -> Trust:
     """Return the checks that the table allows."""
-    rows = [*_held_out_rows(analysis), *_back_test_rows(analysis), _law_row(analysis)]
-    return Trust(rows=(*rows, _bounds_row(analysis), _training_row(analysis)))
+    rows = [*_held_out_rows(study), *_back_test_rows(study), _law_row(study)]
+    return Trust(rows=(*rows, _bounds_row(study), _training_row(study)))
 
 
-def _held_out_rows(analysis: Analysis) -> Iterator[TrustRow]:
-    held_out = analysis.held_out
+def _held_out_rows(study: Study) -> Iterator[TrustRow]:
+    held_out = study.held_out
     errors = held_out.errors()
     if errors.empty:
         yield TrustRow(
@@ -145,9 +128,9 @@ def _held_out_rows(analysis: Analysis) -> Iterator[TrustRow]:
     inside, known = held_out.num_inside
     yield TrustRow(
         label="Prediction interval",
-        value=f"inside: {held_out.coverage}, {held_out.width:.1%} wide" if known else "not measured",
+        value=f"inside: {held_out.coverage}" if known else "not measured",
         verdict="unsure" if not known else _verdict(1 - inside / known, 0.1, 0.3),
-        explanation=(held_out.intervals or "No run was predicted with an interval.") + held_out.caution,
+        explanation=f"Held-out values within the 95% interval of a new model.{held_out.caution}",
     )
 
 
@@ -157,8 +140,8 @@ def _sign_verdict(above: int, count: int) -> Verdict:
     return "good" if min(above, count - above) > count / 5 else "unsure"
 
 
-def _back_test_rows(analysis: Analysis) -> Iterator[TrustRow]:
-    for test in back_tests(analysis.law):
+def _back_test_rows(study: Study) -> Iterator[TrustRow]:
+    for test in back_tests(study.law):
         what = {
             "size": "Largest size left out", "tokens": "Longest training left out",
             "compute": "Greatest compute left out",
@@ -171,9 +154,11 @@ def _back_test_rows(analysis: Analysis) -> Iterator[TrustRow]:
         )
 
 
-def _law_row(analysis: Analysis) -> TrustRow:
-    comparison, name = analysis.comparison, analysis.law.law.name
-    if comparison is None:
+def _law_row(study: Study) -> TrustRow:
+    name = study.law.law.name
+    try:
+        comparison = study.comparison
+    except (TableError, ArgumentError):
         text = f"The advice rests on the {name} law; no rivals were compared."
         return TrustRow(label="Preferred law", value="not compared", verdict="unsure", explanation=text)
     agrees = story_of(comparison.best) == story_of(name)
@@ -185,8 +170,8 @@ def _law_row(analysis: Analysis) -> TrustRow:
     )
 
 
-def _bounds_row(analysis: Analysis) -> TrustRow:
-    lines = undetermined_parameters(analysis.law)
+def _bounds_row(study: Study) -> TrustRow:
+    lines = undetermined_parameters(study.law)
     return TrustRow(
         label="Exponents and limits",
         value=f"{len(lines)} undetermined" if lines else "determined",
@@ -195,15 +180,15 @@ def _bounds_row(analysis: Analysis) -> TrustRow:
     )
 
 
-def _training_row(analysis: Analysis) -> TrustRow:
+def _training_row(study: Study) -> TrustRow:
     """Return the share of the loss that longer training would remove, by the law or the learning curves."""
-    if analysis.law.law.knows_length:
-        share, text = _unlearned(analysis), "of the loss at the largest size and longest training would go "
+    if study.law.law.knows_length:
+        share, text = _unlearned(study), "of the loss at the largest size and longest training would go "
         text = f"By the law, {share:.1%} {text}with training without end; it is part of the prediction."
         return TrustRow(
             label="Undertraining", value=f"{share:.1%}", verdict=_verdict(share, 0.01, 0.1), explanation=text
         )
-    fall = analysis.late_fall
+    fall = late_fall(study)
     if math.isnan(fall):
         text = "There are no learning curves to tell by, and the law knows one training length only."
         return TrustRow(label="Undertraining", value="not known", verdict="unsure", explanation=text)
@@ -215,9 +200,9 @@ def _training_row(analysis: Analysis) -> TrustRow:
     )
 
 
-def _unlearned(analysis: Analysis) -> float:
+def _unlearned(study: Study) -> float:
     """Return the greatest share of a task's loss that training without end would remove."""
-    law, where = analysis.law, next_model(analysis.law)
+    law, where = study.law, _larger_model(study.law)
     rows = law.rows
     shares = []
     for task in law.tasks:
@@ -231,3 +216,21 @@ def _unlearned(analysis: Analysis) -> float:
 
 def _verdict(value: float, good: float, bad: float) -> Verdict:
     return "good" if value <= good else "bad" if value > bad else "unsure"
+
+
+def late_fall(study: Study) -> float:
+    """Return the median relative change over the last quarter of runs; NaN without learning curves."""
+    observations = study.observations
+    rows = learning_curves(
+        study.source.table,
+        metric=observations.metric,
+        testset=observations.testset or None,
+        architecture=study.architecture,
+    )
+    changes = []
+    for _, curve in rows[rows["run"].ne("") & rows["weight"].gt(0)].groupby(["run", "task"], sort=False):
+        if curve["step"].nunique() >= _FEWEST_POINTS:
+            end = float(curve["step"].max())
+            earlier = float(np.interp(0.75 * end, curve["step"], curve["value"]))
+            changes.append(1 - float(curve["value"].iloc[-1]) / earlier)
+    return float(np.median(changes)) if changes else math.nan

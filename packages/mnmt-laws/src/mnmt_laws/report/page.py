@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
 from functools import cache
 from importlib import resources
 from importlib.metadata import version
@@ -18,44 +17,36 @@ from mnmt_laws.report.advice import Advice, Interval, Trust
 from mnmt_laws.report.analysis import Analysis
 from mnmt_laws.report.explorer import explorer_data
 from mnmt_laws.report.explorer_charts import explorer_specs
-from mnmt_laws.report.figures import FigureGroup
-from mnmt_laws.report.findings import report_findings
 from mnmt_laws.report.first_screen import make_advice, make_trust
-from mnmt_laws.report.tables import report_tables
 from mnmt_laws.report.text import UNKNOWN, format_interval, format_number
 
 _TO_WINDOW = "window.vegaEmbed = vegaEmbed;"
 _SCRIPTS = ("explorer.js", "page.js")  # in the order in which they build on each other
 
 
-def render_page(
-    analysis: Analysis,
-    groups: Sequence[FigureGroup],
-    *,
-    advice: Advice | None = None,
-    trust: Trust | None = None,
-) -> str:
+def render_page(analysis: Analysis, *, advice: Advice | None = None, trust: Trust | None = None) -> str:
     """Return the whole report as HTML that needs nothing from outside itself.
 
     Args:
         analysis: The analysis to show.
-        groups: Its figures.
         advice: The first screen's answer, by default that of the analysis.
         trust: The checks of the advice, by default those of the analysis.
     """
-    explorer = explorer_data(analysis)
+    study = analysis.study
+    explorer = explorer_data(study)
     return (
         _environment()
         .get_template("page.html.j2")
         .render(
-            analysis=analysis,
-            advice=advice or make_advice(analysis),
-            trust=trust or make_trust(analysis),
-            findings=report_findings(analysis),
+            study=study,
+            advice=advice or make_advice(study),
+            trust=trust or make_trust(study),
+            findings=analysis.findings,
             explorer=explorer,
-            explorer_specs={} if explorer is None else explorer_specs(analysis, explorer),
-            groups=groups,
-            tables=report_tables(analysis),
+            explorer_specs={} if explorer is None else explorer_specs(study, explorer),
+            groups=analysis.figures,
+            tables=analysis.tables,
+            design=analysis.answers.get("design"),
             warnings=analysis.warnings,
             style=_read("page.css"),
             vega=Markup(vega_bundle()),

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from browser_pages import browser, visit
 
 from mnmt_laws.report.analysis import Analysis
-from mnmt_laws.report.figures import FigureGroup, draw_figures
 from mnmt_laws.report.page import render_page
 
 __all__ = ["browser", "pages", "visit"]
 
 
-def write(folder: Path, name: str, analysis: Analysis, groups: Sequence[FigureGroup] = ()) -> Path:
+def write(folder: Path, name: str, analysis: Analysis) -> Path:
     """Write the page of an analysis."""
     path = folder / f"{name}.html"
-    path.write_text(render_page(analysis, groups), encoding="utf-8")
+    path.write_text(render_page(analysis), encoding="utf-8")
     return path
 
 
@@ -26,7 +24,7 @@ def write(folder: Path, name: str, analysis: Analysis, groups: Sequence[FigureGr
 def pages(tmp_path_factory: pytest.TempPathFactory, loss_analysis: Analysis) -> dict[str, Path]:
     """The written page of two tasks, to which others are added."""
     folder = tmp_path_factory.mktemp("pages")
-    return {"two": write(folder, "two", loss_analysis, draw_figures(loss_analysis))}
+    return {"two": write(folder, "two", loss_analysis)}
 
 
 @pytest.fixture(scope="session")

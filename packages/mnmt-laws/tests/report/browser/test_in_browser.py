@@ -32,7 +32,7 @@ def move(page: Any, selector: str, value: float) -> None:
 
 
 def test_the_readout_begins_with_the_advice(visit: Visit, loss_analysis: Analysis) -> None:
-    advice = loss_analysis.recommendation
+    advice = loss_analysis.study.recommendation
     assert advice is not None
     rows = readout(visit())
     assert [row[0] for row in rows] == ["aa", "bb"]
@@ -46,9 +46,9 @@ def test_sliders_move_the_readout(visit: Visit, loss_analysis: Analysis) -> None
     move(page, "[data-weight]", 0.25)
     rows = readout(page)
     assert [row[1] for row in rows] == ["25.0%", "75.0%"]
-    assert loss_analysis.recommendation is not None
-    size = loss_analysis.recommendation.size
-    expected = float(loss_analysis.law.predict(task="aa", weight=0.25, size=size))
+    assert loss_analysis.study.recommendation is not None
+    size = loss_analysis.study.recommendation.size
+    expected = float(loss_analysis.study.law.predict(task="aa", weight=0.25, size=size))
     assert float(rows[0][2]) == pytest.approx(expected, rel=2e-4)
     move(page, "#size", 0)
     assert float(readout(page)[0][2]) > float(rows[0][2])
@@ -67,7 +67,7 @@ def test_a_typed_size_is_read_and_a_wrong_one_refused(visit: Visit, loss_analysi
     page.fill("[data-typed=size]", "0.5m")
     page.press("[data-typed=size]", "Enter")
     weight = float(readout(page)[0][1][:-1]) / 100
-    expected = float(loss_analysis.law.predict(task="aa", weight=weight, size=5e5))
+    expected = float(loss_analysis.study.law.predict(task="aa", weight=weight, size=5e5))
     assert float(readout(page)[0][2]) == pytest.approx(expected, rel=2e-3)
     kept = readout(page)
     page.fill("[data-typed=size]", "9e99")
@@ -127,8 +127,8 @@ def test_a_length_is_chosen_where_the_law_knows_it(visit: Visit, length_analysis
     page = visit("length")
     page.fill("[data-typed=tokens]", "3e6")
     page.press("[data-typed=tokens]", "Enter")
-    where = {"size": max(length_analysis.sizes), "tokens": 3e6, "mixture": {"aa": 0.5, "bb": 0.5}}
-    expected = float(length_analysis.law.predict(task="aa", **where))
+    where = {"size": max(length_analysis.study.sizes), "tokens": 3e6, "mixture": {"aa": 0.5, "bb": 0.5}}
+    expected = float(length_analysis.study.law.predict(task="aa", **where))
     assert float(readout(page)[0][2]) == pytest.approx(expected, rel=2e-4)
     assert "tokens=3000000" in page.evaluate("location.hash")
     move(page, "#tokens", 0)

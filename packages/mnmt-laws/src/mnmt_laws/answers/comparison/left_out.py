@@ -63,12 +63,12 @@ def _weight_error(fit: LawFit, task: str) -> float:
             )
         except TableError:
             return math.nan
-        size, observed = (frame.loc[out, name].to_numpy(float) for name in ("size", "value"))
-        parts.append(np.stack([_predict_between_weights(refitted, task, float(weight), size), observed]))
+        predicted = _predict_between_weights(refitted, task, float(weight), frame.loc[out])
+        parts.append(np.stack([predicted, frame.loc[out, "value"].to_numpy(float)]))
     return _error(*np.concatenate(parts, axis=1)) if parts else math.nan
 
 
-def _predict_between_weights(fit: LawFit, task: str, weight: float, size: Array) -> Array:
+def _predict_between_weights(fit: LawFit, task: str, weight: float, rows: pd.DataFrame) -> Array:
     """Return predictions at a weight that was not fitted, with parameters between its neighbours'."""
     values = {}
     for name, variable in fit.parameters.sel(task=task).data_vars.items():
@@ -80,4 +80,5 @@ def _predict_between_weights(fit: LawFit, task: str, weight: float, size: Array)
         height = np.interp(math.log(weight), np.log(neighbours.weight.values), heights)
         values[str(name)] = np.array([math.exp(height) if name == "beta" else height])
     sign = -1 if fit.observations.rising else 1
-    return fit.law.predict({"size": size}, values, sign)
+    x = {name: rows[name].to_numpy(float) for name in fit.law.predictors if name in rows}
+    return fit.law.predict(x, values, sign)
