@@ -12,9 +12,9 @@ import pytest
 
 from mnmt_laws import KnownLaw, Observations, ResidualBootstrap, TableError, fit, observe, simulate
 from mnmt_laws import compare as compare_any
-from mnmt_laws.answers.comparison import RIVALS, LawComparison
+from mnmt_laws.answers.comparison import RIVALS, LawComparison, verdict
 from mnmt_laws.answers.comparison.evidence import deviance_of, shared_errors
-from mnmt_laws.forecasts.rivals import find_rivals, keep_comparable, story_of
+from mnmt_laws.forecasts.rivals import find_rivals, keep_comparable, label_of, story_of
 from mnmt_laws.laws import LawName
 
 FEW, NONE = ResidualBootstrap(refits=30), ResidualBootstrap(refits=0)
@@ -284,3 +284,35 @@ def test_unknown_laws_are_named() -> None:
     with pytest.raises(ValueError, match=r"`laws` must name laws among .*, but names 'kaplan'"):
         compare_any(table("joint"), laws=["kaplan"])  # type: ignore[list-item]
     assert keep_comparable(table("joint"), find_rivals(table("joint"), ["joint"])).tasks == ["en-de"]
+
+
+@pytest.mark.parametrize(
+    ("gap", "wins", "leads", "reason"),
+    [
+        (5.0, 76, 0, "Low power: if “{rival}” were true, only 76% of such tables would say so."),
+        (42.0, 76, 0, ""),
+        (
+            42.0,
+            40,
+            30,
+            "If “{rival}” were true, “{winner}” would still lead by as much in 30% of such tables.",
+        ),
+        (5.0, 90, 0, ""),
+    ],
+)
+def test_power_counts_against_a_narrow_lead_only(
+    monkeypatch: pytest.MonkeyPatch, gap: float, wins: int, leads: int, reason: str
+) -> None:
+    """Of 100 tables simulated from the rival it wins in some, and the winner leads by its gap in others."""
+    simulated = np.concatenate([np.full(wins, 20.0), np.full(leads, -gap), np.zeros(100 - wins - leads)])
+    monkeypatch.setattr(verdict, "simulate_contest", lambda *_, **__: simulated)
+    monkeypatch.setattr(verdict, "_bounds", lambda *_: [])
+    monkeypatch.setattr(verdict, "_limits", lambda *_: [])
+    source = table("joint")
+    laws: tuple[LawName, ...] = ("joint", "limit-varies")
+    fits = {law: fit(source, law=law, uncertainty=NONE) for law in laws}
+    ranking = pd.Series({"joint": 0.0, "limit-varies": gap})
+    decided = verdict.decide(fits, ranking, shared_errors(fits["joint"]), tables=100)
+    expected = reason.format(rival=label_of("limit-varies"), winner=label_of("joint"))
+    assert decided.reasons == ((expected,) if reason else ())
+    assert decided.best == ("" if reason else "joint")
