@@ -24,7 +24,9 @@ CLEAR = 2.0
 
 _POWER = 0.8  # least share of tables simulated from the rival on which the rival must win clearly
 _WRONG = 0.02  # greatest share of such tables on which the winner may lead by at least its gap
-_NARROW = 10.0  # gap in BIC up to which a rival must be able to win; beyond it is very strong (Raftery 1995)
+_NARROW = (
+    10.0  # BIC by which a gap must exceed what chance gives to refute a rival; very strong (Raftery 1995)
+)
 _MOST_RIVALS = 3
 _LIMITS = np.linspace(0.0, 1.0, 6)  # shares of the greatest admissible L∞ at which laws are compared
 _TABLES = 100
@@ -71,8 +73,9 @@ def decide(
     - The pooled BIC of the best law must be lower by more than 2 than that of every law of another meaning.
     - No exponent of the winner or the runner-up may lie at a bound, and no limit that the winner lets vary.
     - No other admissible L∞ may change the winner.
-    - On tables simulated from a rival's fit, the winner may lead by at least its gap in no more than 2%. Up
-      to a gap of 10 the rival must also win clearly in 80%; a rival refuted by more needs no such power.
+    - On tables simulated from a rival's fit, the winner may lead by at least its gap in no more than 2%. The
+      rival must also win clearly in 80%, unless the gap exceeds by 10 what 98% of these tables give: a rival
+      that is refuted needs no such power.
     """
     first = leaders(ranking)
     if len(first) < 2:
@@ -210,11 +213,12 @@ def _simulated(winner: LawFit, rival: LawFit, gap: float, errors: SharedErrors, 
         return []
     name, other = label_of(rival.law.name), label_of(winner.law.name)
     power, as_large = float(np.mean(gaps > CLEAR)), float(np.mean(-gaps >= gap))
+    by_chance = max(float(np.quantile(-gaps, 1 - _WRONG)), 0.0)
     if as_large > _WRONG:
         return [
             f"If “{name}” were true, “{other}” would still lead by as much in {as_large:.0%} of such tables."
         ]
-    if power < _POWER and gap <= _NARROW:
+    if power < _POWER and gap <= by_chance + _NARROW:
         return [f"Low power: if “{name}” were true, only {power:.0%} of such tables would say so."]
     return []
 
