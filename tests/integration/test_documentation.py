@@ -9,6 +9,7 @@ import pytest
 from mnmt_data import DataConfig
 from mnmt_data.study import read_study
 from mnmt_model import ModelConfig, SweepConfig, TrainConfig, run_configs
+from studies.loop import TargetConfig
 
 ROOT = Path(__file__).resolve().parents[2]
 PLACE = re.compile(r"`(?P<file>mnmt_[\w/]+\.py|csrc/[\w/]+\.\w+):(?P<name>[\w.]+)`")
@@ -65,6 +66,11 @@ def test_studies_are_valid(path):
     assert study.name == path.stem
     for _, grid in sweep.grids():
         assert all(set(mixture) <= {*data.tasks, "temperature"} for mixture in grid.mixtures)
+    if "target" in study.tables:
+        target = study.section("target", TargetConfig)
+        assert target.size in sweep.sizes
+        assert target.size not in sweep.fit.sizes
+        assert set(target.importance) <= set(data.tasks)
 
 
 def definitions(tree, prefix=""):

@@ -58,7 +58,8 @@ def test_absent_section_is_its_defaults(tmp_path):
         ('name = "../up"', "`name` must be a folder name such as 'en-de-small', but is '../up'."),
         (
             'name = "s"\n[dat]',
-            "unknown key `dat`; the valid ones are name, data, model, train, sweep; `data` may be meant.",
+            "unknown key `dat`; the valid ones are name, data, model, train, sweep, target; "
+            "`data` may be meant.",
         ),
         ("name = ", "not a TOML file: Invalid value (at end of document)"),
     ],

@@ -21,7 +21,7 @@ from cattrs.gen import make_dict_structure_fn
 
 from mnmt_data.errors import StudyError
 
-SECTIONS = ("data", "model", "train", "sweep")
+SECTIONS = ("data", "model", "train", "sweep", "target")
 KEYS = ("name", *SECTIONS)
 
 Config = TypeVar("Config")

@@ -1,0 +1,153 @@
+"""Train the advised mixture and equal weights at a study's target size, and compare both with the prediction.
+
+    python -m studies.loop train studies/synthetic.toml      after the sweep
+    python -m studies.loop compare studies/synthetic.toml    after the report
+
+`[target]` of the study names the size. Its runs are held out: no law is fitted to them, so a second call
+gives the same advice and trains nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+from cyclopts import App
+
+from benchmarks.measurement import Figures
+from mnmt_data.store import write_json
+from mnmt_data.study import StudyFile, read_study
+from mnmt_laws import observe, recommend
+from mnmt_laws.answers.design.study_toml import mixture_line, round_mixture
+from mnmt_laws.arrays import Array
+from mnmt_laws.forecasts.forecast import Forecast
+from mnmt_laws.forecasts.forms import floors_of
+from mnmt_model import RunConfig, count_parameters, run_configs, train_runs
+from mnmt_model.sweep.workers import default_jobs
+
+PREDICTION = "target.json"
+ADVISED, EQUAL = "advised", "equal weights"
+
+app = App(help=__doc__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TargetConfig:
+    """The `[target]` section of a study: the model that the study is for."""
+
+    size: str
+    """Name of a size of `[sweep.sizes]`."""
+
+    importance: dict[str, float] = field(default_factory=dict)
+    """{task: importance of its loss}; by default all count alike."""
+
+
+@app.command
+def train(path: Path) -> None:
+    """Write down the advice for the target size and what it predicts, then train it and equal weights.
+
+    Args:
+        path: The study file, whose sweep is done.
+    """
+    study, folder = read_study(path), results_of(path)
+    target = study.section("target", TargetConfig)
+    prediction = predict(study, target, folder)
+    write_json(folder / PREDICTION, prediction)
+    mixtures = [part["mixture"] for part in prediction["mixtures"].values()]
+    runs = target_runs(study, target.size, mixtures, folder / "data")
+    print(f"training {', '.join(run.name for run in runs)}", flush=True)
+    outcomes = train_runs(runs, folder / "runs", jobs=default_jobs())
+    if failed := [f"{outcome.run.name}: {outcome.error}" for outcome in outcomes if outcome.error]:
+        raise SystemExit("\n".join(failed))
+
+
+@app.command
+def compare(path: Path) -> None:
+    """Print what was predicted and what was reached.
+
+    Args:
+        path: The study file, whose target runs are trained.
+    """
+    folder = results_of(path)
+    prediction = json.loads((folder / PREDICTION).read_text(encoding="utf-8"))
+    frame = observe(folder / "runs", testset="test").frame
+    reached = {
+        name: frame[frame["run"].isin(part["runs"])].groupby("task")["value"].mean()
+        for name, part in prediction["mixtures"].items()
+    }
+    print("\n".join(lines_of(prediction, reached)))
+    print(f"page: {folder / 'report/index.html'}")
+
+
+def results_of(path: Path) -> Path:
+    """Return the folder of a study's results."""
+    return Path("results") / read_study(path).name
+
+
+def predict(study: StudyFile, target: TargetConfig, folder: Path) -> Figures:
+    """Return the advised mixture and equal weights, their runs, and what each is expected to reach."""
+    tasks = study.tables["data"]["tasks"]
+    equal = dict.fromkeys(tasks, 1 / len(tasks))
+    size = count_parameters(target_runs(study, target.size, [equal], folder / "data")[0].model, 1).size
+    observations = observe(folder / "runs", testset="test")
+    advice = recommend(observations, size=size, preference=target.importance or None)
+    mixtures = {ADVISED: round_mixture(advice.weights), EQUAL: equal}
+    losses = new_models(advice.forecast, list(mixtures.values()))
+    costs = np.array([advice.want.importance[task] for task in advice.forecast.tasks]) @ losses
+    parts = {}
+    for k, (name, mixture) in enumerate(mixtures.items()):
+        runs = target_runs(study, target.size, [mixture], folder / "data")
+        by_task = dict(zip(advice.forecast.tasks, map(interval_of, losses[:, :, k].T), strict=True))
+        parts[name] = {"mixture": mixture, "runs": [run.name for run in runs], "losses": by_task}
+        parts[name]["mean"] = interval_of(costs[:, k])
+    gain = interval_of(costs[:, 1] - costs[:, 0])
+    return {"size": size, "importance": advice.want.importance, "mixtures": parts, "gain": gain}
+
+
+def new_models(forecast: Forecast, mixtures: Sequence[Mapping[str, float]]) -> Array:
+    """Return losses of models yet to be trained, each with noise of its own: (draws, tasks, mixtures)."""
+    points = np.array([[mixture.get(name, 0.0) for name in forecast.sources] for mixture in mixtures])
+    losses = forecast.losses(points)
+    floors = np.array(list(floors_of(forecast.best).values()))[:, None]
+    noise = forecast.noise[:, None] * np.random.default_rng(0).standard_normal(losses.shape)
+    return np.asarray(floors + (losses - floors) * np.exp(noise))
+
+
+def interval_of(draws: Array) -> list[float]:
+    """Return the mean of draws and the ends of their 95% interval."""
+    return [float(draws.mean()), *np.quantile(draws, [0.025, 0.975]).tolist()]
+
+
+def target_runs(
+    study: StudyFile, size: str, mixtures: Sequence[Mapping[str, float]], data: Path
+) -> list[RunConfig]:
+    """Return the held-out runs of a size."""
+    different = [mixture for k, mixture in enumerate(mixtures) if mixture not in mixtures[:k]]
+    grids = {"fit": {"sizes": [], "mixtures": []}, "held_out": [{"sizes": [size], "mixtures": different}]}
+    tables = {**study.tables, "sweep": {**study.tables["sweep"], **grids}}
+    return run_configs(replace(study, tables=tables), data)
+
+
+def lines_of(prediction: Figures, reached: Mapping[str, Mapping[str, float]]) -> Iterator[str]:
+    """Yield what was predicted and what was reached, as lines."""
+    importance, means = prediction["importance"], {}
+    yield f"a model of {prediction['size']:,} parameters, predicted (95% of such models) and reached:"
+    for name, part in prediction["mixtures"].items():
+        means[name] = sum(importance[task] * reached[name][task] for task in importance)
+        yield f"{name}, {mixture_line(part['mixture'])}"
+        for task, predicted in part["losses"].items():
+            yield f"  {task:8} {described(predicted)}  {reached[name][task]:.4f}"
+        yield f"  {'mean':8} {described(part['mean'])}  {means[name]:.4f}"
+    yield f"{'gain':10} {described(prediction['gain'])}  {means[EQUAL] - means[ADVISED]:.4f}"
+
+
+def described(numbers: Sequence[float]) -> str:
+    """Return a prediction and its interval."""
+    return "{:.4f} ({:.4f} to {:.4f})".format(*numbers)
+
+
+if __name__ == "__main__":
+    app()
