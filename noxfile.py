@@ -168,16 +168,21 @@ def figures(session: nox.Session) -> None:
 
 @nox.session
 def study(session: nox.Session) -> None:
-    """Run a study from data to report: studies/two-word-contexts.toml, or those named after `--`."""
-    paths = session.posargs or ["studies/two-word-contexts.toml"]
+    """Run a study from data to report: studies/synthetic.toml, or those named after `--`."""
+    paths = session.posargs or ["studies/synthetic.toml"]
     install(session, PACKAGES if any(map(has_experts, paths)) else PIPELINE)
     for path in paths:
         session.run("mnmt-data", "prepare", path)
         runs = f"results/{read_toml(path)['name']}/runs"
         session.run("mnmt-model", "plan", path)
         session.run("mnmt-model", "sweep", path)
+        target = read_toml(path).get("target")
+        if target:
+            session.run("python", "-m", "studies.loop", "train", path)
         session.run("mnmt-eval", "score", runs)
-        session.run("mnmt-laws", "report", runs)
+        session.run("mnmt-laws", "report", runs, *preference(target or {}))
+        if target:
+            session.run("python", "-m", "studies.loop", "compare", path)
 
 
 @nox.session(venv_backend="none")
@@ -299,6 +304,12 @@ def install(session: nox.Session, packages: Iterable[str]) -> None:
         session.install(*BUILD_REQUIREMENTS)
         session.install("--no-build-isolation", folder("moe-ext"), env={**NOT_ISOLATED, **CPU_ONLY})
     session.install(*(folder(package) for package in required if package != "moe-ext"))
+
+
+def preference(target: dict[str, Any]) -> list[str]:
+    """Return the report's option for the importance of tasks, if a study's target has any."""
+    importance = ",".join(f"{task}:{number}" for task, number in target.get("importance", {}).items())
+    return ["--prefer", importance] if importance else []
 
 
 def has_experts(study: str) -> bool:

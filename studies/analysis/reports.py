@@ -18,8 +18,11 @@ from benchmarks.measurement import Names, run
 from mnmt_laws import ResidualBootstrap, build_report
 from studies.page import PAGES
 
-TABLES = {"lexicon": "runs.csv", "libreoffice-en-de-zh": "runs.csv", "contexts": "runs.csv"}
+TABLES = dict.fromkeys(("synthetic", "lexicon", "libreoffice-en-de-zh", "contexts"), "runs.csv")
 """The run table of each page that shows a report of it."""
+
+IMPORTANCE = {"synthetic": {"xx-aa": 2.0, "xx-bb": 1.0}}
+"""The importance of tasks, where they do not count alike."""
 
 
 def main(*, pages: Names = (*TABLES,), smoke: bool = False) -> None:
@@ -33,7 +36,9 @@ def main(*, pages: Names = (*TABLES,), smoke: bool = False) -> None:
         table = PAGES / page / TABLES[page]
         with TemporaryDirectory() as place:
             method = ResidualBootstrap(refits=0 if smoke else 200)
-            report = build_report(table, out=place, testset="test", uncertainty=method)
+            report = build_report(
+                table, out=place, testset="test", uncertainty=method, preference=IMPORTANCE.get(page)
+            )
             print(f"{table}: {report.headline}")
             if not smoke:
                 print("\n".join(f"  {line}" for line in keep_used(Path(place), table.parent)))
