@@ -1,0 +1,1 @@
+"""Forecasts: an average over the laws that a table admits, weighted by what they predicted."""
