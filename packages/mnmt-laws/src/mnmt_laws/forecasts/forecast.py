@@ -24,6 +24,7 @@ from mnmt_laws.tables.observations import Observations
 
 _LEAST_SHARE = 0.02  # of the average; a form of less is left out
 _FEWEST = 10  # draws of a form
+_FEWEST_MODELS = 200  # of which an interval is made; fewer draws are taken several times
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -131,9 +132,11 @@ class Forecast:
         scatter = np.concatenate(
             [np.tile(noise_of(member.form.fit), (member.count, 1)) for member in self.members]
         )
+        times = -(-_FEWEST_MODELS // len(losses))
+        scatter, repeated = np.tile(scatter, (times, 1)), np.tile(losses, (times, 1, 1))
         noise = scatter * np.random.default_rng(0).standard_normal(scatter.shape)
         floors = np.array(list(floors_of(self.best).values()))[:, None]
-        models = floors + (losses - floors) * np.exp(noise)[..., None]
+        models = floors + (repeated - floors) * np.exp(noise)[..., None]
         return losses.mean(axis=0), bounds_of(models, level)
 
     @property
@@ -153,7 +156,9 @@ class Forecast:
             member.draws, points=points[None][..., columns], **numbers
         )
         floors = np.array(list(floors_of(fitted).values()))[:, None]
-        return np.asarray(floors + (predicted - floors) * np.exp(self._own_errors(member, points, at)))
+        above = predicted - floors
+        above = np.where(floors > 0, np.maximum(above, 0.0), above)  # L∞ may be estimated below the floor
+        return np.asarray(floors + above * np.exp(self._own_errors(member, points, at)))
 
     def _own_errors(self, member: Member, points: Array, at: dict[str, Array]) -> Array:
         """Return (draws, tasks, n) errors of log-losses by the law's own error."""
@@ -271,7 +276,7 @@ def _member(form: Form, draws: xr.Dataset, *, share: float, seed: int) -> Member
 def _finite(draws: xr.Dataset) -> Array:
     """Return (draws,) whether a refit has parameters for every task."""
     tables = [values.transpose("draw", "task", ...).to_numpy() for values in draws.data_vars.values()]
-    flags = [np.isfinite(table).reshape(*table.shape[:2], -1).any(axis=2).all(axis=1) for table in tables]
+    flags = [np.isfinite(table).any(axis=tuple(range(2, table.ndim))).all(axis=1) for table in tables]
     return np.asarray(np.all(flags, axis=0))
 
 
