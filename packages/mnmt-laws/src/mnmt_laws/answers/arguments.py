@@ -86,9 +86,29 @@ def check_least_weight(sources: list[str], least: object) -> dict[str, float]:
     return dict.fromkeys(sources, number)
 
 
-def check_repeats(repeats: object) -> float:
-    """Return how often a corpus may be repeated: infinite, or a number above 0."""
-    return math.inf if repeats == math.inf else check_number("repeats", repeats)
+def check_bound(name: str, bound: object) -> float:
+    """Return a bound, of repetition or divergence; it may be infinite."""
+    return math.inf if bound == math.inf else check_number(name, bound)
+
+
+def check_each(name: str, numbers: Mapping[str, float], names: list[str]) -> None:
+    """Raise ArgumentError unless there is a finite number above 0 for every task or source."""
+    check_tasks(name, numbers, names)
+    if set(numbers) != set(names) or not all(0 < number < math.inf for number in numbers.values()):
+        raise ArgumentError(f"`{name}` must give {', '.join(names)} a number above 0 each, but is {numbers}.")
+
+
+def check_shares(name: str, weights: Mapping[str, float], sources: list[str]) -> dict[str, float]:
+    """Return a mixture as weights that sum to 1; sources without a number have 0.
+
+    Raises:
+        ArgumentError: If a source is unknown, a number negative or not finite, or all are 0.
+    """
+    check_tasks(name, weights, sources)
+    total = math.fsum(weights.values())
+    if not (all(0 <= number < math.inf for number in weights.values()) and total > 0):
+        raise ArgumentError(f"`{name}` must be numbers of at least 0 that are not all 0, but is {weights}.")
+    return {source: weights.get(source, 0.0) / total for source in sources}
 
 
 def check_level(level: object) -> float:
@@ -107,11 +127,7 @@ def check_preference(tasks: list[str], preference: Mapping[str, float] | None) -
         ArgumentError: If a task is missing or unknown, or a number is not finite and above 0.
     """
     numbers = dict.fromkeys(tasks, 1.0) if preference is None else dict(preference)
-    check_tasks("preference", numbers, tasks)
-    if set(numbers) != set(tasks) or not all(0 < number < math.inf for number in numbers.values()):
-        raise ArgumentError(
-            f"`preference` must give {', '.join(tasks)} a number above 0 each, but is {numbers}."
-        )
+    check_each("preference", numbers, tasks)
     total = math.fsum(numbers.values())
     return {task: numbers[task] / total for task in tasks}
 

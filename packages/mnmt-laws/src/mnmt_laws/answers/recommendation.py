@@ -10,12 +10,13 @@ from typing import Literal
 import numpy as np
 
 from mnmt_laws.answers.arguments import (
+    check_bound,
+    check_each,
     check_least_weight,
     check_number,
     check_preference,
-    check_repeats,
+    check_shares,
     check_targets,
-    check_tasks,
 )
 from mnmt_laws.answers.decision.asked import Asked, forecast_for
 from mnmt_laws.answers.decision.choice import choose
@@ -139,6 +140,8 @@ def recommend(
         TableError: If the table cannot be read, or no law that predicts mixtures can be fitted.
         ArgumentError: If an argument is missing, superfluous or out of range.
     """
+    if aim == "targets" and not targets:
+        raise ArgumentError("`aim` is targets, but there are none; give `targets`.")
     asked = Asked(size=size, tokens=tokens, budget=budget, rate=flops_per_token_parameter)
     forecasted, ends = forecast_for(source, asked, law=law, preference=preference, refits=refits)
     tasks = forecasted.tasks
@@ -147,14 +150,17 @@ def recommend(
         importance=check_preference(tasks, preference),
         targets=check_targets(tasks, targets, forecasted.observations.metric) if targets else {},
     )
-    least = check_least_weight(forecasted.sources, least_weight) or _least(forecasted)
-    unique, now = unique_tokens or _corpus(forecasted), shares_of(current, forecasted.sources)
-    limits = Limits(
-        least=least, most=_caps(forecasted, unique, repeats, tokens), near=now, divergence=divergence
-    )
+    unique = unique_tokens or _corpus(forecasted)
+    proportions = {}
+    if unique:
+        check_each("unique_tokens", unique, forecasted.sources)
+        proportions = check_shares("unique_tokens", unique, forecasted.sources)
+    now = check_shares("current", current, forecasted.sources) if current else {}
+    caps = _caps(forecasted, unique, repeats, tokens)
+    least = check_least_weight(forecasted.sources, least_weight) or _least(forecasted, caps)
+    limits = Limits(least=least, most=caps, near=now, divergence=check_bound("divergence", divergence))
     limits.check(forecasted.sources)
     scale = one_run(forecasted, want) if amount is None else check_number("amount", amount)
-    proportions = shares_of(unique, forecasted.sources)
     choice = choose(forecasted, want, limits, amount=scale, current=now, proportions=proportions)
     point = np.array([choice.weights[name] for name in forecasted.sources])
     mean, ends_of = forecasted.predict(point[None])
@@ -178,15 +184,6 @@ def one_run(forecasted: Forecast, want: Want) -> float:
     return want.scatter(losses * forecasted.noise, losses, forecasted.tasks)
 
 
-def shares_of(weights: Mapping[str, float] | None, sources: list[str]) -> dict[str, float]:
-    """Return numbers as weights that sum to 1, by source; empty where none were given."""
-    if not weights:
-        return {}
-    check_tasks("weights", weights, sources)
-    total = sum(weights.values())
-    return {name: weights.get(name, 0.0) / total for name in sources}
-
-
 def _corpus(forecasted: Forecast) -> dict[str, float]:
     """Return the table's unique tokens of each source; empty where one has none."""
     unique = forecasted.observations.frame.groupby("task")["unique_tokens"].median()
@@ -198,20 +195,23 @@ def _caps(
     forecasted: Forecast, unique: Mapping[str, float], repeats: float, tokens: float | None
 ) -> dict[str, float]:
     """Return the greatest weight of each source, r U / D; empty without a limit of repetition."""
-    if math.isinf(check_repeats(repeats)):
+    if math.isinf(check_bound("repeats", repeats)):
         return {}
     length = tokens or forecasted.target.tokens or float(forecasted.observations.frame["tokens"].max())
     if not unique or not length > 0:
-        raise ArgumentError("`repeats` needs the unique tokens of every source, and the length of training.")
+        raise ArgumentError(
+            "`repeats` needs the unique tokens of every source (`unique_tokens`), and the length of training."
+        )
     return {name: min(repeats * unique[name] / length, 1.0) for name in forecasted.sources}
 
 
-def _least(forecasted: Forecast) -> dict[str, float]:
-    """Return half of the least weight above 0 that each source had."""
+def _least(forecasted: Forecast, caps: Mapping[str, float]) -> dict[str, float]:
+    """Return half of the least weight above 0 that each source had; a smaller cap takes its place."""
     weights = forecasted.observations.mixtures_of(forecasted.best.rows)
-    return {
+    least = {
         name: max(_LEAST, _BELOW * float(weights[name][weights[name] > 0].min()))
         if name in weights
         else _LEAST
         for name in forecasted.sources
     }
+    return {name: min(weight, caps.get(name, 1.0)) for name, weight in least.items()}

@@ -42,24 +42,31 @@ def study_of(answer: Answer, rows: pd.DataFrame, base: Path) -> str:
 
 
 def _recommendation(answer: Recommendation) -> list[str]:
-    unit, metric = answer.forecast.observations.unit, answer.forecast.observations.metric
     lines = [" ".join(filter(None, advice_sentences(answer)))]
     if not math.isnan(answer.size_range[0]):
         sizes = " to ".join(format_size(end) for end in answer.size_range)
-        lines.append(f"sizes from {sizes} parameters cost less than that, too")
-    lines += [
-        f"{source}: weight {answer.weights[source]:.3f} ({low:.3f} to {high:.3f})"
-        for source, (low, high) in answer.ranges.items()
-    ]
-    for task, predicted in answer.predicted.items():
-        low, high = answer.intervals[task]
-        target = answer.want.targets.get(task)
-        met = "" if target is None else f"; target {target:g}"
-        lines.append(f"{task}: predicted {metric} {predicted:.4f} ({low:.4f} to {high:.4f}) {unit}{met}")
+        lines.append(f"Sizes from {sizes} parameters at the same budget cost no more than that, too.")
+    names = dict.fromkeys([*answer.predicted, *answer.weights])
+    lines += [f"{name}: {', '.join(_parts(answer, name))}" for name in names]
     lines += [f"{rival.name}: {rival_text(answer, rival)}" for rival in answer.rivals]
     lines.append(f"expected regret: {cost_text(answer, answer.regret)}")
     shares = ", ".join(f"{member.form.name} {member.share:.0%}" for member in answer.forecast.members)
     return [*lines, f"averaged over: {shares}"]
+
+
+def _parts(answer: Recommendation, name: str) -> list[str]:
+    """Return the weight of a source, and the predicted metric of a task."""
+    parts = []
+    if name in answer.weights:
+        low, high = answer.ranges[name]
+        parts.append(f"weight {answer.weights[name]:.0%} ({low:.0%} to {high:.0%})")
+    if name in answer.predicted:
+        observed, (low, high) = answer.forecast.observations, answer.intervals[name]
+        predicted = f"{observed.metric} {answer.predicted[name]:.3f} ({low:.3f} to {high:.3f})"
+        parts.append(f"{predicted} {observed.unit}")
+    if name in answer.want.targets:
+        parts.append(f"target {answer.want.targets[name]:g}")
+    return parts
 
 
 def _counts(interval: tuple[float, float], rest: str = "") -> str:

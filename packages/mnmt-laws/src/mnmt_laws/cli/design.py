@@ -66,6 +66,8 @@ def design(
             run records.
         as_json: Print JSON only.
     """
+    if out is not None and out.suffix != ".toml":
+        raise ArgumentError(f"--out {out}: must end in .toml.")
     observations = observe_table(source, table)
     arguments = want.arguments(observations.tasks, observations.tasks)
     advice = recommend_mixture(observations, size=size, tokens=tokens, law=law, refits=refits, **arguments)
@@ -94,8 +96,6 @@ def _candidates(advice: Recommendation, base: Path | None) -> list[CandidateRun]
 def _write_studies(
     advice: Recommendation, runs: list[CandidateRun], notes: list[str], out: Path, base: Path | None
 ) -> None:
-    if out.suffix != ".toml":
-        raise ArgumentError(f"--out {out}: must end in .toml.")
     rows = advice.forecast.observations.frame
     for number, study in enumerate(studies_of(rows, runs, notes=notes, base=base), start=1):
         path = out if number == 1 else out.with_stem(f"{out.stem}-{number}")

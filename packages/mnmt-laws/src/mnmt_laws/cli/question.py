@@ -48,10 +48,28 @@ class WantConfig:
     """The extra cost that the ranges of weights allow, in the metric's unit; by default the scatter of one
     run."""
 
+    def check(self, *, size: float | None) -> None:
+        """Refuse options that do not go together.
+
+        Raises:
+            TableError: If two of them are two questions, or one says nothing without another.
+        """
+        if self.targets is not None and (self.prefer is not None or self.aim != "mean"):
+            other = "--prefer" if self.prefer is not None else "--aim"
+            raise TableError(f"{other} and --targets are two questions; give one of them.")
+        others = {
+            "--current": self.current, "--near": self.near if math.isfinite(self.near) else None,
+            "--unique": self.unique, "--repeats": self.repeats if math.isfinite(self.repeats) else None,
+            "--amount": self.amount,
+        }  # fmt: skip
+        options = [name for name, value in others.items() if value is not None]
+        if self.targets is not None and size is None and options:
+            raise TableError(
+                f"{options[0]} needs --size: --targets without it finds the smallest model that meets them."
+            )
+
     def arguments(self, tasks: list[str], sources: list[str]) -> dict[str, Any]:
         """Return the arguments of `recommend` that these options name."""
-        if self.prefer is not None and self.targets is not None:
-            raise TableError("--prefer and --targets are two questions; give one of them.")
         if math.isfinite(self.near) and self.current is None:
             raise TableError("--near needs --current, the mixture to stay near to.")
         texts = {
@@ -89,16 +107,18 @@ def parse_numbers(text: str | None, tasks: list[str], option: str) -> dict[str, 
         TableError: If it cannot be read or names another task.
     """
     try:
-        items = (item.rsplit(":", 1) for item in (text or "").split(","))
+        items = [item.rsplit(":", 1) for item in (text or "").split(",")]
         numbers = {task.strip(): float(value) for task, value in items}
     except ValueError:
-        numbers = {}
+        items, numbers = [], {}
     if not numbers:
         raise TableError(
             f"{option}: must be TASK:NUMBER between commas, as in {_example(tasks)}, but is {text!r}."
         )
     if unknown := [task for task in numbers if task not in tasks]:
         raise TableError(f"{option}: names {unknown[0]!r}; the tasks are {', '.join(tasks)}.")
+    if len(numbers) < len(items):
+        raise TableError(f"{option}: names a task twice in {text!r}; give each one number.")
     return numbers
 
 

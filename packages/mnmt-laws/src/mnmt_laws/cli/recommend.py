@@ -70,6 +70,7 @@ def recommend(
         raise TableError(
             "--budget and --targets: give one; without --size, --targets finds the least budget."
         )
+    want.check(size=size)
     observations = observe_table(source, table)
     if want.targets is not None and size is None:
         answer, fitted = _smallest(observations, want.targets, tokens, law, refits)
@@ -107,6 +108,8 @@ def _smallest(
 def _document(answer: Answer, fitted: LawFit) -> dict[str, Any]:
     if not isinstance(answer, Recommendation):
         return {**asdict(answer), "law": fitted.law.name}
-    fields = {key: value for key, value in vars(answer).items() if key not in ("forecast", "want", "rivals")}
+    apart = ("forecast", "want", "limits", "rivals")
+    fields = {key: value for key, value in vars(answer).items() if key not in apart}
+    question = {**asdict(answer.want), "limits": asdict(answer.limits)}
     rivals = [asdict(rival) for rival in answer.rivals]
-    return {**fields, **asdict(answer.want), "rivals": rivals, "forms": answer.forecast.table}
+    return {**fields, **question, "rivals": rivals, "forms": answer.forecast.table}

@@ -17,8 +17,8 @@ _AIMS = {
 
 
 def advice_sentences(answer: Recommendation) -> list[str]:
-    """Return the advice: what to train, the range of weights that costs little, and the stake."""
-    return [_start(answer), _range(answer), stake_sentence(answer)]
+    """Return the advice: what to train, the stake, and the range of weights that costs little."""
+    return [_start(answer), stake_sentence(answer), _range(answer)]
 
 
 def _start(answer: Recommendation) -> str:
@@ -56,7 +56,7 @@ def _range(answer: Recommendation) -> str:
     low, high = answer.ranges[source]
     whose = "" if answer.amount_given else ", the scatter of one run"
     return (
-        f"Any weight of {source} from {low:.0%} to {high:.0%} is expected to cost less than "
+        f"Any weight of {source} from {low:.0%} to {high:.0%} is expected to cost at most "
         f"{cost_text(answer, answer.amount)} more{whose}."
     )
 
@@ -64,30 +64,43 @@ def _range(answer: Recommendation) -> str:
 def stake_sentence(answer: Recommendation) -> str:
     """Return what is at stake against the rules that need no runs."""
     if answer.rule:
-        return f"These are {answer.rule}: no other mixture is expected to beat them by more than noise."
+        return f"These are {answer.rule}; no other mixture is expected to do better."
     free = [rival for rival in answer.rivals if rival.free]
     if not free:
         return ""
     rival = min(free, key=lambda each: each.loss)
-    return f"{_capital(rival.name)} would cost {rival_text(answer, rival)}."
+    return f"{_capital(rival.name)} would be expected to cost {rival_text(answer, rival)}."
 
 
 def rival_text(answer: Recommendation, rival: Rival) -> str:
     """Return what a mixture costs more than the advice, and the chance that it is worse."""
+    if rival.interval[0] == rival.interval[1]:  # of one draw
+        return f"{cost_text(answer, rival.loss)} more"
     low, high = (cost_text(answer, end, unit=False) for end in rival.interval)
     return (
-        f"{cost_text(answer, rival.loss)} more ({low} to {high}; worse with probability {rival.chance:.0%})"
+        f"{cost_text(answer, rival.loss)} more ({low} to {high}); {_chance(rival.chance)} likely to be worse"
     )
 
 
+def _chance(chance: float) -> str:
+    """Return a probability; draws do not tell the last percent at either end."""
+    return "over 99%" if chance > 0.99 else "under 1%" if chance < 0.01 else f"{chance:.0%}"
+
+
 def cost_text(answer: Recommendation, cost: float, *, unit: bool = True) -> str:
-    """Return a cost in the metric's unit, or of the aim `relative` as a percentage of the loss."""
+    """Return a cost to a thousandth of the metric's unit, or of the aim `relative` to .1% of the loss."""
     if not math.isfinite(cost):
         return "unknown"
     if answer.want.aim == "relative":
-        return f"{100 * cost:.2g}%"
+        return f"{_rounded(100 * cost, 1)}%"
     name = answer.forecast.observations.unit.split(" per ")[0]
-    return f"{cost:.2g} {name}" if unit else f"{cost:.2g}"
+    return f"{_rounded(cost, 3)} {name}" if unit else _rounded(cost, 3)
+
+
+def _rounded(number: float, places: int) -> str:
+    """Return a number to some decimal places; one that they do not show, to one digit."""
+    small = 0 < abs(number) < 0.5 * 10.0**-places
+    return f"{number:.1g}" if small else f"{number:.{places}f}" if number else "0"
 
 
 def _capital(text: str) -> str:

@@ -14,7 +14,7 @@ from mnmt_laws.answers.decision.wants import Want
 from mnmt_laws.answers.mixtures.best_mixture import FLOPS_PER_TOKEN_PARAMETER, Compute
 from mnmt_laws.answers.mixtures.model_size import size_range, within_budget
 from mnmt_laws.arrays import Array
-from mnmt_laws.errors import TableError
+from mnmt_laws.errors import ArgumentError, TableError
 from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.forecasts.forecast import Forecast, forecast, forecast_of
 from mnmt_laws.forecasts.target import NEAR, Target, usual_target
@@ -52,6 +52,8 @@ class Asked:
 
     def completed(self, observations: Observations) -> Asked:
         """Return the question with a size and, where lengths vary, a length."""
+        if None not in (self.size, self.tokens, self.budget):
+            raise ArgumentError("`size`, `tokens` and `budget` are too many: any two give the third.")
         if self.is_open:
             return self
         asked = self

@@ -7,9 +7,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from mnmt_laws.answers.mixtures.simplex import minimise_on_simplex
 from mnmt_laws.arrays import Array
 from mnmt_laws.errors import ArgumentError
+from mnmt_laws.tables.mixture import format_mixture
 
+_LEAST = 1e-6  # weight tried
+_CLOSE = 1e-4  # excess that counts as none
 _PENALTY = 1e3  # cost of breaking a limit, for each unit
 
 
@@ -33,7 +37,7 @@ class Limits:
         """Check that some mixture keeps all limits.
 
         Raises:
-            ArgumentError: If the least weights or the caps do not leave one; the message says by how much.
+            ArgumentError: If none does; the message has the caps' sum, or the mixture that is closest.
         """
         caps = {name: self.most.get(name, 1.0) for name in sources}
         if sum(caps.values()) < 1:
@@ -44,6 +48,14 @@ class Limits:
             )
         if np.isfinite(self.divergence) and not self.near:
             raise ArgumentError("`divergence` needs the mixture that it is measured from; give `current`.")
+        nearest, excess = minimise_on_simplex(
+            lambda points: self.excess(points, sources), num_tasks=len(sources), count=1, least=_LEAST
+        )
+        if excess[0] > _CLOSE:
+            closest = format_mixture(dict(zip(sources, nearest[0].round(3).tolist(), strict=True)))
+            raise ArgumentError(
+                f"no mixture keeps `least_weight`, `repeats` and `divergence` together; {closest} is closest."
+            )
 
     def penalty(self, points: Array, sources: list[str]) -> Array:
         """Return (n,) the cost of breaking the limits, of (n, sources) mixtures; 0 where none is broken."""
