@@ -12,7 +12,18 @@ import pandas as pd
 import pytest
 from hypothesis import settings
 
-from mnmt_laws import KnownLaw, LawFit, Observations, Perturbation, ResidualBootstrap, fit, observe, simulate
+from mnmt_laws import (
+    Forecast,
+    KnownLaw,
+    LawFit,
+    Observations,
+    Perturbation,
+    ResidualBootstrap,
+    fit,
+    forecast,
+    observe,
+    simulate,
+)
 
 # How long an example takes depends on what else the machine does.
 settings.register_profile("ci", deadline=None, max_examples=15, derandomize=True)
@@ -37,6 +48,12 @@ def laws() -> dict[str, KnownLaw]:
 def clean() -> Observations:
     """Noise-free losses of two tasks that obey the capacity law."""
     return observe(simulate(LAWS, sizes=SIZES, weights=WEIGHTS))
+
+
+@pytest.fixture(scope="session")
+def clean_forecast(clean: Observations) -> Forecast:
+    """The average over forms of losses on the capacity law, at twice the largest size."""
+    return forecast(clean, size=5e5, refits=20)
 
 
 @pytest.fixture(scope="session")

@@ -61,9 +61,9 @@ def test_the_verdict_names_what_moves(moves: LawName, joint: LawComparison) -> N
     result = joint if moves == "joint" else compare(table(moves), uncertainty=FEW)
     assert result.best == moves
     if moves == "per-weighting":
-        assert result.verdict.startswith("No single parameter carries the mixture: “all vary” is preferred")
+        assert "No single parameter carries the mixture: “all vary” is preferred" in result.verdict
     else:
-        assert result.verdict.startswith(f"The mixture acts through one parameter, “{RIVALS[moves]}”: it has")
+        assert f"The mixture acts through one parameter, “{RIVALS[moves]}”: it has" in result.verdict
     constant = {claim.about: claim.holds for claim in result.constancy}
     if moves == "joint":
         assert constant == {"alpha": True, "l_inf": True}
@@ -80,7 +80,7 @@ def test_laws_that_fit_alike_are_not_told_apart() -> None:
     result = compare(dataclasses.replace(rows, frame=rows.frame.assign(value=level)), uncertainty=FEW)
     assert result.best == ""
     assert not result.decided
-    assert result.verdict.startswith("Undecided: “")
+    assert result.preference.startswith("Undecided: “")
     assert "differ by less than 2" in result.reasons[0]
 
 
@@ -108,7 +108,7 @@ def test_huber_has_no_likelihood_and_says_so() -> None:
     result = compare(rows, objective="huber", uncertainty=NONE)
     assert result.table[["aic", "bic"]].isna().all(axis=None)
     assert result.best == ""
-    assert result.verdict.startswith("The objective has no likelihood to compare by; the errors on what")
+    assert result.preference.startswith("The objective has no likelihood to compare by; the errors on what")
     assert result.table["size_error"].notna().all()
 
 
@@ -278,6 +278,13 @@ def test_formulas_for_what_varies_are_no_rivals_of_it() -> None:
     result = compare(table("joint"), laws=["joint", "capacity"], **TABLE_ONLY)
     assert result.best == ""
     assert result.reasons == ("No law of another meaning can be compared on this table.",)
+
+
+def test_the_verdict_begins_with_what_predicted_best(joint: LawComparison) -> None:
+    first = joint.forms.iloc[0]
+    assert joint.verdict.startswith(f"By what was left out, predictions rest on {first['law']} ")
+    assert joint.forms["share"].sum() == pytest.approx(1.0)
+    assert set(joint.forms["law"]) == set(RIVALS)
 
 
 def test_unknown_laws_are_named() -> None:

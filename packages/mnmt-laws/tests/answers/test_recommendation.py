@@ -1,22 +1,24 @@
-"""Recommended weights."""
+"""Recommended mixtures, sizes and lengths."""
 
 from __future__ import annotations
 
+import itertools
 import math
-from dataclasses import replace
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mnmt_laws import (
+    ArgumentError,
+    Forecast,
     KnownLaw,
     LawFit,
     Observations,
-    Perturbation,
-    ResidualBootstrap,
-    fit,
+    TableError,
     observe,
     recommend,
     simulate,
@@ -25,82 +27,131 @@ from mnmt_laws import (
 SIZE = 5e5
 
 
-def cost_of(fitted: LawFit, preference: dict[str, float], points: np.ndarray) -> np.ndarray:
-    """The preference-weighted loss, straight from the law."""
-    total = sum(preference.values())
-    mixture = dict(zip(fitted.tasks, points.T, strict=True))
-    return sum(
-        preference[task] / total * fitted.predict(task=task, size=SIZE, mixture=mixture)
-        for task in fitted.tasks
-    )
+def true_cost(laws: dict[str, KnownLaw], preference: dict[str, float], points: np.ndarray) -> np.ndarray:
+    """Σ λ_i L_i of the laws that made the table, at (n, tasks) mixtures."""
+    total, costs = sum(preference.values()), np.zeros(len(points))
+    for place, (task, law) in enumerate(laws.items()):
+        p, weight = law.parameters, points[:, place]
+        gain = p["c1"] if not isinstance(p["c1"], dict) else None
+        if gain is None:
+            others = [list(laws).index(name) for name in p["c1"]]
+            gain = points[:, others] @ np.array(list(p["c1"].values())) / np.maximum(1 - weight, 1e-12)
+        share = weight + gain * weight ** p.get("c2", 1.0) * (1 - weight) ** p.get("c3", 1.0)
+        costs += preference[task] / total * (p["beta"] * (share * SIZE) ** -p["alpha"] + p["l_inf"])
+    return costs
 
 
-@given(first=st.floats(0.05, 20))
-def test_two_tasks_match_a_fine_grid(two_tasks: LawFit, first: float) -> None:
+@given(first=st.floats(0.3, 3))
+@settings(max_examples=4)
+def test_two_tasks_match_a_fine_grid_of_the_truth(
+    clean_forecast: Forecast, laws: dict[str, KnownLaw], first: float
+) -> None:
     preference = {"en-de": first, "en-zh": 1.0}
-    grid = np.linspace(1e-3, 1 - 1e-3, 100_001)
-    costs = cost_of(two_tasks, preference, np.stack([grid, 1 - grid], axis=1))
-    advice = recommend(two_tasks, size=SIZE, preference=preference)
-    assert advice.weights["en-de"] == pytest.approx(grid[costs.argmin()], abs=2e-5)
-    mixture = np.array([list(advice.weights.values())])
-    assert cost_of(two_tasks, preference, mixture)[0] <= costs.min() + 1e-14
+    advice = recommend(clean_forecast, preference=preference)
+    grid = np.linspace(0.05, 0.95, 9001)
+    costs = true_cost(laws, preference, np.stack([grid, 1 - grid], axis=1))
+    assert advice.weights["en-de"] == pytest.approx(grid[costs.argmin()], abs=2e-3)
+    assert advice.regret == pytest.approx(0.0, abs=1e-6)
 
 
 def test_three_tasks_are_no_worse_than_any_random_mixture(three_tasks: LawFit) -> None:
     preference = {"en-de": 1.0, "en-fr": 3.0, "en-zh": 2.0}
     advice = recommend(three_tasks, size=SIZE, preference=preference)
-    points = np.random.default_rng(0).dirichlet(np.ones(3), 20_000) * 0.997 + 0.001
-    best = cost_of(three_tasks, preference, np.array([list(advice.weights.values())]))[0]
-    assert best <= cost_of(three_tasks, preference, points).min()
+    factors = np.array(list(preference.values())) / 6
+    points = np.random.default_rng(0).dirichlet(np.ones(3), 2000) * 0.85 + 0.05
+    chosen = np.array([list(advice.weights.values())])
+    mean = np.einsum("k,dkn->n", factors, advice.forecast.losses(np.concatenate([points, chosen])))
+    assert mean[-1] <= mean[:-1].min() + 1e-9
     assert math.fsum(advice.weights.values()) == pytest.approx(1.0)
 
 
-def test_scaling_all_preferences_changes_nothing(two_tasks: LawFit) -> None:
+def test_scaling_all_importances_changes_nothing(clean_forecast: Forecast) -> None:
     one, two = (
-        recommend(two_tasks, size=SIZE, preference={"en-de": 2 * scale, "en-zh": 3 * scale})
-        for scale in (1.0, 7.0)
+        recommend(clean_forecast, preference={"en-de": 2 * scale, "en-zh": 3 * scale}) for scale in (1.0, 7.0)
     )
     assert one.weights == pytest.approx(two.weights, abs=1e-9)
-    assert one.preference == {"en-de": 0.4, "en-zh": 0.6}
+    assert one.want.importance == pytest.approx({"en-de": 0.4, "en-zh": 0.6})
 
 
-def test_intervals_hold_the_recommendation_and_regret_is_no_gain(two_tasks: LawFit) -> None:
-    advice = recommend(two_tasks, size=SIZE)
-    for task, weight in advice.weights.items():
-        low, high = advice.weight_intervals[task]
-        assert low < weight < high
-        low, high = advice.predicted_intervals[task]
+def test_advice_says_what_the_model_will_reach_and_what_rivals_cost(two_tasks: LawFit) -> None:
+    advice = recommend(two_tasks, size=SIZE, current={"en-de": 9, "en-zh": 1})
+    for task in two_tasks.tasks:
+        low, high = advice.intervals[task]
         assert low < advice.predicted[task] < high
+        low, high = advice.ranges[task]
+        assert low <= advice.weights[task] <= high
+    current = advice.rivals[-1]
+    assert (current.name, current.weights) == ("the current mixture", {"en-de": 0.9, "en-zh": 0.1})
+    assert current.loss > 0
+    assert current.chance > 0.95
     assert advice.regret >= 0
+    assert advice.amount > 0
+    assert not advice.amount_given
 
 
-def test_without_refits_the_spread_is_unknown(clean: Observations) -> None:
-    bare = fit(clean, law="capacity", uncertainty=Perturbation(refits=0))
-    advice = recommend(bare, size=SIZE)
-    assert math.isnan(advice.regret)
-    assert all(math.isnan(end) for end in advice.weight_intervals["en-de"])
+def test_a_wider_amount_widens_the_ranges(two_tasks: LawFit) -> None:
+    narrow, wide = (recommend(two_tasks, size=SIZE, amount=amount).ranges for amount in (1e-3, 1e-2))
+    for source, (low, high) in narrow.items():
+        assert wide[source][0] < low < high < wide[source][1]
 
 
-def test_a_rising_metric_is_maximised(clean: Observations) -> None:
+def test_one_law_and_its_refits_may_be_given(clean: Observations, exact: LawFit, laws: Any) -> None:
+    advice = recommend(exact, size=SIZE)
+    again = recommend(clean, law="capacity", size=SIZE, refits=0)
+    assert advice.weights == pytest.approx(again.weights, abs=1e-6)
+    with pytest.raises(TableError, match="the power law predicts no mixtures of this table; leave out --law"):
+        recommend(clean, law="power")
+
+
+def test_without_a_size_it_is_twice_the_largest(clean: Observations, study_sizes: tuple[float, ...]) -> None:
+    assert recommend(clean, law="capacity", refits=0).size == 2 * study_sizes[-1]
+
+
+def test_a_metric_that_rises_is_maximised(clean: Observations, clean_forecast: Forecast) -> None:
     frame = clean.frame.assign(metric="chrf", value=80 - 20 * clean.frame["value"])
-    rising = fit(
-        observe(frame, metric="chrf"), law="capacity", objective="ols", uncertainty=Perturbation(refits=0)
-    )
-    falling = fit(clean, law="capacity", objective="ols", uncertainty=Perturbation(refits=0))
-    one, two = (recommend(fitted, size=SIZE).weights["en-de"] for fitted in (rising, falling))
-    assert one == pytest.approx(two, abs=1e-4)
+    rising = recommend(observe(frame, metric="chrf"), law="capacity", size=SIZE, refits=20)
+    falling = recommend(clean_forecast)
+    assert rising.weights == pytest.approx(falling.weights, abs=0.02)
+    for task, value in falling.predicted.items():
+        assert rising.predicted[task] == pytest.approx(80 - 20 * value, abs=0.05)
 
 
-def test_leaving_what_was_observed_is_said(two_tasks: LawFit) -> None:
-    advice = recommend(two_tasks, size=1e7, preference={"en-de": 100.0, "en-zh": 1.0})
-    assert any("times the largest fitted" in line for line in advice.warnings)
-    assert any("of en-zh lies outside those fitted (0.1 to 1)" in line for line in advice.warnings)
-    assert any("below the smallest fitted (9456)" in line for line in recommend(two_tasks, size=10).warnings)
+def test_targets_lead_to_the_mixture_that_meets_them(
+    clean_forecast: Forecast, laws: dict[str, KnownLaw]
+) -> None:
+    at = {"en-de": 0.3, "en-zh": 0.7}
+    reached = clean_forecast.losses(np.array([list(at.values())]))[0, :, 0]
+    targets = dict(zip(at, (reached * 1.0001).tolist(), strict=True))
+    advice = recommend(clean_forecast, targets=targets)
+    assert advice.want.aim == "targets"
+    assert advice.weights == pytest.approx(at, abs=5e-3)
+    with pytest.raises(ArgumentError, match="`aim` is targets, but there are none; give `targets`"):
+        recommend(clean_forecast, aim="targets")
 
 
-def test_the_least_weight_is_kept(two_tasks: LawFit) -> None:
-    advice = recommend(two_tasks, size=SIZE, preference={"en-de": 1e6, "en-zh": 1.0}, least_weight=0.2)
-    assert advice.weights["en-zh"] == pytest.approx(0.2, abs=1e-6)
+def test_limits_are_kept(clean_forecast: Forecast) -> None:
+    unique = {"en-de": 1e6, "en-zh": 1e8}
+    capped = recommend(clean_forecast, unique_tokens=unique, repeats=4, tokens=2e7)
+    assert capped.weights["en-de"] == pytest.approx(4 * 1e6 / 2e7, abs=1e-3)
+    floor = recommend(clean_forecast, preference={"en-de": 1e6, "en-zh": 1.0}, least_weight=0.2)
+    assert floor.weights["en-zh"] == pytest.approx(0.2, abs=1e-3)
+    near = recommend(clean_forecast, current={"en-de": 0.9, "en-zh": 0.1}, divergence=0.02)
+    divergence = sum(near.weights[name] * math.log(near.weights[name] / near.limits.near[name])
+                     for name in near.weights)  # fmt: skip
+    assert divergence == pytest.approx(0.02, abs=1e-4)
+
+
+def test_leaving_the_data_is_said(exact: LawFit) -> None:
+    warnings = recommend(exact, size=1e7, preference={"en-de": 1e4, "en-zh": 1.0}).warnings
+    assert any("times the largest fitted" in line for line in warnings)
+    assert any("of en-zh lies outside those fitted (0.1 to 1)" in line for line in warnings)
+    assert any("below the smallest fitted (9456)" in line for line in recommend(exact, size=10).warnings)
+
+
+def test_the_order_of_tasks_does_not_matter(clean: Observations, clean_forecast: Forecast) -> None:
+    renamed = clean.frame.replace({"task": {"en-de": "z", "en-zh": "a"}}).drop(columns="mixture")
+    weights = recommend(observe(renamed), size=SIZE, law="capacity", refits=0).weights
+    assert recommend(clean_forecast).weights["en-de"] == pytest.approx(weights["z"], abs=2e-3)
 
 
 @pytest.mark.parametrize(
@@ -109,46 +160,61 @@ def test_the_least_weight_is_kept(two_tasks: LawFit) -> None:
         ({"preference": {"en-de": 1.0}}, "`preference` must give en-de, en-zh a number above 0 each"),
         ({"preference": {"en-de": 1.0, "en-zh": 0.0}}, "a number above 0 each"),
         ({"size": 0.0}, "`size` must be above 0 parameters, but is 0"),
-        ({"least_weight": 0.5}, "`least_weight` must be above 0 and below 1/2, but is 0.5"),
+        ({"budget": float("inf")}, "`budget` must be a finite number above 0 FLOPs, but is inf"),
+        ({"size": 1e5, "tokens": 1e6, "budget": 1e12}, "`size`, `tokens` and `budget` are too many"),
+        ({"least_weight": 0.5}, "`least_weight` must be below 1/2, but is 0.5"),
+        ({"current": {"en-de": -1, "en-zh": 2}}, "`current` must be numbers of at least 0"),
+        ({"current": {"en-fr": 1}}, "`current` must name tasks of en-de, en-zh, but names en-fr"),
+        ({"unique_tokens": {"en-de": 1e6}}, "`unique_tokens` must give en-de, en-zh a number above 0 each"),
+        ({"repeats": 2}, "`repeats` needs the unique tokens of every source"),
+        ({"repeats": -2}, "`repeats` must be above 0, but is -2"),
+        ({"divergence": 0.1}, "`divergence` needs the mixture that it is measured from; give `current`"),
+        ({"amount": 0}, "`amount` must be above 0, but is 0"),
+        ({"targets": {"en-de": float("nan")}}, "`targets` must be finite numbers, but en-de's is nan"),
     ],
 )
-def test_wrong_questions_are_refused(two_tasks: LawFit, change: dict[str, object], message: str) -> None:
+def test_wrong_questions_are_refused(exact: LawFit, change: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        recommend(two_tasks, **({"size": SIZE} | change))  # type: ignore[arg-type]
+        recommend(exact, **change)
 
 
-def test_the_order_of_tasks_does_not_matter(clean: Observations) -> None:
-    renamed = clean.frame.replace({"task": {"en-de": "z", "en-zh": "a"}}).drop(columns="mixture")
-    swapped = replace(observe(renamed))
-    one = fit(clean, law="capacity", uncertainty=Perturbation(refits=0))
-    two = fit(swapped, law="capacity", uncertainty=Perturbation(refits=0))
-    weights = recommend(two, size=SIZE).weights
-    assert recommend(one, size=SIZE).weights["en-de"] == pytest.approx(weights["z"], abs=1e-6)
+def test_a_number_that_is_none_is_a_type_error(exact: LawFit) -> None:
+    with pytest.raises(TypeError, match="`size` must be a number of parameters, but is 'big'"):
+        recommend(exact, size="big")  # type: ignore[arg-type]
 
 
-def test_data_that_leave_the_mixture_open_say_what_to_train(laws: dict[str, KnownLaw]) -> None:
-    table = simulate(laws, sizes=(1e4, 2e4, 4e4), weights=(0.4, 0.5, 0.6), noise=0.1, seed=0)
-    hopeless = fit(table, law="capacity", uncertainty=ResidualBootstrap(refits=40))
-    advice = recommend(hopeless, size=1e6)
-    assert not advice.determined
-    assert advice.doubts
-    if advice.next_runs is not None:
-        assert len(advice.next_runs.runs) == 3
-        assert (advice.next_runs.runs["share"] < 1).all()
+def test_a_table_of_one_length_answers_at_its_length_only(laws: dict[str, KnownLaw]) -> None:
+    table = simulate(laws, sizes=(1e4, 3e4, 1e5, 3e5), weights=(0.3, 0.5, 0.7)).assign(tokens=1e8)
+    advice = recommend(table, law="capacity", tokens=1.1e8, refits=0)
+    assert advice.tokens is None
+    with pytest.raises(
+        TableError, match=r"were trained for about 1e\+08 tokens; 1e\+12 need runs of several"
+    ):
+        recommend(table, tokens=1e12)
+    with pytest.raises(TableError, match="a budget needs runs of several sizes and training lengths"):
+        recommend(table, budget=1e15)
 
 
-def test_precise_data_determine_the_mixture(laws: dict[str, KnownLaw]) -> None:
-    table = simulate(
-        laws, sizes=np.geomspace(1e4, 1e8, 9), weights=(0.1, 0.3, 0.5, 0.7, 0.9, 1.0, 0.0), noise=1e-4, seed=1
-    )
-    precise = fit(table, law="capacity", uncertainty=ResidualBootstrap(refits=20))
-    advice = recommend(precise, size=1e6)
-    assert advice.doubts == ()
-    assert advice.determined
-    assert advice.next_runs is None
+SIZES, LENGTHS = np.geomspace(1e5, 1e8, 5), np.geomspace(1e7, 1e10, 5)
+CHINCHILLA = {"l_inf": 0.4, "a": 300.0, "alpha": 0.34, "b": 900.0, "beta": 0.28}
 
 
-def test_without_refits_the_mixture_is_not_determined(exact: LawFit) -> None:
-    advice = recommend(exact, size=SIZE)
-    assert not advice.determined
-    assert advice.next_runs is None
+@pytest.mark.parametrize("budget", [1e16, 1e19])
+def test_the_best_size_of_one_task_is_chinchillas(budget: float) -> None:
+    """N* = G (C / 6)^(β / (α + β)), G = (α A / (β B))^(1 / (α + β)) (Hoffmann et al. 2022, eq. 4)."""
+    p = CHINCHILLA
+    rows = [
+        {"task": "a", "size": size, "tokens": tokens, "metric": "loss",
+         "value": p["l_inf"] + p["a"] * size ** -p["alpha"] + p["b"] * tokens ** -p["beta"]}
+        for size, tokens in itertools.product(SIZES, LENGTHS)
+    ]  # fmt: skip
+    scale = (p["alpha"] * p["a"] / (p["beta"] * p["b"])) ** (1 / (p["alpha"] + p["beta"]))
+    size = scale * (budget / 6) ** (p["beta"] / (p["alpha"] + p["beta"]))
+    advice = recommend(pd.DataFrame(rows), budget=budget, refits=10)
+    assert advice.size == pytest.approx(size, rel=0.02)
+    assert advice.size is not None
+    assert advice.tokens is not None
+    assert 6 * advice.size * advice.tokens == pytest.approx(budget)
+    assert advice.weights == {"a": 1.0}
+    low, high = advice.size_range
+    assert low <= advice.size <= high

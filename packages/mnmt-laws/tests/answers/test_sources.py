@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mnmt_laws import CandidateRun, LawFit, ResidualBootstrap, design, fit, frontier, recommend, smallest_size
+from mnmt_laws import LawFit, ResidualBootstrap, fit, frontier, recommend, smallest_size
 
 SOURCES = ("books", "code", "news", "web", "wiki")
 USE = {
@@ -58,9 +58,3 @@ def test_frontiers_and_targets_know_sources(fitted: LawFit) -> None:
     for task, target in answer.targets.items():
         predicted = fitted.predict(task=task, mixture=answer.weights, size=answer.size)
         assert float(predicted) <= target * (1 + 1e-6)
-
-
-def test_a_run_tells_of_tasks_that_it_does_not_train_on(fitted: LawFit) -> None:
-    runs = [CandidateRun(1e8, {"web": 1.0}), CandidateRun(1e6, {"code": 1.0})]
-    result = design(fitted, quantity="loss:chat@size=1e9,p=1e-9", candidates=runs, runs=1, per="run")
-    assert result.runs["share"][0] < 1

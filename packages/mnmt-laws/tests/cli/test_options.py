@@ -94,7 +94,7 @@ def test_a_command_reads_a_table_as_collect_does(run: Run, foreign: Path) -> Non
 
 @pytest.mark.parametrize(
     "command",
-    ["fit", "compare", "report", "frontier --size 1e6", "recommend --size 1e6", "design --quantity a"],
+    ["fit", "compare", "report", "frontier --size 1e6", "recommend --size 1e6", "design"],
 )
 def test_every_command_maps_columns(run: Run, command: str) -> None:
     status, _, err = run(*command.split(), "--example", "--column", "size=params")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import mnmt_laws
-from mnmt_laws import LawFit, Observations, Perturbation, effective_fractions, fit, frontier, recommend
+from mnmt_laws import LawFit, Observations, Perturbation, effective_fractions, fit, frontier
 
 ESTIMATE_ONLY = Perturbation(refits=0)
 
@@ -70,7 +70,7 @@ def test_a_wrong_predictor_is_named(two_tasks: LawFit, arguments: dict[str, Any]
         two_tasks.predict(**arguments)
 
 
-@pytest.mark.parametrize("answer", [frontier, recommend, effective_fractions])
+@pytest.mark.parametrize("answer", [frontier, effective_fractions])
 def test_answers_say_that_they_need_a_fit(answer: Callable[..., object]) -> None:
     size = {} if answer is effective_fractions else {"size": 1e5}
     with pytest.raises(

@@ -54,9 +54,9 @@ def test_frontiers_refuse_what_they_cannot_show(two_tasks: LawFit, clean: Observ
         frontier(two_tasks, size=-1)
     with pytest.raises(ValueError, match="`weights` must hold mixtures of 2 tasks that sum to 1"):
         frontier(two_tasks, size=SIZE, weights=[[0.5, 0.6]])
-    joint = fit(clean, uncertainty=Perturbation(refits=0))
-    with pytest.raises(ValueError, match="predicts any mixture, such as capacity, but is of the joint law"):
-        frontier(joint, size=SIZE)
+    power = fit(clean.frame[clean.frame["weight"] == 0.5], law="power", uncertainty=Perturbation(refits=0))
+    with pytest.raises(ValueError, match="predicts any mixture, such as capacity, but is of the power law"):
+        frontier(power, size=SIZE)
     alone = observe(clean.frame[clean.frame["task"] == "en-de"].drop(columns="mixture"))
     single = fit(alone, law="capacity", uncertainty=Perturbation(refits=0))
     with pytest.raises(TableError, match="needs two tasks or more, but the table has en-de only"):

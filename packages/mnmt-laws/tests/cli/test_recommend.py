@@ -1,0 +1,135 @@
+"""`mnmt-laws recommend`: what it prints, and the line that a mistake costs."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+Run = Callable[..., tuple[int, str, str]]
+
+QUICK = ("--law", "capacity", "--refits", 10)
+BOTH = "en-de:1,en-zh:1"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--size", "0"), "--size. Must be > 0"),
+        (("--size", "inf"), "`size` must be a finite number above 0 parameters, but is inf"),
+        (("--tokens", "-1"), "--tokens. Must be > 0"),
+        (("--tokens", "1e12"), "1e+12 need runs of several training lengths"),
+        (("--budget", "1e15"), "a budget needs runs of several sizes and training lengths; give a size"),
+        (
+            ("--budget", "1e15", "--size", "1e5", "--tokens", "1e6"),
+            "`size`, `tokens` and `budget` are too many: any two give the third",
+        ),
+        (("--law", "power"), "the power law predicts no mixtures of this table; leave out --law"),
+        (("--law", "eq7"), "--law"),
+        (("--prefer", "en-de:1"), "--prefer: must give each task a number above 0, as in en-de:1,en-zh:1"),
+        (("--prefer", "x"), "as in en-de:1,en-zh:1, but is 'x'"),
+        (("--prefer", "en-de:1,en-de:2,en-zh:1"), "--prefer: names a task twice"),
+        (("--aim", "best"), '--aim. Choose from: "mean", "worst", "relative"'),
+        (("--aim", "worst", "--targets", BOTH), "--aim and --targets are two questions; give one of them"),
+        (("--prefer", BOTH, "--targets", BOTH), "--prefer and --targets are two questions; give one"),
+        (("--budget", "1e9", "--targets", BOTH), "--budget and --targets: give one"),
+        (("--targets", "en-fr:1"), "--targets: names 'en-fr'; the tasks are en-de, en-zh."),
+        (("--targets", BOTH, "--amount", "0.1"), "--amount needs --size"),
+        (("--targets", "en-de:-1", "--size", "1e5", *QUICK), "`targets` must be above 0, but en-de's is -1"),
+        (("--current", "en-de"), "--current: must be TASK:NUMBER between commas"),
+        (("--current", "en-de:-1,en-zh:2", *QUICK), "`current` must be numbers of at least 0"),
+        (("--near", "0.1"), "--near needs --current, the mixture to stay near to"),
+        (("--near", "0", "--current", BOTH), "--near. Must be > 0"),
+        (
+            ("--near", "1e-9", "--current", "en-de:1", *QUICK),
+            "no mixture keeps `least_weight`, `repeats` and",
+        ),
+        (("--unique", "en-de:1e6", *QUICK), "`unique_tokens` must give en-de, en-zh a number above 0 each"),
+        (("--repeats", "2", *QUICK), "`repeats` needs the unique tokens of every source"),
+        (("--amount", "nan"), "--amount. Must be > 0"),
+        (("--refits", "0.5"), "--refits: '0.5' must be a whole number"),
+        (("--study", "s.toml", "--json"), "--study and --json: give one"),
+        (("--study", "none.toml", *QUICK), "none.toml"),
+    ],
+)
+def test_a_wrong_option_costs_one_line_and_status_2(
+    run: Run, csv: Path, options: tuple[object, ...], message: str
+) -> None:
+    status, out, err = run("recommend", csv, *options)
+    assert (status, out) == (2, "")
+    assert err.startswith("mnmt-laws: ")
+    assert message in err
+    assert err.count("\n") == 1
+
+
+def test_advice_is_a_mixture_three_sentences_and_a_line_a_task(run: Run, csv: Path) -> None:
+    status, out, _ = run("recommend", csv, *QUICK)
+    mixture, advice, first, second, *rest = out.splitlines()
+    assert status == 0
+    weights = dict(item.split(":") for item in mixture.split(","))
+    assert sum(map(float, weights.values())) == pytest.approx(1, abs=1e-12)
+    assert advice.startswith("Train a model of ")
+    assert "Any weight of en-" in advice
+    assert "nats more, the scatter of one run." in advice
+    assert first.startswith("en-de: weight ")
+    assert second.startswith("en-zh: weight ")
+    assert "nats per token" in first
+    assert rest[-2].startswith("expected regret: ")
+    assert rest[-1] == "averaged over: capacity 100%"
+
+
+def test_json_has_all_that_is_known(run: Run, csv: Path) -> None:
+    status, out, _ = run("recommend", csv, *QUICK, "--prefer", "en-de:2,en-zh:1", "--json")
+    document = json.loads(out)
+    assert status == 0
+    assert sum(document["weights"].values()) == pytest.approx(1)
+    assert document["importance"] == pytest.approx({"en-de": 2 / 3, "en-zh": 1 / 3})
+    assert {"size", "ranges", "amount", "regret", "predicted", "intervals", "limits", "warnings"} <= set(
+        document
+    )
+    assert {"name", "weights", "loss", "interval", "chance"} <= set(document["rivals"][0])
+    assert [row["law"] for row in document["forms"]] == ["capacity"]
+
+
+def test_a_current_mixture_is_compared_with(run: Run, csv: Path) -> None:
+    _, out, _ = run("recommend", csv, *QUICK, "--current", "en-de:0.95,en-zh:0.05")
+    line = next(line for line in out.splitlines() if line.startswith("the current mixture: "))
+    assert line.endswith("likely to be worse")
+
+
+def test_targets_without_a_size_find_the_smallest_and_with_it_a_mixture(run: Run, csv: Path) -> None:
+    command = ("recommend", csv, "--targets", "en-de:0.3,en-zh:0.4", *QUICK)
+    smallest = json.loads(run(*command, "--json")[1])
+    assert smallest["size"] > 0
+    status, out, _ = run(*command, "--size", 2 * smallest["size"])
+    assert status == 0
+    assert "For the targets, train a model of" in out
+    assert "target 0.3" in out
+    _, out, _ = run("recommend", csv, "--targets", "en-de:0.01", "--refits", 0)
+    assert out.startswith("infeasible: L∞ of en-de (")
+
+
+def test_a_study_of_the_advice_is_printed(run: Run, csv: Path, tmp_path: Path) -> None:
+    base = tmp_path / "study.toml"
+    base.write_text('name = "tiny"\n')
+    status, out, _ = run("recommend", csv, *QUICK, "--size", "1e6", "--study", base)
+    sweep = tomllib.loads(out)["sweep"]
+    assert status == 0
+    assert sum(sweep["fit"]["mixtures"][0].values()) == pytest.approx(1)
+    assert sweep["fit"]["sizes"] == list(sweep["sizes"])
+
+
+def test_models_of_one_mixture_cannot_say_what_another_would_do(run: Run, tmp_path: Path) -> None:
+    rows = [
+        {"task": task, "size": size, "weight": 0.5, "value": 1 + size**-0.3, "metric": "loss"}
+        for task in "ab"
+        for size in (1e4, 1e5, 1e6)
+    ]
+    pd.DataFrame(rows).to_csv(tmp_path / "runs.csv", index=False)
+    status, _, err = run("recommend", tmp_path / "runs.csv")
+    assert (status, err.count("\n")) == (2, 1)
+    assert "no law that predicts mixtures can be fitted; add runs of other mixtures" in err
