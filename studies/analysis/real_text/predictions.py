@@ -93,9 +93,9 @@ def advise(pair: Pair, *, refits: int) -> Iterator[Figures]:
         weight = answer.weights[pair.tasks[0]]
         yield {
             "pair": pair.name, "preference": list(factors), "weight": weight,
-            "interval": list(answer.weight_intervals[pair.tasks[0]]),
+            "range": list(answer.ranges[pair.tasks[0]]),
             "predicted": float(np.dot([answer.predicted[task] for task in pair.tasks], factors)),
-            "doubts": list(answer.doubts), **_reached(losses, pair.tasks, factors, weight),
+            "regret": answer.regret, **_reached(losses, pair.tasks, factors, weight),
         }  # fmt: skip
 
 
