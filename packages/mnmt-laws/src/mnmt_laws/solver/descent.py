@@ -51,6 +51,8 @@ class Problem:
             total += self.objective.value(
                 self.objective.residual(observed, part.predict(vectors)), importance
             )
+        if self.design.penalty is not None:
+            total += self.design.penalty.at(self.copy).value(vectors)
         return total
 
     def model(self, vectors: Array, *, linear: bool = False) -> Model:
@@ -69,6 +71,12 @@ class Problem:
             model.size += np.sum(curvature * predicted * predicted, axis=-1)
             model.gradient += (jacobian @ pull[..., None])[..., 0]
             model.matrix += (jacobian * curvature[..., None, :]) @ jacobian.swapaxes(-1, -2)
+        if self.design.penalty is not None:
+            penalty = self.design.penalty.at(self.copy)
+            first, second = (values[:, start:] for values in penalty.derivatives(vectors))
+            model.cost += penalty.value(vectors)
+            model.gradient += first
+            np.einsum("mkk->mk", model.matrix)[...] += second
         return model
 
     def rows(self, rows: slice) -> tuple[Array, Array]:

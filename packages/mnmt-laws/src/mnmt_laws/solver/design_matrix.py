@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from mnmt_laws.arrays import Array
 from mnmt_laws.laws.law import Law, Parameter
+from mnmt_laws.solver.penalty import Penalty
 from mnmt_laws.solver.sample import Sample
 
 CHUNK = 500_000
@@ -31,12 +32,21 @@ class ParameterBlock:
 class DesignMatrix:
     """A law over the n observations of a sample.
 
+    Fits may have a penalty of the parameters beside the sum over observations.
+
     Parameter vectors are (..., P): the nonlinear parameters, then the linear ones. A parameter that varies
     with the weight or the partner has a column for each.
     """
 
-    def __init__(self, law: Law, sample: Sample, *, pivots: Mapping[str, float] | None = None) -> None:
-        self.law, self.sample = law, sample
+    def __init__(
+        self,
+        law: Law,
+        sample: Sample,
+        *,
+        pivots: Mapping[str, float] | None = None,
+        penalty: Penalty | None = None,
+    ) -> None:
+        self.law, self.sample, self.penalty = law, sample, penalty
         self.pivots = dict(pivots or {name: law.pivot(name, sample.x[name]) for name in law.pivoted})
         # β N^-α with N in parameters moves by e^(α log N) when α does; with N over its geometric mean β and α
         # are nearly independent.
@@ -60,6 +70,12 @@ class DesignMatrix:
         """Return the same law over other values of the same observations."""
         design = copy(self)
         design.sample = sample
+        return design
+
+    def replace_penalty(self, penalty: Penalty) -> DesignMatrix:
+        """Return the same law and sample with another penalty, which has a centre for every copy."""
+        design = copy(self)
+        design.penalty = penalty
         return design
 
     def chunks(self, count: int) -> Iterator[tuple[slice, DesignMatrix]]:

@@ -114,7 +114,9 @@ def find_minima(design: DesignMatrix, objective: Objective, *, max_steps: int = 
     """
     first = design
     if len(design.groups) > 2 * _ROWS:
-        first = DesignMatrix(design.law, design.sample.spread(_ROWS), pivots=design.pivots)
+        first = DesignMatrix(
+            design.law, design.sample.spread(_ROWS), pivots=design.pivots, penalty=design.penalty
+        )
     local = sorted(_local_minima(first, objective, max_steps), key=lambda minimum: minimum.cost)
     finalists = _distinct(local)[: _FINALISTS if objective.squared else _KINKED_FINALISTS]
     if first is not design:
