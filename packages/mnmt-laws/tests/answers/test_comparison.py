@@ -189,7 +189,7 @@ def test_metrics_that_rise_are_compared_too() -> None:
 
 def test_the_family_follows_from_the_table() -> None:
     names = {law.name for law in find_rivals(table("joint"))}
-    assert {*RIVALS, "lines", "exponent-weight", "capacity", "linear-capacity"} == names
+    assert {*RIVALS, "lines", "exponent-weight", "capacity", "linear-capacity", "power-capacity"} == names
     mixtures = [
         {"a": 0.5, "b": 0.3, "c": 0.2},
         {"a": 0.5, "b": 0.2, "c": 0.3},

@@ -24,8 +24,8 @@ def test_fit_prints_json_alone(run: Run, csv: Path, law: str, names: set[str]) -
     document = json.loads(out)
     assert status == 0
     assert list(document) == [
-        "law", "equation", "formula", "objective", "uncertainty", "converged", "parameters", "diagnostics",
-        "warnings",
+        "law", "equation", "formula", "objective", "uncertainty", "prior", "converged", "parameters",
+        "diagnostics", "warnings",
     ]  # fmt: skip
     assert (document["law"], document["objective"], document["converged"]) == (law, "log-ols", True)
     assert {parameter["name"] for parameter in document["parameters"]} == names

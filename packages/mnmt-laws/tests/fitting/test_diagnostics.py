@@ -31,7 +31,7 @@ def messages(fitted: LawFit, kind: str) -> list[str]:
 def fit_of(law: LawName, **columns: NDArray[np.float64]) -> LawFit:
     frame = pd.DataFrame(columns).assign(task="a", metric="loss")
     frame = frame.assign(weight=1.0) if "weight" not in frame else frame
-    return fit(observe(frame), law=law, uncertainty=ESTIMATE_ONLY)
+    return fit(observe(frame), law=law, uncertainty=ESTIMATE_ONLY, prior="none")
 
 
 def test_two_sizes_are_too_few_for_a_law_of_size_alone() -> None:

@@ -83,9 +83,8 @@ def fast_or_slow(cases: Sequence[Any]) -> list[ParameterSet]:
 
 
 def squares(observations: Observations, law: LawName, objective: str = "log-ols") -> float:
-    return float(
-        np.sum(fit(observations, law=law, objective=objective, uncertainty=ESTIMATE_ONLY).residuals() ** 2)
-    )
+    fitted = fit(observations, law=law, objective=objective, uncertainty=ESTIMATE_ONLY, prior="none")
+    return float(np.sum(fitted.residuals() ** 2))
 
 
 task_laws = st.builds(
@@ -246,7 +245,7 @@ def repeated(table: pd.DataFrame, times: int) -> pd.DataFrame:
 def test_measuring_everything_again_changes_nothing(law: LawName, objective: str) -> None:
     table = lawful_table(3).query("weight > 0.4")
     one, three = (
-        fit(observe(rows), law=law, objective=objective, uncertainty=ESTIMATE_ONLY)
+        fit(observe(rows), law=law, objective=objective, uncertainty=ESTIMATE_ONLY, prior="none")
         for rows in (repeated(table, 1), repeated(table, 3))
     )
     measure = find_objective(objective)
@@ -303,7 +302,7 @@ def test_laws_of_other_predictors_are_recovered_from_tables() -> None:
 def test_parameters_at_a_bound_are_reported() -> None:
     table = random_table(0, weights=1)
     table["value"] = np.linspace(1.0, 2.0, len(table))  # rises with size: no falling power law fits
-    fitted = fit(observe(table), law="joint", uncertainty=ESTIMATE_ONLY)
+    fitted = fit(observe(table), law="joint", uncertainty=ESTIMATE_ONLY, prior="none")
     assert any("l_inf is at its upper bound" in warning or "beta" in warning for warning in fitted.warnings)
 
 
@@ -371,13 +370,13 @@ def of_sizes(observations: Observations, count: int) -> Observations:
 
 @pytest.mark.parametrize("law", ["joint", "capacity", "power"])
 def test_two_sizes_are_reported_as_data(clean: Observations, law: LawName) -> None:
-    fitted = fit(of_sizes(clean, 2), law=law, uncertainty=ESTIMATE_ONLY)
+    fitted = fit(of_sizes(clean, 2), law=law, uncertainty=ESTIMATE_ONLY, prior="none")
     reported = [line for line in fitted.diagnostics if line.kind == "unidentified"]
     assert any("2 sizes do not identify the exponents and the limit" in line.message for line in reported)
 
 
 def test_two_sizes_determine_a_line(clean: Observations) -> None:
-    fitted = fit(of_sizes(clean, 2), law="lines", uncertainty=ESTIMATE_ONLY)
+    fitted = fit(of_sizes(clean, 2), law="lines", uncertainty=ESTIMATE_ONLY, prior="none")
     assert not fitted.diagnostics
     observed, predicted = fitted.fitted_values
     np.testing.assert_allclose(predicted, observed, rtol=1e-9)
@@ -413,7 +412,7 @@ def test_a_limit_at_its_bound_names_task_parameter_and_bound() -> None:
     frame = pd.DataFrame({"size": size, "value": 3 * (size / 1e6) ** -0.3 - 0.2}).assign(
         task="en-de", weight=1.0, metric="loss"
     )
-    (line,) = fit(observe(frame), law="power", uncertainty=ESTIMATE_ONLY).diagnostics
+    (line,) = fit(observe(frame), law="power", uncertainty=ESTIMATE_ONLY, prior="none").diagnostics
     assert (line.kind, line.task, line.parameter, line.weight) == ("bound", "en-de", "l_inf", None)
     assert str(line) == "en-de: l_inf is at its lower bound 0; the data do not determine it."
 
@@ -426,7 +425,7 @@ def test_a_bound_reached_at_one_weight_names_the_weight() -> None:
     ]
     table = observe(pd.concat(parts).assign(task="en-de", metric="loss"))
     for law in ("per-weighting", "limit-varies"):
-        lines = fit(table, law=law, uncertainty=ESTIMATE_ONLY).diagnostics
+        lines = fit(table, law=law, uncertainty=ESTIMATE_ONLY, prior="none").diagnostics
         (line,) = (line for line in lines if line.kind == "bound")
         assert (line.parameter, line.weight) == ("l_inf", 1.0)
         assert line.message == (
@@ -467,7 +466,7 @@ def test_a_law_asks_for_the_columns_it_needs(clean: Observations) -> None:
 
 def test_too_few_weights_leave_the_fraction_unidentified(clean: Observations) -> None:
     few = clean.frame[clean.frame["weight"].isin([0.5, 0.7, 0.3])]
-    fitted = fit(observe(few[few["weight"] != 0.3]), law="capacity", uncertainty=ESTIMATE_ONLY)
+    fitted = fit(observe(few[few["weight"] != 0.3]), law="capacity", uncertainty=ESTIMATE_ONLY, prior="none")
     assert any("c1, c2, c3 and beta are not identified" in warning for warning in fitted.warnings)
     assert any("no run at weight 1" in warning for warning in fitted.warnings)
 

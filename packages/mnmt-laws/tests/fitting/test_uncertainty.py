@@ -198,7 +198,7 @@ def test_no_degrees_of_freedom_leave_the_uncertainty_unknown() -> None:
     laws = {name: KnownLaw.capacity(alpha=0.5, beta=200, l_inf=0.3) for name in "ab"}
     frame = simulate(laws, sizes=(1e4, 3e4, 1e5), weights=(1.0,), noise=0.01)
     method = ResidualBootstrap(refits=5)
-    fitted = fit(observe(frame), law="power", uncertainty=method, irreducible="ignore")
+    fitted = fit(observe(frame), law="power", uncertainty=method, irreducible="ignore", prior="none")
     assert np.isfinite(fitted.parameters.alpha).all()
     for variable in fitted.std.data_vars.values():
         assert variable.isnull().all()
@@ -209,7 +209,7 @@ def test_a_parameter_at_a_bound_frees_a_degree() -> None:
     frame = pd.DataFrame({"size": [1e4, 1e5, 1e6], "value": [4.0, 2.1, 1.0]}).assign(
         task="a", weight=1.0, metric="loss"
     )
-    fitted = fit(observe(frame), law="power", uncertainty=ResidualBootstrap(refits=20))
+    fitted = fit(observe(frame), law="power", uncertainty=ResidualBootstrap(refits=20), prior="none")
     assert float(fitted.parameters.l_inf.squeeze()) == 0.0
     assert np.isfinite(float(fitted.std.alpha.squeeze()))
 

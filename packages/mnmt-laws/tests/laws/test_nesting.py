@@ -126,6 +126,7 @@ def test_endless_training_leaves_the_capacity_law(name: LawName) -> None:
     fraction = type(LAWS[name].fraction).__name__
     capacity: LawName = {
         "HumpFraction": "capacity",
+        "PowerFraction": "power-capacity",
         "SimplexFraction": "simplex-capacity",
         "TransferFraction": "transfer-capacity",
     }[fraction]  # type: ignore[assignment]

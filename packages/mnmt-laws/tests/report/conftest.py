@@ -53,6 +53,7 @@ def analyse_table(
         testset=None,
         architecture=None,
         objective="log-ols",
+        prior="none",
         uncertainty=uncertainty,
     )
 

@@ -14,7 +14,7 @@ from mnmt_laws.answers.exposure import with_length
 from mnmt_laws.arrays import Array
 from mnmt_laws.errors import ArgumentError
 from mnmt_laws.fitting.fit import fit
-from mnmt_laws.fitting.law_fit import LawFit, require_fit, require_mixtures
+from mnmt_laws.fitting.law_fit import LawFit, PriorChoice, require_fit, require_mixtures
 from mnmt_laws.fitting.uncertainty import Uncertainty, central_interval, deviation
 from mnmt_laws.tables.observations import Observations, rows_of_metric
 from mnmt_laws.tables.source import TableSource, observe, open_source
@@ -67,6 +67,7 @@ def fractions_of_testsets(
     metric: str | None = None,
     architecture: str | None = None,
     objective: str = "log-ols",
+    prior: PriorChoice = "auto",
     uncertainty: Uncertainty | None = None,
 ) -> dict[str, EffectiveFractions]:
     """Compute f_i(p) of the joint law on every test set of a table (Fernandes et al. 2023, fig. 6).
@@ -79,6 +80,7 @@ def fractions_of_testsets(
         metric: As in `observe`.
         architecture: As in `observe`.
         objective: As in `fit`.
+        prior: As in `fit`.
         uncertainty: As in `fit`.
 
     Raises:
@@ -92,6 +94,7 @@ def fractions_of_testsets(
             testset=testset or None,
             architecture=architecture,
             objective=objective,
+            prior=prior,
             uncertainty=uncertainty,
         )
         for testset in sorted(rows_of_metric(table, metric)["testset"].unique())

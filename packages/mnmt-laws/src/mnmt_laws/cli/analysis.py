@@ -127,6 +127,7 @@ def report(
         testset=table.testset,
         architecture=table.architecture,
         objective=fitting.objective,
+        prior=fitting.prior,
         uncertainty=fitting.method,
         preference=None if prefer is None else parse_preference(prefer, sorted(trained["task"].unique())),
         progress=no_progress if as_json else partial(_print_stage, time.monotonic()),

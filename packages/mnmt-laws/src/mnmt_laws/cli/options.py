@@ -14,7 +14,7 @@ from cyclopts.validators import Number
 from mnmt_laws.cli.console import warn
 from mnmt_laws.errors import ArgumentError, TableError
 from mnmt_laws.fitting.fit import fit
-from mnmt_laws.fitting.law_fit import LawFit
+from mnmt_laws.fitting.law_fit import LawFit, PriorChoice
 from mnmt_laws.fitting.uncertainty import ClusterBootstrap, Perturbation, ResidualBootstrap, Uncertainty
 from mnmt_laws.laws import LawName
 from mnmt_laws.solver.objective import ObjectiveName
@@ -110,6 +110,10 @@ class FitConfig:
     refits: Refits = DEFAULT_REFITS
     """The number of refits. With 0 the uncertainty is unknown."""
 
+    prior: PriorChoice = "auto"
+    """Weak priors of all parameters, with centres that the tasks share: where runs are few (auto), always, or
+    never."""
+
     @property
     def method(self) -> Uncertainty:
         """The method of uncertainty that these options name."""
@@ -151,4 +155,10 @@ def observe_table(source: Path | None, config: TableConfig) -> Observations:
 
 def fit_observations(observations: Observations, law: LawName, config: FitConfig) -> LawFit:
     """Fit a law as the options say."""
-    return fit(observations, law=law, objective=config.objective, uncertainty=config.method)
+    return fit(
+        observations,
+        law=law,
+        objective=config.objective,
+        uncertainty=config.method,
+        prior=config.prior,
+    )

@@ -27,7 +27,7 @@ _SCALES = {
     "flops": "budgets",
 }
 
-Kind = Literal["bound", "unidentified", "undetermined", "not-converged", "left-out", "pooled"]
+Kind = Literal["bound", "unidentified", "undetermined", "not-converged", "left-out", "pooled", "prior"]
 _LENGTHS = {"tokens", "flops"}
 
 
@@ -89,13 +89,15 @@ def diagnose(
     if not converged:
         message = f"the search for the {design.law.name} law did not end at a minimum."
         lines.append(place.line("not-converged", message))
-    lines += [*_few_values(design, place), *_no_run_alone(design, place)]
+    lines += [] if design.penalty else [*_few_values(design, place), *_no_run_alone(design, place)]
     reached, fixed = _bounds_reached(design, vector), np.equal(*design.bounds({}))[0]
     lines += [
         place.line_of("bound", message, block, column)
         for block, column, message in reached
         if not fixed[column]
     ]
+    if design.penalty:  # a prior identifies every parameter
+        return lines
     free = free_columns(design, vector)
     predicted, jacobian = design.jacobian(vector[None])
     unit = objective.slope(predicted) * np.sqrt(design.sample.importance[:1])

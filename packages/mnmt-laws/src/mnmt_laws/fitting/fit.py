@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from importlib.metadata import version
+from typing import get_args
 
 import numpy as np
 import pandas as pd
@@ -11,8 +13,9 @@ import xarray as xr
 from mnmt_laws.errors import ArgumentError, TableError
 from mnmt_laws.fitting.diagnostics import Diagnostic, check_constant, check_lengths
 from mnmt_laws.fitting.evaluator import read_predictors
-from mnmt_laws.fitting.law_fit import Irreducible, LawFit
-from mnmt_laws.fitting.task_fit import TaskFit, fit_task
+from mnmt_laws.fitting.law_fit import Irreducible, LawFit, PriorChoice
+from mnmt_laws.fitting.pooling import Pool
+from mnmt_laws.fitting.task_fit import TaskFit, few_values, find_pool, fit_task
 from mnmt_laws.fitting.uncertainty import ResidualBootstrap, Uncertainty
 from mnmt_laws.laws import LAWS, LawName
 from mnmt_laws.laws.law import Law
@@ -36,6 +39,7 @@ def fit(
     delta: float | None = None,
     uncertainty: Uncertainty | None = None,
     irreducible: Irreducible = "bound",
+    prior: PriorChoice = "auto",
 ) -> LawFit:
     """Fit a law to every task, independently.
 
@@ -55,6 +59,8 @@ def fit(
         uncertainty: The method that measures uncertainty; by default `ResidualBootstrap()`.
         irreducible: The use of the column `irreducible`: it bounds every L∞ from above, is taken as L∞, or is
             ignored.
+        prior: `weak` gives every parameter a weak prior, whose centre the tasks share as far as they agree;
+            `none` fits every task by itself; `auto` is weak where runs are few, else none.
 
     Raises:
         TableError: If the table cannot be read, lacks columns of the law or has too few sizes, or a value is
@@ -70,20 +76,23 @@ def fit(
         raise TypeError(
             f"`uncertainty` must be a method such as ResidualBootstrap(refits=200), but is {uncertainty!r}."
         )
-    fits = _fit_tasks(definition, measure, method, observations, irreducible)
+    fits, pool = _fit_tasks(definition, measure, method, observations, irreducible, prior)
     table = _annotate(
         _stack(fits, _sources(definition, observations)), definition, measure, observations, method
     )
+    table.attrs["prior"] = "none" if pool is None else f"weak, tasks about {pool.describe()}"
     return LawFit(
         law=definition,
         objective=objective,
         delta=delta,
         irreducible=irreducible,
+        prior="none" if pool is None else "weak",
         parameters=table.isel(draw=0),
         draws=table.isel(draw=slice(1, None)),
         converged=all(task_fit.converged for task_fit in fits.values()),
         diagnostics=(
             *_pooled(definition, observations),
+            *([] if pool is None else [_prior_line(definition, pool)]),
             *(line for task_fit in fits.values() for line in task_fit.diagnostics),
         ),
         observations=observations,
@@ -99,21 +108,48 @@ def _find_law(law: LawName | Law) -> Law:
 
 
 def _fit_tasks(
-    law: Law, objective: Objective, method: Uncertainty, observations: Observations, irreducible: Irreducible
-) -> dict[str, TaskFit]:
+    law: Law,
+    objective: Objective,
+    method: Uncertainty,
+    observations: Observations,
+    irreducible: Irreducible,
+    prior: PriorChoice,
+) -> tuple[dict[str, TaskFit], Pool | None]:
+    """Return the fit of every task, and the weak priors if they have any."""
     _require_limit(law, observations)
     check_lengths(observations, law)
     rows = _rows_to_fit(observations, objective, zero_shot=law.zero_shot)
     runs = _run_numbers(rows)
-    fits = {}
-    for number, (task, task_rows) in enumerate(rows.groupby("task")):
-        sample = sample_of(observations, task_rows, law, str(task), irreducible=irreducible)
-        task_runs = runs[task_rows.index]
-        fits[str(task)] = fit_task(
-            law, sample, objective, method,
-            runs=task_runs, number=number,
-        )  # fmt: skip
-    return fits
+    by_task = {str(task): task_rows for task, task_rows in rows.groupby("task")}
+    samples = {
+        task: sample_of(observations, task_rows, law, task, irreducible=irreducible)
+        for task, task_rows in by_task.items()
+    }
+    pool = None
+    if wants_prior(prior, law, samples.values(), objective):
+        pool = find_pool(law, list(samples.values()), objective)
+    fits = {
+        task: fit_task(
+            law, sample, objective, method, runs=runs[by_task[task].index], number=number, pool=pool
+        )
+        for number, (task, sample) in enumerate(samples.items())
+    }
+    return fits, pool
+
+
+def wants_prior(prior: PriorChoice, law: Law, samples: Iterable[Sample], objective: Objective) -> bool:
+    """Return whether a fit has weak priors: where `prior` says so, or where a task has few values.
+
+    Raises:
+        ArgumentError: If the objective is not a sum of squares, or no such choice exists.
+    """
+    if prior not in get_args(PriorChoice):
+        raise ArgumentError(f"`prior` must be auto, weak or none, but is {prior!r}.")
+    if prior == "weak" and not objective.squared:
+        raise ArgumentError(f"`prior` must be none with {objective.name}; weak goes with log-ols and ols.")
+    if prior == "auto" and objective.squared:
+        return any(few_values(law, sample) for sample in samples)
+    return prior == "weak"
 
 
 def _require_limit(law: Law, observations: Observations) -> None:
@@ -182,6 +218,16 @@ def sample_of(
 
 def _same_length(rows: pd.DataFrame) -> bool:
     return not level_numbers(rows["tokens"].to_numpy(float), rounding=ROUNDING).any()
+
+
+def _prior_line(law: Law, pool: Pool) -> Diagnostic:
+    """Report that estimates rest on priors as well as on data."""
+    return Diagnostic(
+        kind="prior",
+        task="",
+        message=f"prior: the parameters of the {law.name} law have weak priors, since runs are few or as "
+        f"asked; tasks lie about {pool.describe()}. With prior none the data speak for themselves.",
+    )
 
 
 def _pooled(law: Law, observations: Observations) -> list[Diagnostic]:

@@ -24,6 +24,9 @@ from mnmt_laws.tables.observations import Observations
 Irreducible = Literal["bound", "known", "ignore"]
 """The use of a known irreducible loss: it bounds L∞ from above, is taken as L∞, or is ignored."""
 
+PriorChoice = Literal["auto", "weak", "none"]
+"""Whether parameters have weak priors: where runs are few, always, or never."""
+
 _SYMBOLS = {"alpha": "α", "l_inf": "L∞"}
 _TASKS_SHOWN = 5  # by `repr`
 
@@ -41,6 +44,9 @@ class LawFit:
 
     irreducible: Irreducible = "bound"
     """The use of the column `irreducible`: `bound`, `known` or `ignore`."""
+
+    prior: PriorChoice = "none"
+    """Whether the parameters have weak priors: `weak` or `none`."""
 
     parameters: xr.Dataset
     """The estimates over `task` and, where they vary with it, `weight` or `partner`; factors are for
@@ -63,6 +69,7 @@ class LawFit:
             f"LawFit: {self.law.name} law ({self.law.equation}), {self.objective}",
             self.law.formula,
             self._provenance,
+            *([f"prior {self.parameters.attrs['prior']}"] if self.prior == "weak" else []),
         ]
         lines += [f"  {task}: {', '.join(cells.values())}" for task, cells in self._summary.items()]
         return "\n".join([*lines, *self._remarks])

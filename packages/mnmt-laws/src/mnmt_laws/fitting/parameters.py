@@ -49,6 +49,7 @@ def fit_document(fit: LawFit) -> dict[str, Any]:
         "formula": fit.law.formula,
         "objective": fit.objective,
         "uncertainty": attrs["uncertainty"],
+        "prior": attrs["prior"],
         "converged": fit.converged,
         "parameters": [{str(key): null_if_nan(value) for key, value in row.items()} for row in rows],
         "diagnostics": [asdict(line) for line in fit.diagnostics],
@@ -73,7 +74,8 @@ def format_fit(fit: LawFit) -> str:
             "std": ["unknown" if math.isnan(std) else f"{std:.2g}" for std in frame["std"]],
         }
     )
-    return f"{fit.law.formula}\n{fit.law.equation}; {fit.objective}\n\n{table.to_string(index=False)}"
+    prior = f"; prior {fit.parameters.attrs['prior']}" if fit.prior == "weak" else ""
+    return f"{fit.law.formula}\n{fit.law.equation}; {fit.objective}{prior}\n\n{table.to_string(index=False)}"
 
 
 def _label(row: Mapping[Hashable, Any]) -> str:

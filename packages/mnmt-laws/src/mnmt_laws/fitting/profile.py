@@ -36,13 +36,16 @@ def profile_intervals(fit: LawFit, *, level: float = 0.95) -> xr.Dataset:
         level: Share of repeated studies whose interval should hold the truth.
 
     Raises:
-        ValueError: If the objective is not a sum of squares, or `level` is not between 0 and 1.
+        ValueError: If the objective is not a sum of squares, the fit has priors, or `level` is not between 0
+            and 1.
     """
     objective = find_objective(fit.objective)
     if not objective.squared:
         raise ArgumentError(
             f"`fit` must be by log-ols or ols for a profile likelihood, but is by {fit.objective}."
         )
+    if fit.prior == "weak":
+        raise ArgumentError('`fit` must have no priors for a profile likelihood; fit with prior="none".')
     if not 0 < level < 1:
         raise ArgumentError(f"`level` must be between 0 and 1, but is {level}.")
     rows, tasks = fit.rows, []
@@ -65,7 +68,7 @@ def intervals_by_method(joint: LawFit) -> pd.DataFrame:
     rows = rows[rows["name"].isin(["alpha", "l_inf"])]
     refits = rows.assign(parameter=rows["name"], method="refits", estimate=rows["value"])
     columns = ["task", "parameter", "method", "estimate", "lower", "upper"]
-    if not find_objective(joint.objective).squared:
+    if not find_objective(joint.objective).squared or joint.prior == "weak":
         return refits[columns]
     intervals = profile_intervals(joint)
     ends = [

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 import xarray as xr
@@ -22,19 +23,25 @@ from mnmt_laws.fitting.diagnostics import (
     free_columns,
     min_sizes,
 )
-from mnmt_laws.fitting.uncertainty import FittedTask, Uncertainty
+from mnmt_laws.fitting.pooling import Pool, draw_deviates, pool_designs
+from mnmt_laws.fitting.uncertainty import FittedTask, SeededRefits, Uncertainty
 from mnmt_laws.laws.law import Law
 from mnmt_laws.solver.design_matrix import DesignMatrix
-from mnmt_laws.solver.objective import Objective
+from mnmt_laws.solver.objective import Objective, find_objective
+from mnmt_laws.solver.penalty import Penalty
 from mnmt_laws.solver.sample import Replicates, Sample
 from mnmt_laws.solver.search import Minimum, find_minima, refit
 
 MOST_FAILED = 0.1
 """Share of refits that may end short of a minimum before the uncertainty counts as unknown (NaN)."""
 
+FEW = 3
+"""Values for each parameter below which weak priors predict better."""
+
 _BATCH = 4_000_000  # values of the copies that are held at a time
 _REMEMBERED, _REMEMBERED_ROWS = 128, 20_000
-_answers: dict[tuple[Law, Objective, str], tuple[list[TaskPart], list[Diagnostic]]] = {}
+_answers: dict[Hashable, object] = {}
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,10 +75,18 @@ class TaskPart:
 
     minima: tuple[Minimum, ...]
 
+    pool: Pool | None = None
+    """The weak priors, if the fit has them; the design has their penalty."""
+
     @property
     def vector(self) -> Array:
         """(P,) the estimate."""
         return self.minima[0].vector
+
+    @property
+    def full(self) -> DesignMatrix:
+        """The law over all observations."""
+        return DesignMatrix(self.design.law, self.sample, pivots=self.design.pivots)
 
     @property
     def place(self) -> DiagnosticScope:
@@ -88,6 +103,7 @@ def fit_task(
     *,
     runs: NDArray[np.int64],
     number: int,
+    pool: Pool | None = None,
 ) -> TaskFit:
     """Fit a law to one task and refit it to the method's copies.
 
@@ -101,8 +117,9 @@ def fit_task(
         method: The method that makes copies.
         runs: (n,) number of the run of each observation, the same in every task.
         number: Number of the task.
+        pool: The weak priors, if the fit has them.
     """
-    parts, left_out = solve_parts(law, sample, objective)
+    parts, left_out = solve_parts(law, sample, objective, pool)
     diagnostics = [
         *left_out,
         *(
@@ -126,24 +143,55 @@ def fit_task(
     )
 
 
-def solve_parts(law: Law, sample: Sample, objective: Objective) -> tuple[list[TaskPart], list[Diagnostic]]:
-    """Return the estimate of each part of a task, and a diagnostic for each weight that is left out.
+def solve_parts(
+    law: Law, sample: Sample, objective: Objective, pool: Pool | None = None
+) -> tuple[list[TaskPart], list[Diagnostic]]:
+    """Return the estimate of each part of a task, and a diagnostic for each weight that is left out."""
 
-    The last answers are remembered: further refits of the same data need no new search.
+    def solve() -> tuple[list[TaskPart], list[Diagnostic]]:
+        masks, left_out = _split(law, sample)
+        return [_solve(_unsolved(law, sample, objective, mask), objective, pool) for mask in masks], left_out
+
+    return _remember(solve, law, [sample], objective, repr(pool))
+
+
+def few_values(law: Law, sample: Sample) -> tuple[int, int] | None:
+    """Return the number of models and of parameters of a task where there are fewer than three for each.
+
+    A law with a limit and no parameter common to all weights describes each weight by itself, so nothing that
+    weights or tasks have in common may shape it: it has no few values.
     """
-    if len(sample.weight) > _REMEMBERED_ROWS or not isinstance(law, Hashable):
-        return _solve_parts(law, sample, objective)
-    key = (law, objective, _digest(sample))
+    parts = [_unsolved(law, sample, find_objective("log-ols"), mask) for mask in _split(law, sample)[0]]
+    models = sum(len(part.design.groups) for part in parts)
+    count = sum(int(np.sum(np.not_equal(*part.design.bounds({})))) for part in parts)
+    describes = law_is_split(law) and any(parameter.kind == "limit" for parameter in law.parameters)
+    return (models, count) if models < FEW * count and not describes else None
+
+
+def find_pool(law: Law, samples: Sequence[Sample], objective: Objective) -> Pool:
+    """Return the weak priors that the fits of all tasks share."""
+
+    def find() -> Pool:
+        parts = [
+            _unsolved(law, sample, objective, mask) for sample in samples for mask in _split(law, sample)[0]
+        ]
+        return pool_designs([part.design for part in parts], [part.full for part in parts], objective)
+
+    return _remember(find, law, samples, objective, "pool")
+
+
+def _remember(
+    answer: Callable[[], _T], law: Law, samples: Sequence[Sample], objective: Objective, question: str
+) -> _T:
+    """Return an answer, one of the last if it is among them: further refits need no new search."""
+    if sum(len(sample.weight) for sample in samples) > _REMEMBERED_ROWS or not isinstance(law, Hashable):
+        return answer()
+    key = (law, objective, question, *map(_digest, samples))
     if key not in _answers:
         if len(_answers) >= _REMEMBERED:
             del _answers[next(iter(_answers))]
-        _answers[key] = _solve_parts(law, sample, objective)
-    return _answers[key]
-
-
-def _solve_parts(law: Law, sample: Sample, objective: Objective) -> tuple[list[TaskPart], list[Diagnostic]]:
-    masks, left_out = _split(law, sample)
-    return [_solve(law, sample, objective, mask) for mask in masks], left_out
+        _answers[key] = answer()
+    return _answers[key]  # type: ignore[return-value]
 
 
 def _digest(sample: Sample) -> str:
@@ -187,13 +235,17 @@ def _enough(law: Law, sample: Sample, weight: float) -> bool:
     return long and sample.num_sizes(weight) >= min_sizes(law)
 
 
-def _solve(law: Law, sample: Sample, objective: Objective, rows: NDArray[np.bool_]) -> TaskPart:
+def _unsolved(law: Law, sample: Sample, objective: Objective, rows: NDArray[np.bool_]) -> TaskPart:
+    """Return a part without its estimate."""
     subset = sample.where(rows)
     replicates = Replicates.of(subset, objective)
     design = DesignMatrix(law, replicates.condense(subset, objective))
-    return TaskPart(
-        rows=rows, sample=subset, replicates=replicates, design=design, minima=find_minima(design, objective)
-    )
+    return TaskPart(rows=rows, sample=subset, replicates=replicates, design=design, minima=())
+
+
+def _solve(part: TaskPart, objective: Objective, pool: Pool | None) -> TaskPart:
+    design = part.design if pool is None else part.design.replace_penalty(pool.penalty(part.design))
+    return replace(part, design=design, pool=pool, minima=find_minima(design, objective))
 
 
 def _diagnose_refits(
@@ -215,12 +267,13 @@ def _fitted_task(
     used = np.any([part.rows for part in parts], axis=0)
     predicted, leverage, count = np.empty(len(used)), np.empty(len(used)), 0
     for part in parts:
-        design = DesignMatrix(part.design.law, part.sample, pivots=part.design.pivots)
-        predicted[part.rows], leverage[part.rows] = _leverage(design, objective, part.vector)
+        predicted[part.rows], leverage[part.rows] = _leverage(part.full, objective, part.vector)
         count += len(free_columns(part.design, part.vector))
+    pool = parts[0].pool
     return FittedTask(
         values=sample.values[0][used], predicted=predicted[used], leverage=leverage[used], log=objective.log,
         num_parameters=count, run=runs[used], num_runs=int(runs.max()) + 1, task=number,
+        noise=None if pool is None else pool.noise,
     )  # fmt: skip
 
 
@@ -244,25 +297,46 @@ def _refit(
     """
     used = np.any([part.rows for part in parts], axis=0)
     vectors, ended = [[part.vector[None]] for part in parts], []
-    copies = method.copies(fitted)
+    copies, first = method.copies(fitted), 0
+    centres = [_centres(part, method, fitted.task, place) for place, part in enumerate(parts)]
     while batch := list(itertools.islice(copies, max(1, _BATCH // len(fitted.values)))):
         values, importance = (np.stack(arrays) for arrays in zip(*batch, strict=True))
-        converged = np.ones(len(batch), dtype=bool)
-        for part, ends in zip(parts, vectors, strict=True):
+        converged, now = np.ones(len(batch), dtype=bool), np.arange(first, first + len(batch))
+        for part, centre, ends in zip(parts, centres, vectors, strict=True):
             place = part.rows[used]
             copy = replace(part.sample, values=values[:, place], importance=importance[:, place])
-            refits, is_minimum = _refit_part(part, objective, part.replicates.condense(copy, objective))
+            copy = part.replicates.condense(copy, objective)
+            design = part.design if centre is None else part.design.replace_penalty(centre.at(now))
+            refits, is_minimum = _refit_part(design, objective, part.minima, copy)
             ends.append(refits)
             converged &= is_minimum
         ended.append(converged)
+        first += len(batch)
     return [np.concatenate(ends) for ends in vectors], np.concatenate(ended)
 
 
-def _refit_part(part: TaskPart, objective: Objective, copies: Sample) -> tuple[Array, NDArray[np.bool_]]:
+def _centres(part: TaskPart, method: Uncertainty, task: int, place: int) -> Penalty | None:
+    """Return the penalty of every refit, if there is one; methods that draw at random draw its centre, too.
+
+    Fits to data with added noise, under priors with added noise, scatter like draws from the posterior
+    (randomise, then optimise: Bardsley et al. 2014). With fixed centres they would be too near to each other.
+    """
+    if part.pool is None:
+        return None
+    shape = (method.refits, part.design.width)
+    shared, separate = np.zeros(shape), np.zeros(shape)
+    if isinstance(method, SeededRefits):
+        shared, separate = draw_deviates(part.design, method.seed, task=task, part=place, count=method.refits)
+    return part.pool.penalty(part.design, shared, separate)
+
+
+def _refit_part(
+    design: DesignMatrix, objective: Objective, minima: Sequence[Minimum], copies: Sample
+) -> tuple[Array, NDArray[np.bool_]]:
     if not np.isfinite(copies.values).all():
         count = len(copies.values)
-        return np.full((count, part.design.width), np.nan), np.ones(count, dtype=bool)
-    end = refit(part.design.replace_copies(copies), objective, part.minima)
+        return np.full((count, design.width), np.nan), np.ones(count, dtype=bool)
+    end = refit(design.replace_copies(copies), objective, minima)
     return end.vectors, end.converged
 
 

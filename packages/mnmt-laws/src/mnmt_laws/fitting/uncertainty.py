@@ -25,6 +25,17 @@ Copy = tuple[Array, Array]
 
 
 @dataclass(frozen=True, kw_only=True)
+class Noise:
+    """Normal errors about a law, common to all tasks."""
+
+    sd: float
+    """On the objective's scale of residuals."""
+
+    freedom: float
+    """Degrees of freedom that it was estimated with."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class FittedTask:
     """One task's fit, the input of an uncertainty method."""
 
@@ -49,6 +60,9 @@ class FittedTask:
 
     task: int
     """Number of the task, so that tasks do not share their noise."""
+
+    noise: Noise | None = None
+    """The errors about the law, under weak priors."""
 
     @property
     def degrees_of_freedom(self) -> int:
@@ -123,6 +137,9 @@ class ResidualBootstrap(SeededRefits):
 
     def copies(self, fitted: FittedTask) -> Iterator[Copy]:
         """Yield fitted values with resampled residuals; NaN without degrees of freedom."""
+        if fitted.noise is not None:
+            yield from self._normal_copies(fitted, fitted.noise)
+            return
         rng = np.random.default_rng([self.seed, fitted.task])
         residuals, freedom = modified_residuals(fitted), fitted.degrees_of_freedom
         ones = np.ones(len(residuals))
@@ -131,6 +148,15 @@ class ResidualBootstrap(SeededRefits):
             noise = size * residuals[rng.integers(len(residuals), size=len(residuals))]
             values = fitted.predicted * np.exp(noise) if fitted.log else fitted.predicted + noise
             yield values, ones
+
+    def _normal_copies(self, fitted: FittedTask, noise: Noise) -> Iterator[Copy]:
+        """Yield observed values with normal errors: few residuals are no sample of the noise."""
+        rng = np.random.default_rng([self.seed, fitted.task])
+        ones = np.ones(len(fitted.values))
+        for _ in range(self.refits):
+            sd = noise.sd * np.sqrt(noise.freedom / rng.chisquare(noise.freedom))
+            errors = sd * rng.standard_normal(len(ones))
+            yield fitted.values * np.exp(errors) if fitted.log else fitted.values + errors, ones
 
     def describe(self) -> str:
         """Return the method in a phrase."""

@@ -17,9 +17,9 @@ from mnmt_laws.laws.varying_exponent import EXPONENT_LAWS
 LawName = Literal[
     "power", "per-weighting", "joint", "limit-varies", "exponent-varies",
     "lines", "lines-length", "length-joint", "share-free", "exponent-weight", "exponent-exposure",
-    "capacity", "linear-capacity", "simplex-capacity", "transfer-capacity",
+    "capacity", "linear-capacity", "power-capacity", "simplex-capacity", "transfer-capacity",
     "length", "length-shared", "length-coupled", "length-full", "simplex-length", "simplex-length-transfer",
-    "share", "share-coupled", "share-tied", "simplex-share", "transfer-share",
+    "share", "share-coupled", "share-tied", "share-power", "simplex-share", "transfer-share",
     "transfer", "ye", "mixture-limit", "mixture-additive", "shukor", "shukor-joint",
     "chinchilla", "chinchilla-tied", "chinchilla-coupled", "chinchilla-own", "muennighoff",
     "he", "atlas", "atlas-repeated", "atlas-languages", "chen",

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from mnmt_laws.laws.law import Law, Parameter, Values, exponent, factor, limit
 from mnmt_laws.laws.length import coupling
+from mnmt_laws.laws.prior import SLOPE, Prior
 from mnmt_laws.laws.terms import Powers, Term, TermLaw, parameter_term, term_of
 
 
@@ -32,9 +33,11 @@ class Lines(TermLaw):
     @property
     def parameters(self) -> tuple[Parameter, ...]:
         """α, δ and β at each weight."""
-        length = exponent("delta", "scaling exponent δ of training length", starts=8, varies="weight")
+        length = exponent(
+            "delta", "scaling exponent δ of training length", starts=8, varies="weight", prior=SLOPE
+        )
         return (
-            exponent("alpha", "scaling exponent α of size", starts=8, varies="weight"),
+            exponent("alpha", "scaling exponent α of size", starts=8, varies="weight", prior=SLOPE),
             *((length,) if self.lengthened else ()),
             factor("beta", "multiplicative factor β, for predictors in their own units", varies="weight"),
         )
@@ -114,6 +117,7 @@ class ShareFree(TermLaw):
         gain = Parameter(
             name="gain", meaning="gain g of a share f over the weight p", kind="shape", varies="weight",
             bounds=(1e-3, 100.0), starts=(0.6, 1.0, 2.0), at_greatest_weight=1.0,
+            prior=Prior(scale="log", centre=1.5, sd=0.7, between=0.5),
         )  # fmt: skip
         return (
             exponent("alpha", "scaling exponent α", starts=12),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mnmt_laws.arrays import Array
-from mnmt_laws.laws.fraction import HumpFraction, LineFraction, SimplexFraction
+from mnmt_laws.laws.fraction import HumpFraction, LineFraction, PowerFraction, SimplexFraction
 from mnmt_laws.laws.law import Fraction, Law, Parameter, Values, exponent, factor, limit
 from mnmt_laws.laws.transfer import TransferFraction
 
@@ -77,6 +77,12 @@ CAPACITY_LAWS = (
         equation="Fernandes et al. 2023, eqs. 11 and 13",
         formula="L_i(N; p) = β_{1,i} (f̂_i(p) N)^(-α_i) + L∞^(i), f̂(p) = c1 (p - 1) + 1",
         fraction=LineFraction(),
+    ),
+    Capacity(
+        name="power-capacity",
+        equation="Fernandes et al. 2023, eq. 11, with a power of the weight",
+        formula="L_i(N; p) = β_{1,i} (f̂_i(p) N)^(-α_i) + L∞^(i), f̂(p) = p^q",
+        fraction=PowerFraction(),
     ),
     Capacity(
         name="simplex-capacity",

@@ -10,12 +10,24 @@ import numpy as np
 
 from mnmt_laws.arrays import Array
 from mnmt_laws.laws.law import Parameter, Values
+from mnmt_laws.laws.prior import Prior
 
 _POWERS = (0.05, 0.3, 0.6, 1.0, 2.0, 5.0)
 
 
-def _shape(name: str, bounds: tuple[float, float], starts: tuple[float, ...]) -> Parameter:
-    return Parameter(name=name, meaning=f"{name} of f̂", kind="shape", bounds=bounds, starts=starts)
+_GAIN = Prior(scale="value", centre=0.3, sd=0.4, between=0.2)
+"""c1: most tasks gain from others, f̂(½) = .5 to .7."""
+
+_BEND = Prior(scale="log", centre=0.8, sd=0.5, between=0.3)
+"""c2 and c3: a hump or a bow rather than a spike."""
+
+
+def _shape(
+    name: str, bounds: tuple[float, float], starts: tuple[float, ...], prior: Prior | None = None
+) -> Parameter:
+    return Parameter(
+        name=name, meaning=f"{name} of f̂", kind="shape", bounds=bounds, starts=starts, prior=prior
+    )
 
 
 def hump(weight: Array, c2: Array | float, c3: Array | float) -> Array:
@@ -41,8 +53,8 @@ class HumpFraction:
     @property
     def parameters(self) -> tuple[Parameter, ...]:
         """c1, c2 and c3."""
-        c1 = _shape("c1", (-0.99, 10.0), (-0.9, -0.4, -0.1, 0.05, 0.2, 0.6, 1.5, 6.0))
-        return c1, _shape("c2", (0.01, 6.0), _POWERS), _shape("c3", (0.01, 6.0), _POWERS)
+        c1 = _shape("c1", (-0.99, 10.0), (-0.9, -0.4, -0.1, 0.05, 0.2, 0.6, 1.5, 6.0), _GAIN)
+        return c1, _shape("c2", (0.01, 6.0), _POWERS, _BEND), _shape("c3", (0.01, 6.0), _POWERS, _BEND)
 
     def share(self, x: Values, theta: Values) -> Array:
         """Return f̂ of every observation."""
@@ -67,7 +79,8 @@ class LineFraction:
     @property
     def parameters(self) -> tuple[Parameter, ...]:
         """c1, at most 1, where f̂(0) = 0."""
-        return (_shape("c1", (-5.0, 1.0), (-2.0, -0.5, 0.2, 0.5, 0.8, 0.95)),)
+        worth = Prior(scale="value", centre=0.7, sd=0.4, between=0.2)
+        return (_shape("c1", (-5.0, 1.0), (-2.0, -0.5, 0.2, 0.5, 0.8, 0.95), worth),)
 
     def share(self, x: Values, theta: Values) -> Array:
         """Return f̂ of every observation."""
@@ -76,6 +89,28 @@ class LineFraction:
     def slopes(self, x: Values, theta: Values) -> dict[str, Array]:
         """Return ∂f̂/∂c1."""
         return {"c1": x["weight"] - 1.0 + 0.0 * theta["c1"]}
+
+
+@dataclass(frozen=True)
+class PowerFraction:
+    """f̂(p) = p^q, our form of one parameter: with q below 1 a task gains from the others at every weight."""
+
+    predictors: ClassVar[tuple[str, ...]] = ("weight",)
+    regions: ClassVar[tuple[Mapping[str, tuple[float, float]], ...]] = ({},)
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """Q."""
+        prior = Prior(scale="log", centre=0.8, sd=0.4, between=0.3)
+        return (_shape("q", (0.01, 4.0), (0.2, 0.5, 0.8, 1.2), prior),)
+
+    def share(self, x: Values, theta: Values) -> Array:
+        """Return f̂ of every observation."""
+        return np.asarray(x["weight"] ** theta["q"])
+
+    def slopes(self, x: Values, theta: Values) -> dict[str, Array]:
+        """Return ∂f̂/∂q."""
+        return {"q": self.share(x, theta) * _log(x["weight"])}
 
 
 @dataclass(frozen=True)
@@ -98,7 +133,7 @@ class SimplexFraction:
         c1, *rest = HumpFraction().parameters
         gain = Parameter(
             name="c1", meaning="c1 of f̂, a partner", kind="shape", varies="partner",
-            bounds=c1.bounds, starts=c1.starts,
+            bounds=c1.bounds, starts=c1.starts, prior=c1.prior,
         )  # fmt: skip
         return gain, *rest
 

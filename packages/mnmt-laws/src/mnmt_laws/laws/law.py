@@ -10,6 +10,7 @@ from typing import ClassVar, Literal, Protocol
 import numpy as np
 
 from mnmt_laws.arrays import Array
+from mnmt_laws.laws.prior import EXPONENT, LIMIT, Prior, spread_of
 
 Values = Mapping[str, Array]
 """Arrays by name; the last axis runs over observations, or has length 1."""
@@ -42,6 +43,15 @@ class Parameter:
 
     at_greatest_weight: float | None = None
     """Its value at the greatest weight, to which a parameter that varies with the weight is relative."""
+
+    prior: Prior | None = None
+    """Its weak prior, for fits to few runs. A shape without one has that of its starting values; factors are
+    left free."""
+
+    @property
+    def weak_prior(self) -> Prior | None:
+        """Its weak prior, or None if it is left free."""
+        return spread_of(self.starts, self.bounds) if self.prior is None and self.starts else self.prior
 
     @property
     def linear(self) -> bool:
@@ -151,13 +161,19 @@ class Law(ABC):
 
 
 def exponent(
-    name: str, meaning: str, *, starts: int = 24, varies: Literal["weight"] | None = None
+    name: str,
+    meaning: str,
+    *,
+    starts: int = 24,
+    varies: Literal["weight"] | None = None,
+    prior: Prior = EXPONENT,
 ) -> Parameter:
     """Return a scaling exponent."""
     grid = tuple(np.geomspace(*ALPHA_BOUNDS, starts))
     return Parameter(
-        name=name, meaning=meaning, kind="exponent", bounds=ALPHA_BOUNDS, starts=grid, varies=varies
-    )
+        name=name, meaning=meaning, kind="exponent", bounds=ALPHA_BOUNDS, starts=grid, varies=varies,
+        prior=prior,
+    )  # fmt: skip
 
 
 def factor(name: str, meaning: str, *, varies: Literal["weight"] | None = None) -> Parameter:
@@ -167,4 +183,4 @@ def factor(name: str, meaning: str, *, varies: Literal["weight"] | None = None) 
 
 def limit(name: str = "l_inf", *, varies: Literal["weight"] | None = None) -> Parameter:
     """Return a limit: the loss that no size removes."""
-    return Parameter(name=name, meaning="irreducible loss L∞", kind="limit", varies=varies)
+    return Parameter(name=name, meaning="irreducible loss L∞", kind="limit", varies=varies, prior=LIMIT)

@@ -12,8 +12,9 @@ from mnmt_laws.laws.exposure import (
     SharedTokens,
     TransferredTokens,
 )
-from mnmt_laws.laws.fraction import HumpFraction, SimplexFraction
+from mnmt_laws.laws.fraction import HumpFraction, PowerFraction, SimplexFraction
 from mnmt_laws.laws.law import Fraction, Parameter, Values, exponent, factor, limit
+from mnmt_laws.laws.prior import Prior
 from mnmt_laws.laws.terms import Powers, Term, TermLaw, share_term, term_of
 from mnmt_laws.laws.transfer import TransferFraction
 
@@ -88,7 +89,7 @@ def coupling() -> Parameter:
     """Return e: the term of training length has a factor M^e."""
     return Parameter(
         name="e", meaning="exponent e of size in the term of training length", kind="shape",
-        bounds=(-2.0, 1.0), starts=(-0.2, 0.0),
+        bounds=(-2.0, 1.0), starts=(-0.2, 0.0), prior=Prior(scale="value", centre=0.0, sd=0.2, between=0.1),
     )  # fmt: skip
 
 
@@ -99,7 +100,7 @@ def _coarse(parameter: Parameter) -> Parameter:
         return parameter
     return Parameter(
         name=parameter.name, meaning=parameter.meaning, kind="shape", bounds=parameter.bounds,
-        starts=few[parameter.name],
+        starts=few[parameter.name], prior=parameter.prior,
     )  # fmt: skip
 
 
@@ -132,6 +133,12 @@ LENGTH_LAWS = (
         exposure=CapacityShare(),
         coupled=True,
         tied=True,
+    ),
+    Length(
+        name="share-power",
+        formula=_formula("(f̂_i(p) D)^(-δ_i), f̂(p) = p^q"),
+        fraction=PowerFraction(),
+        exposure=CapacityShare(),
     ),
     Length(
         name="simplex-share",

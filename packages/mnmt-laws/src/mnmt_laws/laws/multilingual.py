@@ -10,6 +10,7 @@ import numpy as np
 from mnmt_laws.arrays import Array
 from mnmt_laws.laws.exposure import num_sources, own_share, transfer, transferred
 from mnmt_laws.laws.law import Law, Parameter, Values, exponent, factor, limit
+from mnmt_laws.laws.prior import Prior
 from mnmt_laws.laws.terms import Powers, Term, TermLaw, term_of
 
 Data = Literal["all", "own", "unique", "transfer", "transfer-unique"]
@@ -66,7 +67,7 @@ class SizeAndData(TermLaw):
             *([] if self.tied else [exponent("beta", "exponent β of the data's size", starts=10)]),
             *([_shape("e_size", "exponent e of size in the term of data", (-2.0, 1.0), (-0.1, 0.05))]
               if self.coupled else []),
-            *([_shape("gamma", "exponent γ of the weight", (0.0, 4.0), (0.05, 0.3))]
+            *([_shape("gamma", "exponent γ of the weight", (0.0, 4.0), (0.05, 0.3), _BY_WEIGHT)]
               if self.weighted else []),
             *([_shape("phi", "exponent φ of the number of tasks", (-4.0, 4.0), (0.0, 0.5)),
                _shape("psi", "exponent ψ of the number of tasks", (-4.0, 4.0), (0.0, 0.5))]
@@ -127,8 +128,18 @@ def saturate(epochs: Array, decay: Array) -> tuple[Array, Array]:
     return worth, (repeats * fading + np.expm1(-decay * repeats) / decay) / decay
 
 
-def _shape(name: str, meaning: str, bounds: tuple[float, float], starts: tuple[float, ...]) -> Parameter:
-    return Parameter(name=name, meaning=meaning, kind="shape", bounds=bounds, starts=starts)
+_BY_WEIGHT = Prior(scale="value", centre=0.15, sd=0.2, between=0.1)
+"""γ of the whole loss: with half the weight it is a tenth higher."""
+
+
+def _shape(
+    name: str,
+    meaning: str,
+    bounds: tuple[float, float],
+    starts: tuple[float, ...],
+    prior: Prior | None = None,
+) -> Parameter:
+    return Parameter(name=name, meaning=meaning, kind="shape", bounds=bounds, starts=starts, prior=prior)
 
 
 @dataclass(frozen=True)

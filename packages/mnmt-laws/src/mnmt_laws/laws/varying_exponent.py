@@ -9,6 +9,7 @@ import numpy as np
 
 from mnmt_laws.arrays import Array
 from mnmt_laws.laws.law import Law, Parameter, Values, exponent, factor, limit
+from mnmt_laws.laws.prior import SLOPE, Prior
 from mnmt_laws.laws.terms import Term, TermLaw
 
 
@@ -47,14 +48,16 @@ class VaryingExponent(TermLaw):
         slope = Parameter(
             name="s", meaning="slope s of the exponent", kind="shape",
             bounds=(0.0, 1.0), starts=(0.005, 0.02, 0.06),
+            prior=Prior(scale="value", centre=0.015, sd=0.015, between=0.01),
         )  # fmt: skip
         power = Parameter(
             name="q", meaning="exponent q of the weight, at N = 1", kind="shape",
             bounds=(0.0, 4.0), starts=(0.05, 0.2, 0.6),
+            prior=Prior(scale="value", centre=0.15, sd=0.15, between=0.1),
         )  # fmt: skip
-        length = exponent("delta", "exponent δ of training length, at N = 1", starts=6)
+        length = exponent("delta", "exponent δ of training length, at N = 1", starts=6, prior=SLOPE)
         return (
-            exponent("alpha", "scaling exponent α at p = 1, and one token", starts=8),
+            exponent("alpha", "scaling exponent α at p = 1, and one token", starts=8, prior=SLOPE),
             slope,
             power,
             *((length,) if self.lengthened else ()),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from mnmt_laws.errors import ArgumentError, TableError
+from mnmt_laws.fitting.law_fit import PriorChoice
 from mnmt_laws.fitting.uncertainty import Uncertainty
 from mnmt_laws.report.answer import Answer, FigureGroup
 from mnmt_laws.report.questions import QUESTIONS
@@ -61,6 +62,7 @@ def analyse(
     testset: str | None,
     architecture: str | None,
     objective: str,
+    prior: PriorChoice = "auto",
     uncertainty: Uncertainty,
     preference: Mapping[str, float] | None = None,
     progress: Progress = no_progress,
@@ -73,6 +75,7 @@ def analyse(
         testset: As in `observe`.
         architecture: As in `observe`.
         objective: As in `fit`.
+        prior: As in `fit`.
         uncertainty: As in `fit`.
         preference: The importance of each task's loss; by default all are equal.
         progress: Called with the name of each stage as it begins.
@@ -88,6 +91,7 @@ def analyse(
         observations=observations,
         objective=objective,
         uncertainty=uncertainty,
+        prior=prior,
         recommendation=advise(observations, preference),
     )
     return Analysis(study=study, answers=dict(answer_all(study, progress)))

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from mnmt_laws.fitting.law_fit import PriorChoice
 from mnmt_laws.fitting.uncertainty import ResidualBootstrap, Uncertainty
 from mnmt_laws.report.analysis import Progress, analyse, no_progress
 from mnmt_laws.report.answer import FigureGroup
@@ -41,6 +42,7 @@ def build_report(
     testset: str | None = None,
     architecture: str | None = None,
     objective: str = "log-ols",
+    prior: PriorChoice = "auto",
     uncertainty: Uncertainty | None = None,
     preference: Mapping[str, float] | None = None,
     progress: Progress = no_progress,
@@ -56,6 +58,7 @@ def build_report(
         testset: As in `observe`.
         architecture: As in `observe`.
         objective: As in `fit`.
+        prior: As in `fit`.
         uncertainty: As in `fit`.
         preference: The importance of each task's loss; by default all are equal.
         progress: Called with the name of each stage as it begins.
@@ -72,6 +75,7 @@ def build_report(
         testset=testset,
         architecture=architecture,
         objective=objective,
+        prior=prior,
         uncertainty=uncertainty or ResidualBootstrap(),
         preference=preference,
         progress=progress,

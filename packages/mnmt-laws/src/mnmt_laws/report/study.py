@@ -14,7 +14,7 @@ from mnmt_laws.answers.predictions import HeldOut, predict_held_out
 from mnmt_laws.answers.recommendation import Recommendation, recommend
 from mnmt_laws.errors import ArgumentError, TableError
 from mnmt_laws.fitting.fit import fit
-from mnmt_laws.fitting.law_fit import LawFit
+from mnmt_laws.fitting.law_fit import LawFit, PriorChoice
 from mnmt_laws.fitting.uncertainty import Uncertainty
 from mnmt_laws.laws import LawName
 from mnmt_laws.laws.law import Law
@@ -38,6 +38,9 @@ class Study:
     observations: Observations
     objective: str
     uncertainty: Uncertainty
+
+    prior: PriorChoice = "auto"
+    """As in `fit`."""
 
     recommendation: Recommendation | None
     """The advised mixture at twice the largest size; None where no law predicts other mixtures."""
@@ -128,7 +131,13 @@ class Study:
 
     def fit(self, law: LawName | Law) -> LawFit:
         """Fit a law as the options of the report say."""
-        return fit(self.observations, law=law, objective=self.objective, uncertainty=self.uncertainty)
+        return fit(
+            self.observations,
+            law=law,
+            objective=self.objective,
+            uncertainty=self.uncertainty,
+            prior=self.prior,
+        )
 
     def known_limit(self, task: str) -> float:
         """Return the task's known irreducible loss, NaN where there is none."""

@@ -88,6 +88,7 @@ def answer_testsets(study: Study) -> Answer:
         metric=study.observations.metric,
         architecture=study.architecture,
         objective=study.joint.objective,
+        prior=study.joint.prior,
         uncertainty=study.uncertainty,
     )
     if len(sets) < 2:
