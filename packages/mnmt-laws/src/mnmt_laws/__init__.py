@@ -1,7 +1,7 @@
 """Scaling laws of multilingual translation (Fernandes et al. 2023), fitted to tables of losses.
 
 `fit` takes a path, a frame, a run table or observations, and returns a `LawFit`. From fits follow
-`effective_fractions`, `frontier`, `smallest_size` and `predict_held_out`. `forecast` averages over the laws
+`effective_fractions`, `frontier`, `smallest_model` and `predict_held_out`. `forecast` averages over the laws
 that a table admits, `recommend` decides the mixture by what a choice costs over its draws, and `design` says
 whether another run is worth training. `compare` asks which parameter the mixture acts through, and
 `build_report` puts all of it on a page.

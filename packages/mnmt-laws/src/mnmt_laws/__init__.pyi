@@ -17,11 +17,9 @@ from .answers.fractions import effective_size as effective_size
 from .answers.fractions import fitted_fraction as fitted_fraction
 from .answers.fractions import fractions_by_size as fractions_by_size
 from .answers.fractions import fractions_of_testsets as fractions_of_testsets
-from .answers.mixtures.budget import SmallestBudget as SmallestBudget
-from .answers.mixtures.budget import smallest_budget as smallest_budget
 from .answers.mixtures.frontier import frontier as frontier
-from .answers.mixtures.targets import SmallestSize as SmallestSize
-from .answers.mixtures.targets import smallest_size as smallest_size
+from .answers.mixtures.smallest import SmallestModel as SmallestModel
+from .answers.mixtures.smallest import smallest_model as smallest_model
 from .answers.predictions import HeldOut as HeldOut
 from .answers.predictions import compare_irreducible as compare_irreducible
 from .answers.predictions import predict_held_out as predict_held_out

@@ -9,14 +9,13 @@ import pandas as pd
 
 from mnmt_laws.answers.design.candidates import CandidateRun
 from mnmt_laws.answers.design.study_toml import mixture_line, studies_of
-from mnmt_laws.answers.mixtures.budget import SmallestBudget
-from mnmt_laws.answers.mixtures.targets import SmallestSize
+from mnmt_laws.answers.mixtures.smallest import SmallestModel
 from mnmt_laws.answers.recommendation import Recommendation
 from mnmt_laws.errors import TableError
 from mnmt_laws.figures.style import format_size
 from mnmt_laws.sentences.advice import advice_sentences, cost_text, rival_text
 
-Answer = Recommendation | SmallestSize | SmallestBudget
+Answer = Recommendation | SmallestModel
 
 
 def format_answer(answer: Answer) -> list[str]:
@@ -26,9 +25,7 @@ def format_answer(answer: Answer) -> list[str]:
     mixture = [mixture_line(answer.weights)]
     if isinstance(answer, Recommendation):
         return [*mixture, *_recommendation(answer)]
-    if isinstance(answer, SmallestBudget):
-        return [*mixture, *_smallest_budget(answer)]
-    return [*mixture, _smallest_size(answer)]
+    return [*mixture, *_smallest(answer)]
 
 
 def study_of(answer: Answer, rows: pd.DataFrame, base: Path) -> str:
@@ -69,26 +66,17 @@ def _parts(answer: Recommendation, name: str) -> list[str]:
     return parts
 
 
-def _counts(interval: tuple[float, float], rest: str = "") -> str:
-    """Return a 95% interval of sizes, tokens or FLOPs; nothing where it is unknown."""
-    if math.isnan(interval[0]):
-        return ""
-    low, high = (format_size(end) if math.isfinite(end) else "∞" for end in interval)
-    return f" (95%: {low} to {high}{rest})"
-
-
-def _smallest_size(answer: SmallestSize) -> str:
-    share = answer.infeasible_share
-    infeasible = f"; in {share:.0%} of the refits no size is enough" if share > 0 else ""
-    return f"smallest size: {format_size(answer.size)} parameters{_counts(answer.interval, infeasible)}"
-
-
-def _smallest_budget(answer: SmallestBudget) -> list[str]:
+def _smallest(answer: SmallestModel) -> list[str]:
+    metric, unit = answer.forecast.observations.metric, answer.forecast.observations.unit
+    sure = "no size" if math.isinf(answer.fairly_sure) else f"{format_size(answer.fairly_sure)} parameters"
     lines = [
-        f"size: {format_size(answer.size)} parameters{_counts(answer.size_interval)}",
-        f"training length: {format_size(answer.tokens)} tokens{_counts(answer.tokens_interval)}",
+        f"smallest size: {format_size(answer.size)} parameters have an even chance to meet all targets; "
+        f"{sure}, a chance of 90%"
     ]
-    share, (low, high) = answer.infeasible_share, answer.interval
-    infeasible = f"; in {share:.0%} of the refits none is enough" if share > 0 else ""
-    interval = "" if math.isnan(low) else f" (95%: {low:.3g} to {high:.3g}{infeasible})"
-    return [f"least compute: {answer.budget:.3g} FLOPs{interval}", *lines]
+    if answer.budget is not None and answer.tokens is not None:
+        lines.append(f"training length: {format_size(answer.tokens)} tokens; {answer.budget:.3g} FLOPs")
+    return lines + [
+        f"{task}: predicted {metric} {predicted:.4f} {unit}"
+        + (f"; target {answer.targets[task]:g}" if task in answer.targets else "")
+        for task, predicted in answer.predicted.items()
+    ]

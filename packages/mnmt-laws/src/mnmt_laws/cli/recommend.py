@@ -6,9 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
 
-from mnmt_laws.answers.comparison.preferred_law import usual_law
-from mnmt_laws.answers.mixtures.budget import smallest_budget
-from mnmt_laws.answers.mixtures.targets import smallest_size
+from mnmt_laws.answers.mixtures.smallest import smallest_model
 from mnmt_laws.answers.recommendation import Recommendation
 from mnmt_laws.answers.recommendation import recommend as recommend_mixture
 from mnmt_laws.cli.answer_text import Answer, format_answer, study_of
@@ -24,12 +22,7 @@ from mnmt_laws.cli.options import (
 )
 from mnmt_laws.cli.question import DEFAULT_WANT, WantConfig, doubts_of_cost, parse_numbers
 from mnmt_laws.errors import TableError
-from mnmt_laws.fitting.fit import fit
-from mnmt_laws.fitting.law_fit import LawFit
-from mnmt_laws.fitting.uncertainty import ResidualBootstrap
-from mnmt_laws.forecasts.rivals import lengths_vary
 from mnmt_laws.laws import LawName
-from mnmt_laws.tables.observations import Observations
 
 
 def recommend(
@@ -72,18 +65,20 @@ def recommend(
         )
     want.check(size=size)
     observations = observe_table(source, table)
+    answer: Answer
     if want.targets is not None and size is None:
-        answer, fitted = _smallest(observations, want.targets, tokens, law, refits)
+        targets = parse_numbers(want.targets, observations.tasks, "--targets")
+        answer = smallest_model(observations, targets=targets, tokens=tokens, law=law, refits=refits)
     else:
         arguments = want.arguments(observations.tasks, observations.tasks)
         answer = recommend_mixture(
             observations, size=size, tokens=tokens, budget=budget, law=law, refits=refits, **arguments
         )
-        fitted = answer.forecast.best
+    fitted = answer.forecast.best
     counted = budget is not None or (want.targets is not None and size is None)
     warnings = (*fitted.warnings, *answer.warnings, *(doubts_of_cost(fitted) if counted else ()))
     if as_json:
-        print_json({**_document(answer, fitted), "warnings": warnings})
+        print_json({**_document(answer), "warnings": warnings})
         return
     if study is not None:
         print(study_of(answer, observations.frame, study), end="")
@@ -92,24 +87,11 @@ def recommend(
     warn(warnings)
 
 
-def _smallest(
-    observations: Observations, targets: str, tokens: float | None, law: str, refits: int
-) -> tuple[Answer, LawFit]:
-    """Return the smallest size, or the least compute, that meets targets, by one law."""
-    numbers = parse_numbers(targets, observations.tasks, "--targets")
-    longer = tokens is not None or lengths_vary(observations.fit)
-    name = usual_law(observations, length=longer) if law == "auto" else law
-    fitted = fit(observations, law=name, uncertainty=ResidualBootstrap(refits=refits))  # type: ignore[arg-type]
-    if fitted.law.knows_length and tokens is None:
-        return smallest_budget(fitted, targets=numbers), fitted
-    return smallest_size(fitted, tokens=tokens, targets=numbers), fitted
-
-
-def _document(answer: Answer, fitted: LawFit) -> dict[str, Any]:
+def _document(answer: Answer) -> dict[str, Any]:
+    hidden = ("forecast", "limits", "want", "rivals")
+    fields = {key: value for key, value in vars(answer).items() if key not in hidden}
+    fields["forms"] = answer.forecast.table
     if not isinstance(answer, Recommendation):
-        return {**asdict(answer), "law": fitted.law.name}
-    apart = ("forecast", "want", "limits", "rivals")
-    fields = {key: value for key, value in vars(answer).items() if key not in apart}
+        return fields
     question = {**asdict(answer.want), "limits": asdict(answer.limits)}
-    rivals = [asdict(rival) for rival in answer.rivals]
-    return {**fields, **question, "rivals": rivals, "forms": answer.forecast.table}
+    return {**fields, **question, "rivals": [asdict(rival) for rival in answer.rivals]}

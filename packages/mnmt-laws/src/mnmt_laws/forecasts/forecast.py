@@ -204,7 +204,7 @@ def forecast(
         law: The name of one law, or `auto` for the average.
         size: N of the model that the forecast is for.
         tokens: D, its training length.
-        length: Whether every form must predict from size and length, for models of any.
+        length: Whether every form must predict from size and length, and level off, for models of any.
         objective: As in `fit`.
         refits: Draws altogether; each form has its share of them.
         seed: Seed of the refits and of the draws of own errors.
@@ -215,7 +215,7 @@ def forecast(
     target = Target(size=size, tokens=tokens)
     forms = forms_of(observations, target, _laws(law), objective=objective)
     if length:
-        forms = [form for form in forms if {"size", "tokens"} <= set(form.fit.law.predictors)]
+        forms = [form for form in forms if _levels_off(form.fit.law)]
     if not forms:
         raise TableError(_no_form(observations, law, length=length))
     return _draw(observations, target, forms, refits=refits, seed=seed)
@@ -227,6 +227,12 @@ def _laws(law: LawName | Law | Literal["auto"]) -> list[Law] | None:
     if isinstance(law, str) and law not in LAWS:
         raise ArgumentError(f"`law` must be auto or one of {', '.join(LAWS)}, but is {law!r}.")
     return [LAWS[law] if isinstance(law, str) else law]
+
+
+def _levels_off(law: Law) -> bool:
+    """Return whether a law knows size and length, and levels off far from the data, as rulers do not."""
+    limited = any(parameter.kind == "limit" for parameter in law.parameters)
+    return limited and {"size", "tokens"} <= set(law.predictors)
 
 
 def _no_form(observations: Observations, law: LawName | Law | str, *, length: bool) -> str:

@@ -99,6 +99,7 @@ def forecast_for(
     law: LawName | Law | Literal["auto"] = "auto",
     preference: Mapping[str, float] | None = None,
     refits: int = 200,
+    length: bool = False,
 ) -> tuple[Forecast, tuple[str, ...]]:
     """Return the forecast of the model asked for, and a line if a budget's best model is not bounded.
 
@@ -108,16 +109,18 @@ def forecast_for(
         law: One law, or `auto`.
         preference: λ of each task, for the size and length of a budget.
         refits: The number of draws.
+        length: Whether, where lengths vary, every form must know size and length.
     """
     if isinstance(source, Forecast):
         return source, ()
     observations = source.observations if isinstance(source, LawFit) else observe(source)
     asked = asked.completed(observations)
+    knows = asked.is_open or (length and asked.tokens is not None)
     if isinstance(source, LawFit):
         result = forecast_of(source, size=asked.size, tokens=asked.tokens)
     else:
         result = forecast(
-            observations, law=law, size=asked.size, tokens=asked.tokens, length=asked.is_open, refits=refits
+            observations, law=law, size=asked.size, tokens=asked.tokens, length=knows, refits=refits
         )
     if not asked.is_open:
         return result, ()
