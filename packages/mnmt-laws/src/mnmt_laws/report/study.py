@@ -84,9 +84,12 @@ class Study:
 
     @cached_property
     def law(self) -> LawFit:
-        """The law with a formula that describes the table: the one of the greatest share of the average."""
-        advice = self.recommendation
-        return self.fit(preferred_law(self.observations, None if advice is None else advice.forecast))
+        """The law with a formula that describes the table best."""
+        try:
+            comparison = self.comparison
+        except TableError:
+            comparison = None
+        return self.fit(preferred_law(self.observations, comparison))
 
     @cached_property
     def laws_by_weight(self) -> dict[str, LawFit]:

@@ -1,27 +1,28 @@
-"""The law that describes a table: of those with a formula, the one that predicted best what was left out."""
+"""The law that describes a table: of those with a formula of the mixture, the one of least BIC."""
 
 from __future__ import annotations
 
+from mnmt_laws.answers.comparison.contest import LawComparison
+from mnmt_laws.answers.comparison.verdict import pool
 from mnmt_laws.fitting.fit import differ_at_same_weight
-from mnmt_laws.forecasts.forecast import Forecast
 from mnmt_laws.forecasts.rivals import lengths_vary
 from mnmt_laws.laws import LAWS, LawName
 from mnmt_laws.laws.law import Law
 from mnmt_laws.tables.observations import Observations
 
 
-def preferred_law(observations: Observations, forecast: Forecast | None = None) -> Law:
-    """Return the law with a formula of the mixture, and of length where it varies, of the greatest share.
+def preferred_law(observations: Observations, comparison: LawComparison | None = None) -> Law:
+    """Return the law of least BIC among rivals with a formula of the mixture, or the usual one for the table.
 
     Args:
         observations: The observations to fit.
-        forecast: The average over laws and rulers, where there is one; else the usual law for the table.
+        comparison: Rival laws of these observations, where they were compared.
     """
-    longer = lengths_vary(observations.fit)
-    for form in () if forecast is None else forecast.forms:
-        law = form.fit.law
-        if (law.knows_mixture or not is_mixed(observations)) and law.knows_length >= longer:
-            return law
+    if comparison is not None:
+        ranking = pool(comparison.table, comparison.errors)
+        for law in (comparison.fits[str(name)].law for name in ranking.index):
+            if law.knows_mixture or not is_mixed(observations):
+                return law
     return LAWS[usual_law(observations)]
 
 
