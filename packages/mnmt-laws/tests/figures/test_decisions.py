@@ -34,7 +34,7 @@ def test_a_frontier_at_a_length_has_the_models_of_that_length(observations: Obse
 
 def test_a_frontier_needs_two_tasks(observations: Observations) -> None:
     alone = replace(observations, frame=observations.frame[observations.frame["task"] == "en-de"])
-    with pytest.raises(TableError, match="a frontier is drawn of two tasks, but the table has 1"):
+    with pytest.raises(TableError, match="a frontier is drawn of two tasks and sources"):
         draw_frontier(fit(alone, law="capacity", uncertainty=Perturbation(refits=0)), sizes=[1e5])
 
 
@@ -43,7 +43,7 @@ def test_proposed_runs_are_numbered_and_share_a_ring(observations: Observations,
     trained = replace(observations, frame=pd.DataFrame(rows))
     mixtures = ["en-de:0.3,en-zh:0.7", "en-de:0.9,en-zh:0.1", "en-de:0.3,en-zh:0.7"]
     runs = pd.DataFrame({"size": [1e6, 1e4, 1e6], "mixture": mixtures})
-    design = Design(quantity="limit:en-de", std=0.1, runs=runs, candidates=runs, method="")
+    design = Design(regret=0.1, runs=runs, candidates=runs, reason="")
     drawing = read(draw_design(design, trained, task="en-de"))
     numbers = drawing.rows("text").drop_duplicates()
     places = {row["order"]: (row["size"], row["weight"]) for row in numbers.to_dict("records")}

@@ -30,6 +30,7 @@ from mnmt_laws.figures.style import (
     value_axis,
 )
 from mnmt_laws.fitting.law_fit import LawFit
+from mnmt_laws.forecasts.forecast import Forecast, forecast_of
 from mnmt_laws.tables.observations import Observations
 
 _MOST_BANDS = 3  # more of them would hide each other; then only the largest size has one
@@ -37,22 +38,23 @@ _SAME_LENGTH = 0.05  # runs of equal steps differ a little in their tokens
 _RUNS = {"trained": "circle", "proposed, in this order": LARGE_RING}
 
 
-def draw_frontier(capacity: LawFit, *, sizes: Sequence[float], **length: Any) -> Chart:
+def draw_frontier(source: LawFit | Forecast, *, sizes: Sequence[float], **length: Any) -> Chart:
     """Draw predicted frontiers as lines and measured models as points; hollow ones were held out.
 
-    Bands are 95% intervals of the law.
+    Bands are 95% intervals of the draws.
 
     Args:
-        capacity: A fit of two tasks by a law that predicts any mixture.
+        source: A forecast, or a fit of a law that predicts any mixture, of two tasks.
         sizes: N of each line, parameters.
         **length: `tokens`, where the law knows the training length; models of other lengths are not drawn.
 
     Raises:
-        TableError: If the fit does not hold two tasks and two sources.
+        TableError: If it does not hold two tasks and two sources.
     """
-    first, second = _two_tasks(capacity)
-    observations = _trained_for(capacity.observations, **length)
-    results = {size_label(size): frontier(capacity, size=size, **length) for size in sorted(sizes)}
+    forecast = source if isinstance(source, Forecast) else forecast_of(source)
+    first, second = _two_tasks(forecast)
+    observations = _trained_for(forecast.observations, **length)
+    results = {size_label(size): frontier(forecast, size=size, **length) for size in sorted(sizes)}
     lines = pd.concat([_points_of(result, name) for name, result in results.items()])
     pairs = observed_pairs(observations).rename(columns={first: "first", second: "second"})
     pairs = pairs[pairs["size"].isin(sizes)]
@@ -84,18 +86,13 @@ def _trained_for(observations: Observations, tokens: float | None = None) -> Obs
     return replace(observations, frame=frame[np.isclose(frame["tokens"], tokens, rtol=_SAME_LENGTH)])
 
 
-def _two_tasks(fit: LawFit) -> tuple[str, str]:
-    if len(fit.tasks) != 2:
+def _two_tasks(forecast: Forecast) -> tuple[str, str]:
+    if len(forecast.tasks) != 2 or len(forecast.sources) != 2:
         raise TableError(
-            f"{fit.observations.source}: a frontier is drawn of two tasks, but the table has "
-            f"{len(fit.tasks)} ({', '.join(fit.tasks)})."
+            f"{forecast.observations.source}: a frontier is drawn of two tasks and sources, but there are "
+            f"tasks {', '.join(forecast.tasks)} and sources {', '.join(forecast.sources)}."
         )
-    if len(fit.sources) != 2:
-        raise TableError(
-            f"{fit.observations.source}: a frontier is drawn of mixtures of two sources, but the "
-            f"{fit.law.name} law has {len(fit.sources)} ({', '.join(fit.sources)})."
-        )
-    return fit.tasks[0], fit.tasks[1]
+    return forecast.tasks[0], forecast.tasks[1]
 
 
 def _points_of(result: xr.Dataset, line: str) -> pd.DataFrame:

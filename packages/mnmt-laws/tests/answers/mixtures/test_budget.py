@@ -120,7 +120,7 @@ def test_the_least_budget_is_what_the_smallest_size_costs_at_its_length(mixed: L
 def test_a_frontier_at_a_length_is_the_laws_predictions(mixed: LawFit) -> None:
     points = frontier(mixed, size=1e7, tokens=1e9, weights=[0.3, 0.6])
     expected = mixed.predict(task="a", size=1e7, tokens=1e9, weight=np.array([0.3, 0.6]))
-    np.testing.assert_allclose(points.value.sel(task="a"), expected)
+    np.testing.assert_allclose(points.value.sel(task="a"), expected, rtol=0.01)
     assert points.attrs["tokens"] == 1e9
 
 

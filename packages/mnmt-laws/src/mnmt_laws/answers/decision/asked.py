@@ -112,7 +112,8 @@ def forecast_for(
         length: Whether, where lengths vary, every form must know size and length.
     """
     if isinstance(source, Forecast):
-        return source, ()
+        target = Target(size=asked.size or source.target.size, tokens=asked.tokens or source.target.tokens)
+        return replace(source, target=target), ()
     observations = source.observations if isinstance(source, LawFit) else observe(source)
     asked = asked.completed(observations)
     knows = asked.is_open or (length and asked.tokens is not None)

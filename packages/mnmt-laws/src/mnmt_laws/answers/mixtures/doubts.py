@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from mnmt_laws.fitting.back_test import ROUNDING, BackTest, back_tests, is_tested
+from mnmt_laws.fitting.back_test import ROUNDING, is_tested
 from mnmt_laws.fitting.diagnostics import Diagnostic
 from mnmt_laws.fitting.law_fit import LawFit
 
@@ -84,16 +84,3 @@ def _number_outside(name: str, value: float, smallest: float, largest: float) ->
     if value < smallest * (1 - _ROUNDING):
         return f"the {what} is below the {least} fitted ({smallest:g}); the law is extrapolated"
     return ""
-
-
-def tests_behind(fit: LawFit, **predictors: float | None) -> tuple[BackTest, ...]:
-    """Return the back-tests of the axes, size or tokens, along which an answer extrapolates.
-
-    They refit the law without the largest size or the longest training, which may take seconds.
-    """
-    beyond = {
-        name
-        for name, value in predictors.items()
-        if value is not None and name in fit.law.predictors and value > fit.rows[name].max() * (1 + _ROUNDING)
-    }
-    return tuple(test for test in back_tests(fit) if test.left_out in beyond) if beyond else ()

@@ -2,90 +2,99 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 import pandas as pd
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from mnmt_laws.answers.arguments import check_level, check_predictors
-from mnmt_laws.answers.mixtures.best_mixture import sign_of
+from mnmt_laws.answers.arguments import check_level
+from mnmt_laws.answers.decision.asked import Asked, forecast_for
 from mnmt_laws.answers.mixtures.simplex import efficient, simplex_points
 from mnmt_laws.arrays import Array
 from mnmt_laws.errors import ArgumentError, TableError
-from mnmt_laws.fitting.law_fit import LawFit, require_mixtures
+from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.fitting.uncertainty import bounds_of
+from mnmt_laws.forecasts.forecast import Forecast
+from mnmt_laws.laws import LawName
+from mnmt_laws.laws.law import Law
 from mnmt_laws.tables.observations import Observations
+from mnmt_laws.tables.source import TableSource
 
 _NUM_WEIGHTS = 97
 
 
 def frontier(
-    fit: LawFit,
+    source: TableSource | Observations | LawFit | Forecast,
     *,
     size: float | None = None,
     tokens: float | None = None,
+    law: LawName | Law | Literal["auto"] = "auto",
     weights: ArrayLike | None = None,
     level: float = 0.95,
+    refits: int = 200,
 ) -> xr.Dataset:
     """Predict every task's metric over the mixtures, at one size and training length.
 
     Args:
-        fit: A fit of a law that predicts any mixture, to two sources or more.
-        size: N, parameters.
-        tokens: D, target tokens of all tasks, for a law that knows the training length.
+        source: A run table or anything that `observe` takes, a fit, or a forecast; of two sources or more.
+        size: N, parameters; by default twice the largest fitted.
+        tokens: D, target tokens of all tasks; by default the longest fitted, where lengths differ.
+        law: One law, or `auto` for the average over the laws and rulers that the table admits.
         weights: Mixtures (points, sources), or for two sources the weights of the first; by default evenly
             spread, for two tasks over the weights observed.
         level: Level of the intervals.
+        refits: The number of draws.
 
     Returns:
-        `value`, `lower` and `upper` (central interval over the refits, NaN without) over (task, point);
+        `value` (mean over the draws), `lower` and `upper` (central interval of the draws) over (task, point);
         `weight` over (source, point), and over task where the tasks are the sources; `efficient` over point,
         whether no other point is better on every task.
 
     Raises:
-        TableError: If the mixtures have one source.
-        TypeError: If `fit` is not a fit, or a number has another type.
-        ArgumentError: If the law does not predict every weight, or an argument is missing, superfluous or out
-            of range.
+        TableError: If the mixtures have one source, or no law that predicts mixtures can be fitted.
+        ArgumentError: If an argument is out of range.
     """
-    require_mixtures(fit)
-    predictors = check_predictors(fit, size=size, tokens=tokens)
     level = check_level(level)
-    points = _mixtures(fit, weights)
-    value = fit.evaluator.predict_points(fit.parameters, points=points[None], **predictors)[0]
-    draws = fit.evaluator.predict_points(fit.draws, points=points[None], **predictors)
+    forecast, _ = forecast_for(source, Asked(size=size, tokens=tokens), law=law, refits=refits)
+    points = _mixtures(forecast, weights)
+    draws = forecast.losses(points)
     low, high = bounds_of(draws, level)
-    dims, sources = ("task", "point"), "task" if fit.sources == fit.tasks else "source"
+    value, tasks = draws.mean(axis=0), forecast.tasks
+    dims, sources = ("task", "point"), "task" if forecast.sources == tasks else "source"
     return xr.Dataset(
         {
             "value": (dims, value),
             "lower": (dims, low),
             "upper": (dims, high),
             "weight": ((sources, "point"), points.T),
-            "efficient": ("point", efficient(sign_of(fit) * value)),
+            "efficient": ("point", efficient(forecast.sign * value)),
         },
-        coords={"task": fit.tasks} | ({} if sources == "task" else {"source": fit.sources}),
+        coords={"task": tasks} | ({} if sources == "task" else {"source": forecast.sources}),
         attrs={
-            **predictors,
-            "units": fit.observations.unit,
-            "long_name": fit.observations.metric,
+            **{name: number for name, number in vars(forecast.target).items() if number is not None},
+            "units": forecast.observations.unit,
+            "long_name": forecast.observations.metric,
             "level": level,
+            "law": ", ".join(member.form.name for member in forecast.members),
         },
     )
 
 
-def _mixtures(fit: LawFit, weights: ArrayLike | None) -> Array:
+def _mixtures(forecast: Forecast, weights: ArrayLike | None) -> Array:
     """Return (points, sources) the requested mixtures, or the default ones."""
-    count = len(fit.sources)
+    count = len(forecast.sources)
     if count < 2:
         raise TableError(
-            f"{fit.observations.source}: a frontier needs two tasks or more, but the table has "
-            f"{fit.sources[0]} only."
+            f"{forecast.observations.source}: a frontier needs two tasks or more, but the table has "
+            f"{forecast.sources[0]} only."
         )
-    if weights is None and fit.sources != fit.observations.tasks[:2]:
+    if weights is None and forecast.sources != forecast.observations.tasks[:2]:
         return simplex_points(count)
     points = np.asarray(
-        np.linspace(*observed_range(fit.observations), _NUM_WEIGHTS) if weights is None else weights, float
+        np.linspace(*observed_range(forecast.observations), _NUM_WEIGHTS) if weights is None else weights,
+        float,
     )
     mixtures = np.stack([points, 1.0 - points], axis=1) if points.ndim == 1 and count == 2 else points
     if (
@@ -96,7 +105,7 @@ def _mixtures(fit: LawFit, weights: ArrayLike | None) -> Array:
     ):
         raise ArgumentError(
             f"`weights` must hold mixtures of {count} tasks that sum to 1, in the order "
-            f"{', '.join(fit.sources)}."
+            f"{', '.join(forecast.sources)}."
         )
     return mixtures
 

@@ -65,16 +65,20 @@ def answer_frontier(study: Study) -> Answer:
     """
     if len(study.tasks) != 2 or not study.has_mixtures:
         raise TableError(f"{study.observations.source}: a frontier needs two tasks, trained together.")
-    law = study.law
-    longest = {"tokens": float(law.rows["tokens"].max())} if law.law.knows_length else {}
-    trained = f" trained on {format_size(longest['tokens'])} tokens" if longest else ""
+    advice = study.recommendation
+    if advice is None:
+        raise TableError(f"{study.observations.source}: no law predicts other mixtures.")
+    forecast = advice.forecast
+    tokens = forecast.target.tokens
+    longest = {} if tokens is None else {"tokens": tokens}
+    trained = "" if tokens is None else f" trained on {format_size(tokens)} tokens"
     step = math.ceil(len(study.sizes) / _FRONTIER_SIZES)
     figure = FigureGroup(
         "Trade-off frontier",
-        f"Both tasks as the weights change, one line for each size, predicted by the {law.law.name} law. "
+        "Both tasks as the weights change, one line for each size, as the advice predicts them. "
         f"Points are models{trained}; hollow ones were held out. Lower left is better where the metric is a "
         "loss.",
-        lambda: [draw_frontier(law, sizes=study.sizes[::-1][::step][::-1], **longest)],
+        lambda: [draw_frontier(forecast, sizes=study.sizes[::-1][::step][::-1], **longest)],
     )
     return Answer(figures=(figure,))
 
