@@ -19,10 +19,10 @@ _MAX_POINTS = 2000  # points of a lattice
 _LATTICE_TASKS = 4
 _FINEST = 1e-9  # radius at which a search ends
 _SAMPLED = 11  # base-two logarithm of the points in place of a lattice that would be too coarse
-_FEW = 64  # first mixtures where each is combined with several numbers, or is costly
+_FEW = 64  # first mixtures where each is combined with several numbers
 _NUM_LEVELS = 45  # first values of the free number
-_FEW_LEVELS = 23  # the same where each is costly
-_SHARPNESS = (0.1, 0.01, 0.001)
+_ROUNDS = 60  # of descent
+_AFTER_DESCENT = 1e-3  # radius of the first neighbourhood after it
 _SHARES = np.array([4.0, 2.0, 1.0, 0.5, 0.25, 0.1, 0.03, 0.01, 1e-3, 1e-4])  # multiples of a projected step
 _STEP = 1e-5  # of a finite difference
 _STILL = 1e-8  # movement at which a search ends
@@ -72,13 +72,12 @@ def minimise_on_simplex(
     count: int,
     least: float = 1e-3,
     span: tuple[float, float] | None = None,
-    smooth: Callable[[Array, float], Array] | None = None,
 ) -> tuple[Array, Array]:
     """Find the mixture of least cost, for many cost functions at once.
 
     The best point of an even spread is refined. For two sources ever finer grids are exact to about 1e-8, if
-    the spread found the right valley. For more sources projected gradients follow, and for a cost with edges
-    (a maximum over tasks) ever smaller neighbourhoods after them.
+    the spread found the right valley. For more sources projected gradients follow, and ever smaller
+    neighbourhoods after them, for costs with edges.
 
     Args:
         cost: Costs (count, n) of points (count or 1, n, K), or (…, K + 1) with `span`.
@@ -86,30 +85,19 @@ def minimise_on_simplex(
         count: Number of cost functions.
         least: Smallest weight of a source.
         span: Ends of a further free number, the last coordinate of every point.
-        smooth: For a cost with edges: `smooth(points, sharpness)`, without edges, ever closer to the cost as
-            the sharpness falls to 0.
 
     Returns:
         (count, K or K + 1) points and their (count,) costs.
     """
-    points = _start(num_tasks, least, span, few=smooth is not None)
+    points = _start(num_tasks, least, span)
     best = points[cost(points[None]).argmin(axis=1)]
     best = np.broadcast_to(best, (count, best.shape[1])).copy()
-    radius = 2.0 * _spacing(num_tasks, span, few=smooth is not None)
+    radius, finest = 2.0 * _spacing(num_tasks, span), _FINEST
     if num_tasks > 2:
-        for sharpness in _SHARPNESS if smooth else (0.0,):
-            rounds = 30 if smooth else 150
-            best = descend(
-                _sharpened(cost, smooth, sharpness), best, cost, num_tasks, least, span, rounds=rounds
-            )
-        radius = 1e-3 if smooth else 0.0
-    finest = _FINEST if smooth is None else 100 * _FINEST
+        best = descend(cost, best, num_tasks, least, span, rounds=_ROUNDS)
+        radius, finest = _AFTER_DESCENT, 100 * _FINEST
     best = _refine(cost, best, radius, num_tasks, least, span, finest=finest)
     return best, np.broadcast_to(cost(best[:, None, :])[:, 0], (count,))
-
-
-def _sharpened(cost: Cost, smooth: Callable[[Array, float], Array] | None, sharpness: float) -> Cost:
-    return cost if smooth is None else lambda points: smooth(points, sharpness)
 
 
 def _refine(
@@ -136,23 +124,21 @@ def _refine(
     return best
 
 
-def _start(num_tasks: int, least: float, span: tuple[float, float] | None, *, few: bool) -> Array:
-    points = simplex_points(num_tasks, least, most=_FEW if few or span else _MAX_POINTS)
+def _start(num_tasks: int, least: float, span: tuple[float, float] | None) -> Array:
+    points = simplex_points(num_tasks, least, most=_FEW if span else _MAX_POINTS)
     if span is None:
         return points
-    levels = np.linspace(*span, _FEW_LEVELS if few else _NUM_LEVELS)
+    levels = np.linspace(*span, _NUM_LEVELS)
     repeated = np.repeat(points, len(levels), axis=0)
     return np.column_stack([repeated, np.tile(levels, len(points))])
 
 
-def _spacing(num_tasks: int, span: tuple[float, float] | None, *, few: bool) -> float:
+def _spacing(num_tasks: int, span: tuple[float, float] | None) -> float:
     """Return the distance of neighbours in the first spread, as a share of the simplex's sides."""
-    level = 1.0 / (_FEW_LEVELS if few else _NUM_LEVELS)
     if num_tasks == 1:
-        return level
-    most = _FEW if few or span else _MAX_POINTS
-    apart = float(most ** (-1.0 / (num_tasks - 1)))
-    return apart if span is None else max(apart, level)
+        return 1.0 / _NUM_LEVELS
+    apart = float((_FEW if span else _MAX_POINTS) ** (-1.0 / (num_tasks - 1)))
+    return apart if span is None else max(apart, 1.0 / _NUM_LEVELS)
 
 
 def _move_inside(points: Array, least: float) -> Array:
@@ -193,9 +179,8 @@ def _diagonal_moves(pairs: Array) -> Array:
 
 
 def descend(
-    smooth: Callable[[Array], Array],
+    cost: Cost,
     start: Array,
-    cost: Callable[[Array], Array],
     num_tasks: int,
     least: float,
     span: tuple[float, float] | None,
@@ -204,42 +189,40 @@ def descend(
 ) -> Array:
     """Return points (count, K or K + 1) of less cost than `start`.
 
-    Take steps of Barzilai and Borwein (1988) along the gradient of `smooth`, projected onto the simplex, at
-    the best of several lengths (Birgin et al. 2000). A start that is better in `cost` is returned as it is.
+    Take steps of Barzilai and Borwein (1988) along the gradient, projected onto the simplex, at the best of
+    several lengths (Birgin et al. 2000).
 
     Args:
-        smooth: Costs (count, n) of points (count, n, K or K + 1) with a gradient.
+        cost: Costs (count, n) of points (count, n, K or K + 1).
         start: (count, K or K + 1) points.
-        cost: The costs to lower.
         num_tasks: K, the number of weights.
         least: Smallest weight.
         span: Ends of the last coordinate, where it is no weight.
         rounds: Most steps.
     """
-    points, values = start, smooth(start[:, None, :])[:, 0]
-    slopes = _slopes(smooth, points, num_tasks)
+    points, values = start, cost(start[:, None, :])[:, 0]
+    slopes = _slopes(cost, points, num_tasks)
     lengths = 0.1 / np.maximum(np.abs(slopes).max(axis=1), 1e-300)
     for _ in range(rounds):
         direction = _project(points - lengths[:, None] * slopes, num_tasks, least, span) - points
         trials = points[:, None, :] + _SHARES[:, None] * direction[:, None, :]
         trials = np.concatenate([_project(trials, num_tasks, least, span), points[:, None, :]], axis=1)
-        costs = np.concatenate([smooth(trials[:, :-1]), values[:, None]], axis=1)
+        costs = np.concatenate([cost(trials[:, :-1]), values[:, None]], axis=1)
         index = np.nan_to_num(costs, nan=np.inf).argmin(axis=1)
         moved = np.take_along_axis(trials, index[:, None, None], axis=1)[:, 0] - points
         if np.abs(moved).max(initial=0.0) < _STILL:
             break
         points, values = points + moved, np.take_along_axis(costs, index[:, None], axis=1)[:, 0]
-        new = _slopes(smooth, points, num_tasks)
+        new = _slopes(cost, points, num_tasks)
         # Barzilai and Borwein: |Δp|² / Δp·Δg is one over the curvature along the last step.
         bend = np.sum(moved * (new - slopes), axis=1)
         square = np.sum(moved * moved, axis=1)
         lengths = np.where((bend > 0) & (square > 0), square / np.maximum(bend, 1e-300), 0.3 * lengths)
         slopes = new
-    better = cost(points[:, None, :])[:, 0] < cost(start[:, None, :])[:, 0]
-    return np.where(better[:, None], points, start)
+    return points
 
 
-def _slopes(smooth: Callable[[Array], Array], points: Array, num_tasks: int) -> Array:
+def _slopes(cost: Cost, points: Array, num_tasks: int) -> Array:
     """Return the gradient, up to a constant over the weights, by differences that stay on the simplex."""
     weights = points[:, :num_tasks]
     moves = np.zeros((*weights.shape[:1], points.shape[1], points.shape[1]))
@@ -248,7 +231,7 @@ def _slopes(smooth: Callable[[Array], Array], points: Array, num_tasks: int) -> 
         moves[:, -1, -1] = 1.0
     near = points[:, None, :] + _STEP * moves
     far = points[:, None, :] + 2 * _STEP * moves
-    values = smooth(np.concatenate([points[:, None, :], near, far], axis=1))
+    values = cost(np.concatenate([points[:, None, :], near, far], axis=1))
     values = np.where(np.isfinite(values), values, 0.0)
     one, two = np.split(values[:, 1:], 2, axis=1)  # f' ≈ (4 f(h) - f(2h) - 3 f(0)) / 2h, to order h²
     return np.asarray((4 * one - two - 3 * values[:, :1]) / (2 * _STEP))
