@@ -99,7 +99,7 @@ def compare(
         architecture: As in `observe`.
         objective: As in `fit`.
         uncertainty: As in `fit`, for the per-weighting law.
-        left_out: Whether to measure errors on left-out sizes, lengths and mixtures.
+        left_out: Whether to measure errors on left-out sizes, lengths and mixtures, and shares by them.
         tables: Tables simulated from each rival's fit to test the verdict; 0 for none.
 
     Raises:
@@ -123,7 +123,7 @@ def compare(
     claims = _constancy(fits)
     preference = preference_sentence(verdict)
     named = None if laws is None else find_rivals(observations, laws)
-    forms = forms_table(forms_of(observations, usual_target(observations), named))
+    forms = forms_table(forms_of(observations, usual_target(observations), named) if left_out else [])
     sentences = [
         shares_sentence(forms), preference, *verdict.reasons[:3], *prediction_sentences(table),
         constancy_sentence(claims),
