@@ -126,7 +126,13 @@ class LawEvaluator:
         return self.predict_between(parameters, task, points[..., self.sources.index(task)], numbers)
 
     def predict_between(
-        self, parameters: xr.Dataset, task: str, at: Array, numbers: Mapping[str, Array]
+        self,
+        parameters: xr.Dataset,
+        task: str,
+        at: Array,
+        numbers: Mapping[str, Array],
+        *,
+        known: Array | None = None,
     ) -> Array:
         """Return (refits, n) predictions of a law with a value for each weight, at any weights.
 
@@ -135,8 +141,9 @@ class LawEvaluator:
             task: The task.
             at: (refits or 1, n) its weights.
             numbers: The law's other predictors; numbers, or arrays that broadcast against (refits, n).
+            known: The fitted weights to predict from, by default all.
         """
-        weights = self.fitted_weights(task)
+        weights = self.fitted_weights(task) if known is None else known
         x = {name: values[..., None] for name, values in numbers.items()}
         values = self.parameters_at(parameters.sel(task=task), weights)
         if any(np.ndim(value) for value in numbers.values()):  # an axis of points before that of weights

@@ -11,7 +11,6 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from mnmt_laws.arrays import Array
-from mnmt_laws.errors import TableError
 from mnmt_laws.fitting.fit import fit
 from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.fitting.uncertainty import Copy, FittedTask, ResidualBootstrap
@@ -90,31 +89,29 @@ def predict_without(fit_of: LawFit, masks: NDArray[np.bool_]) -> Array:
 def predict_between_weights(fit_of: LawFit, masks: NDArray[np.bool_]) -> Array:
     """Predict all rows by a law with a value for each weight, refitted without some of these.
 
+    A weight of which no row is left is predicted from its neighbours.
+
     Args:
         fit_of: The fit.
         masks: (copies, n) the rows of `fit_of.rows` that each copy leaves out.
 
     Returns:
-        (copies, n) predictions; NaN where a copy has too few rows left to fit.
+        (copies, n) predictions; NaN where a copy has no weight left.
     """
-    rows, frame = fit_of.rows, fit_of.observations.frame
-    fitted = np.flatnonzero(frame["role"].eq("fit") & (frame["weight"].gt(0) | fit_of.law.zero_shot))
+    rows = fit_of.rows
+    draws = refit_copies(fit_of, importance=np.where(masks, 0.0, 1.0))
     predicted = np.full(masks.shape, np.nan)
-    for copy, mask in enumerate(masks):
-        role = frame["role"].to_numpy(copy=True)
-        role[fitted[mask]] = "left-out"
-        try:
-            part = refit_like(fit_of, frame=frame.assign(role=role))
-        except TableError:
-            continue
-        for task in part.tasks:
-            of_task = (rows["task"] == task).to_numpy()
-            at = {name: rows[name].to_numpy(float)[None, of_task] for name in _SCALES if name in rows}
-            numbers = {name: values for name, values in at.items() if name in fit_of.law.predictors}
-            weight = rows["weight"].to_numpy(float)[None, of_task]
-            predicted[copy, of_task] = part.evaluator.predict_between(part.parameters, task, weight, numbers)[
-                0
-            ]
+    for task in fit_of.tasks:
+        places = np.flatnonzero(rows["task"] == task)
+        table = rows.iloc[places]
+        at = {name: table[name].to_numpy(float)[None] for name in fit_of.law.predictors if name in _SCALES}
+        weights = table["weight"].to_numpy(float)
+        for copy, left in enumerate(~masks[:, places]):
+            known = np.intersect1d(fit_of.evaluator.fitted_weights(task), weights[left])
+            if len(known):
+                predicted[copy, places] = fit_of.evaluator.predict_between(
+                    draws.isel(draw=copy), task, weights[None], at, known=known
+                )[0]
     return predicted
 
 
