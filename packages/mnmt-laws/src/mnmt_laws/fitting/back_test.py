@@ -67,6 +67,9 @@ class BackTest:
     """Mean squared error beyond the noise, as a multiple of the variance of the noise; 0 where
     noise explains all of it."""
 
+    beyond_noise: float
+    """Share of the mean squared error beyond the noise and the uncertainty of the law, 1 - 1/F."""
+
     chance: float
     """Probability of errors as large as these if the law is true (Chow's test of predictions)."""
 
@@ -232,7 +235,7 @@ def _test(fit: LawFit, axis: Axis, masks: NDArray[np.bool_], predicted: Array) -
         observed=observed[out], predicted=values[out], error=observed[out] / values[out] - 1
     )
     boundary = reach = chance = np.nan
-    excess = 0.0
+    excess = beyond = 0.0
     if axis != "mixture":
         at = positions(rows, axis)
         rest = ~masks.any(axis=0)
@@ -241,15 +244,16 @@ def _test(fit: LawFit, axis: Axis, masks: NDArray[np.bool_], predicted: Array) -
         reach = float(np.exp(np.log(at[out] / table["task"].map(inside)).mean()))
         if reach <= 1 + ROUNDING:
             return None
-        excess, chance = _chow(fit, predicted[0], out)
+        size, beyond, chance = _chow(fit, predicted[0], out)
+        excess = size * beyond
     return BackTest(
         law=fit.law.name, left_out=axis, rows=table.reset_index(drop=True), boundary=boundary, reach=reach,
-        excess=excess, chance=chance,
+        excess=excess, beyond_noise=beyond, chance=chance,
     )  # fmt: skip
 
 
-def _chow(fit: LawFit, predicted: Array, out: NDArray[np.bool_]) -> tuple[float, float]:
-    """Return the squared error beyond noise, in variances of the noise, and the chance of such errors.
+def _chow(fit: LawFit, predicted: Array, out: NDArray[np.bool_]) -> tuple[float, float, float]:
+    """Return the squared error in variances of noise, its share beyond noise, and the chance of such errors.
 
     F = (S - S_inside) / (m s²) with the sums of squares S of all rows and S_inside of the remaining ones, m
     rows left out and s² = S_inside / (n - m - k) (Chow 1960); summed over tasks. A share of 1 - 1/F of the
@@ -271,7 +275,7 @@ def _chow(fit: LawFit, predicted: Array, out: NDArray[np.bool_]) -> tuple[float,
     ratio = max(statistic / count, 0.0)
     chance = float(f_distribution.sf(ratio, count, max(freedom, 1)))
     size = float(np.concatenate(squares).mean())
-    return (size * (1 - 1 / ratio) if ratio > 1 else 0.0), chance
+    return size, (1 - 1 / ratio if ratio > 1 else 0.0), chance
 
 
 def count_in_words(count: int) -> str:

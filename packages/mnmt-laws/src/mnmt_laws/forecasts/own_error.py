@@ -60,7 +60,7 @@ class OwnError:
 def own_error(
     test: BackTest, rows: pd.DataFrame, floors: Mapping[str, float], scatter: float, edge: float
 ) -> OwnError:
-    """Return the error that a back-test shows.
+    """Return the part of a back-test's error that noise does not explain.
 
     Args:
         test: The back-test of a size or a length.
@@ -74,9 +74,10 @@ def own_error(
     table = np.array(parts)
     means = np.nanmean(table, axis=0)
     filled = np.where(np.isfinite(table), table, means)
+    share = np.sqrt(test.beyond_noise)  # the draws of the parameters hold the rest
     return OwnError(
         axis=test.left_out, edge=edge, reach=test.reach,
-        centre=filled[:, 0], level=filled[:, 1], slope=filled[:, 2],
+        centre=filled[:, 0], level=share * filled[:, 1], slope=share * filled[:, 2],
     )  # fmt: skip
 
 
