@@ -16,6 +16,7 @@ from mnmt_laws.arrays import Array
 from mnmt_laws.forecasts.forecast import Forecast
 
 _SPREAD = 400  # mixtures at which each draw is asked for its best
+_NEAR, _FAR = 0.03, 1.0  # e-folds of weights, the nearest and farthest neighbours of the choice among these
 _STEPS = 200  # weights tried for the range of a weight
 _NOISE = 2.0  # standard errors of a mean over draws that a gain must exceed
 _ROUNDING = 1e-9  # by which a limit may be broken
@@ -105,7 +106,7 @@ def choose(
     return Choice(
         weights=dict(zip(sources, best.tolist(), strict=True)),
         rule=rule,
-        regret=_regret(question, anchors, spread, best),
+        regret=_regret(question, anchors, np.concatenate([spread, _neighbours(question, best)]), best),
         ranges=_ranges(question, anchors, best, amount),
         amount=amount,
         rivals=tuple(rival for rival in rivals if rival.name != rule),
@@ -133,6 +134,15 @@ def spread_of(question: Question, most: int = _SPREAD) -> Array:
     points = simplex_points(len(sources), 1e-3, most=most)
     allowed = question.limits.excess(points, sources) <= 0
     return points[allowed] if allowed.any() else points
+
+
+def _neighbours(question: Question, best: Array) -> Array:
+    """Return (n, sources) allowed mixtures around a choice, where an even spread of many sources is thin."""
+    rng, sources = np.random.default_rng(0), question.forecast.sources
+    radii = np.geomspace(_NEAR, _FAR, _SPREAD)[:, None]
+    points = best * np.exp(radii * rng.standard_normal((_SPREAD, len(best))))
+    points /= points.sum(axis=1, keepdims=True)
+    return points[question.limits.excess(points, sources) <= 0]
 
 
 def _best(question: Question, anchors: Array) -> Array:
