@@ -15,21 +15,19 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.measurement import Figures, Names, print_table, run
+from mnmt_laws.answers.decision import Want
 from mnmt_laws.arrays import Array
 from studies.analysis.decisions.advice import OURS
 from studies.analysis.decisions.figures import draw_regret, draw_weights
 from studies.analysis.decisions.objectives import (
     Objective,
-    Preference,
-    Target,
     TaskCurve,
-    Worst,
     curves_of,
     losses_at,
     perturbed_losses,
 )
 from studies.analysis.decisions.purchases import Market, parse_purchase, read_market
-from studies.analysis.decisions.real_text import decide_once
+from studies.analysis.decisions.real_text import decide_real_text, summarise_decisions
 from studies.analysis.decisions.simulation import (
     complete,
     paired_differences,
@@ -81,10 +79,12 @@ def main(
         "summary": summarise(choices, regrets, losses, tasks),
         "paired": paired_differences(choices, regrets, others, OURS),
         "bias": summarise(every_run, regrets, losses, tasks),
-        "real_text": pd.DataFrame(decide_once()),
     }
     facts = facts_of(market, curves) | {"oracle": oracle_of(market, regrets, others, losses)}
     print_all(tables, facts)
+    decisions = pd.DataFrame(decide_real_text())
+    tables |= {"real_text": summarise_decisions(decisions), "real_text_decisions": decisions}
+    print_table(tables["real_text"].round(4).to_dict("records"))
     charts = {
         "regret": draw_regret(tables["summary"]),
         "weights": draw_weights(choices, market, regrets, runs=panel),
@@ -96,12 +96,17 @@ def objectives_of(curves: dict[str, TaskCurve]) -> list[Objective]:
     """Return the equal mean, a preference of three to one, the worse task, and a target of the first."""
     first, alone = next(iter(curves.items()))
     most = round(alone.irreducible + SLACK * (float(alone.at(np.ones(1))[0]) - alone.irreducible), 3)
-    return [
-        Preference(name="equal mean", factors=(0.5, 0.5)),
-        Preference(name=f"{first} counts three times", factors=(0.75, 0.25)),
-        Worst(name="the worse of both"),
-        Target(name=f"{first} at most {most:g}, then the other", most=most),
-    ]
+    tasks = list(curves)
+    equal = dict.fromkeys(tasks, 0.5)
+    wants = {
+        "equal mean": Want(importance=equal),
+        f"{first} counts three times": Want(importance=dict(zip(tasks, (0.75, 0.25), strict=True))),
+        "the worse of both": Want(aim="worst", importance=equal),
+        f"{first} at most {most:g}, then the other": Want(
+            aim="targets", importance=equal, targets={first: most}
+        ),
+    }
+    return [Objective(name=name, want=want) for name, want in wants.items()]
 
 
 def facts_of(market: Market, curves: dict[str, TaskCurve]) -> Figures:

@@ -3,39 +3,54 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
 from mnmt_data import Mixture
-from mnmt_laws import ResidualBootstrap, TableError, fit
+from mnmt_laws import ResidualBootstrap, TableError, fit, forecast, observe
 from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.laws import LawName
 from studies.analysis.decisions.objectives import Advice, Problem, curves_of, losses_at
 from studies.analysis.decisions.purchases import Market, cost_of
 
-OURS, CAPACITY = "ours, share-tied", "Fernandes 2023, eqs. 11, 12"
-LAWS: dict[str, LawName] = {OURS: "share-tied", "He 2024": "he", "Shukor 2025": "shukor"}
-"""Laws of size, length and mixture; ours is the toolkit's usual one for tables of several lengths."""
+OURS = "the tool's choice"
+FORECASTS: dict[str, LawName | Literal["auto"]] = {OURS: "auto", "lines for each weight": "lines-length"}
+"""Methods that choose by the mean cost over draws: over the average of forms, or over a ruler."""
+
+LAWS: dict[str, LawName] = {"He 2024": "he", "share-tied": "share-tied"}
+"""Laws of size, length and mixture that choose by the estimate."""
 
 
 def laws(problem: Problem, bought: pd.DataFrame) -> list[Advice]:
-    """Return the advice of every law.
+    """Return the advice of every forecast and law.
 
-    The law without length is fitted to the runs of the target's length, which are a part of the others'. No
-    law knows the irreducible losses, nor the losses of tasks without a weight. Where a law cannot be fitted,
+    None knows the irreducible losses, nor the losses of tasks without a weight. Where nothing can be fitted,
     the practitioner takes equal weights.
     """
     runs = bought[bought["weight"].gt(0)].drop(columns=["irreducible", "row"], errors="ignore")
     flops = cost_of(bought)
     return [
-        *(fit_law(problem, method, runs, law, flops) for method, law in LAWS.items()),
-        fit_law(problem, CAPACITY, runs[runs["tokens"].eq(problem.tokens)], "capacity", flops),
+        *(_forecast(problem, method, runs, law, flops) for method, law in FORECASTS.items()),
+        *(_fit(problem, method, runs, law, flops) for method, law in LAWS.items()),
     ]
 
 
-def fit_law(problem: Problem, method: str, runs: pd.DataFrame, law: LawName, flops: float) -> Advice:
+def _forecast(
+    problem: Problem, method: str, runs: pd.DataFrame, law: LawName | Literal["auto"], flops: float
+) -> Advice:
+    """Return the advice of a forecast, or equal weights where none can be made."""
+    try:
+        result = forecast(observe(runs), law=law, size=problem.size, tokens=problem.tokens)
+    except TableError as error:
+        return _equal(problem, method, flops, str(error))
+    if set(result.tasks) != set(problem.tasks):
+        return _equal(problem, method, flops, "a task has no runs")
+    return Advice(method=method, flops=flops, forecast=result, law=result.best.law.name)
+
+
+def _fit(problem: Problem, method: str, runs: pd.DataFrame, law: LawName, flops: float) -> Advice:
     """Return the advice of one law, or equal weights where it cannot be fitted."""
     try:
         return _advice(problem, method, fit(runs, law=law, uncertainty=ResidualBootstrap(refits=0)), flops)
@@ -60,6 +75,7 @@ def _equal(problem: Problem, method: str, flops: float, reason: str) -> Advice:
     return Advice(method=method, flops=flops, row=problem.equal, law=f"none: {reason}")
 
 
+EQUAL = "equal weights (equal data, any T)"
 CORPORA, TEMPERATURES = ((3, 1), (1, 3)), (1.0, 5.0)
 """Sentences of the two tasks, which only the rules of temperature look at, and T."""
 
@@ -70,7 +86,8 @@ GRIDS = (2, 3, 5)
 def rules(problem: Problem) -> list[Advice]:
     """Return the weights that take no runs: by temperature, for equal corpora and for unequal ones."""
     return [
-        rule(problem, "equal weights (equal data, any T)", (1, 1), 1.0),
+        rule(problem, EQUAL, (1, 1), 1.0),
+        Advice(method="p = λ", by_importance=True),
         *(
             rule(problem, f"data {sizes[0]}:{sizes[1]}, T = {temperature:g}", sizes, temperature)
             for sizes, temperature in itertools.product(CORPORA, TEMPERATURES)

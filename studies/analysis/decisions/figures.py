@@ -10,10 +10,11 @@ import pandas as pd
 from mnmt_laws.arrays import Array
 from mnmt_laws.figures import marks
 from mnmt_laws.figures.style import INK, MUTED, TASK_COLORS, Chart, color, legend, styled
+from studies.analysis.decisions.advice import OURS
 from studies.analysis.decisions.purchases import Market
 
 FAMILIES = {
-    "ours": TASK_COLORS[0], "Fernandes": TASK_COLORS[4], "He": TASK_COLORS[1], "Shukor": TASK_COLORS[2],
+    OURS: TASK_COLORS[0], "lines": TASK_COLORS[4], "He": TASK_COLORS[1], "share-tied": TASK_COLORS[2],
     "grid": TASK_COLORS[5], "no runs": TASK_COLORS[7],
 }  # fmt: skip
 """The colour of each family of methods."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 import pandas as pd
 from scipy.interpolate import PchipInterpolator
 from scipy.optimize import isotonic_regression
 
+from mnmt_laws import Forecast, recommend
+from mnmt_laws.answers.decision import Want
 from mnmt_laws.arrays import Array
 
 
@@ -102,27 +103,9 @@ def perturbed_losses(curves: Mapping[str, TaskCurve], mixtures: Array, *, count:
     )
 
 
-class Objective(Protocol):
-    """Which of some mixtures is best by their losses (mixtures, tasks), in nats per token."""
-
-    @property
-    def name(self) -> str:
-        """Its name in tables and figures."""
-
-    @property
-    def needs_levels(self) -> bool:
-        """Whether losses must be those of the target's size, and not of a smaller one."""
-
-    def choose(self, losses: Array) -> int:
-        """Return the row of the best mixture; a row of infinities is a mixture that nobody knows."""
-
-    def regret(self, losses: Array, row: int) -> float:
-        """Return how many nats per token a mixture loses against the best, by the true losses."""
-
-
 @dataclass(frozen=True, kw_only=True)
-class Preference:
-    """The least Σ_i λ_i L_i.
+class Objective:
+    """A want of the tool, by which all methods are judged.
 
     The known irreducible losses only add a constant, so that the mean of reducible losses has the same best
     mixture and the same regret as the mean of losses.
@@ -130,64 +113,24 @@ class Preference:
 
     name: str
 
-    factors: tuple[float, ...]
-    """λ of each task, summing to 1."""
+    want: Want
 
-    needs_levels: bool = False
+    @property
+    def needs_levels(self) -> bool:
+        """Whether losses must be those of the target's size, and not of a smaller one."""
+        return self.want.aim != "mean"
 
-    def choose(self, losses: Array) -> int:
-        """Return the row of the least sum."""
-        return int(np.argmin(self._sums(losses)))
-
-    def regret(self, losses: Array, row: int) -> float:
-        """Return by how much a row's sum exceeds the least."""
-        sums = self._sums(losses)
-        return float(sums[row] - sums.min())
-
-    def _sums(self, losses: Array) -> Array:
-        return np.asarray(losses @ np.array(self.factors))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Target:
-    """The second of two tasks at its least loss where the first one's is at most `most`.
-
-    Where no mixture meets that, the first one's least.
-    """
-
-    name: str
-
-    most: float
-    """Loss that the first of two tasks may have, nats per token."""
-
-    needs_levels: bool = True
+    def costs(self, losses: Array) -> Array:
+        """Return (mixtures,) costs of losses (mixtures, tasks), infinite where a mixture is unknown."""
+        known = np.isfinite(losses).all(axis=1)
+        values, tasks = losses[known].T[None], list(self.want.importance)
+        costs = np.full(len(losses), np.inf)
+        costs[known] = self.want.costs(values, self.want.anchors(values, values[..., 0], tasks), tasks)[0]
+        return costs
 
     def choose(self, losses: Array) -> int:
-        """Return the row that meets the target with the least other loss, else the least first loss."""
-        meets = losses[:, 0] <= self.most
-        return int(np.argmin(np.where(meets, losses[:, 1], np.inf) if meets.any() else losses[:, 0]))
-
-    def regret(self, losses: Array, row: int) -> float:
-        """Return by how much a row misses the target, plus what the other task loses against the best row."""
-        missed = max(losses[row, 0] - self.most, 0.0)
-        return float(missed + max(losses[row, 1] - losses[self.choose(losses), 1], 0.0))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Worst:
-    """The least loss of the task that has the greatest."""
-
-    name: str
-    needs_levels: bool = True
-
-    def choose(self, losses: Array) -> int:
-        """Return the row of the least greatest loss."""
-        return int(np.argmin(losses.max(axis=1)))
-
-    def regret(self, losses: Array, row: int) -> float:
-        """Return by how much a row's greatest loss exceeds the least."""
-        greatest = losses.max(axis=1)
-        return float(greatest[row] - greatest.min())
+        """Return the row of the best mixture; a row of infinities is a mixture that nobody knows."""
+        return int(np.argmin(self.costs(losses)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -225,10 +168,16 @@ class Advice:
     """FLOPs of the runs that it rests on."""
 
     losses: Array | None = None
-    """(mixtures, tasks) predicted or measured losses, infinite where unknown; None where a rule decides."""
+    """(mixtures, tasks) predicted or measured losses, infinite where unknown."""
+
+    forecast: Forecast | None = None
+    """What the tool's choice rests on."""
 
     row: int = 0
-    """The mixture, where there are no losses."""
+    """The mixture, where there are neither losses nor a forecast."""
+
+    by_importance: bool = False
+    """Whether the weights are the importance of the tasks instead."""
 
     trained: bool = False
     """Whether the model of the chosen mixture is among the runs."""
@@ -239,6 +188,15 @@ class Advice:
     law: str = ""
     """The law that was fitted, or why none was."""
 
-    def choose(self, objective: Objective) -> int:
-        """Return the mixture for an objective."""
-        return self.row if self.losses is None else objective.choose(self.losses)
+    def choose(self, objective: Objective, problem: Problem) -> tuple[int, float]:
+        """Return the mixture for an objective, and the regret that is stated of it; NaN where none is."""
+        want = objective.want
+        if self.forecast is not None:
+            choice = recommend(
+                self.forecast, aim=want.aim, preference=want.importance, targets=want.targets or None,
+                least_weight=float(problem.mixtures.min()),
+            )  # fmt: skip
+            return problem.row_of(np.array([choice.weights[task] for task in problem.tasks])), choice.regret
+        if self.by_importance:
+            return problem.row_of(np.array([want.importance[task] for task in problem.tasks])), np.nan
+        return (self.row if self.losses is None else objective.choose(self.losses)), np.nan

@@ -1,95 +1,104 @@
-"""One decision on real text: too few runs to draw from, so nothing but what each method would have chosen."""
+"""Decisions on real text: advice from one seed's smaller models, judged by the losses of the largest."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+from scipy.interpolate import PchipInterpolator
 
 from benchmarks.measurement import Figures
-from mnmt_laws import observe
+from mnmt_laws import Forecast, forecast, observe, recommend
+from mnmt_laws.answers.decision import Want
 from mnmt_laws.arrays import Array
-from mnmt_laws.laws import LawName
-from studies.analysis.decisions.advice import CAPACITY, fit_law, rule
-from studies.analysis.decisions.objectives import (
-    Advice,
-    Objective,
-    Preference,
-    Problem,
-    Worst,
-    curves_of,
-    losses_at,
-)
-from studies.analysis.decisions.simulation import regrets_of
 from studies.page import PAGES
 
-TABLE = PAGES / "libreoffice-en-de-zh/runs.csv"
+TABLES = ("en-de-zh", "en-de-fr", "de-zh-en")
+SEEDS = (1, 2)
+LEAST, STEP = 0.1, 0.01
+"""The least weight trained, and the distance of the weights among which the best is sought."""
 
-PAIRS = (31_431, 21_774)
-"""Training pairs of German and Chinese, by the page of that study."""
-
-LAWS: dict[str, LawName] = {
-    CAPACITY: "capacity",
-    "Shukor 2025, without D": "mixture-additive",
-}
-"""Laws that one training length can determine."""
+PREFERENCES = ((1, 1), (2, 1), (1, 2), (4, 1), (1, 4))
 
 
-def decide_once(table: Path = TABLE) -> list[Figures]:
-    """Return each method's weight and regret, for the largest size that has most of the mixtures."""
-    rows = observe(table).frame
-    rows = rows[rows["weight"].gt(0)]
-    problem = _problem(rows)
-    small = rows[rows["size"].lt(problem.size)].assign(tokens=problem.tokens)
-    losses = losses_at(curves_of(rows[rows["size"].eq(problem.size)]), problem.mixtures)
-    objectives = _objectives(problem)
-    regrets = regrets_of(objectives, losses)
-    return [
-        _outcome(problem, objective, advice, regrets[objective.name], losses)
-        for objective in objectives
-        for advice in _advice(problem, small)
-    ]
+def decide_real_text() -> Iterator[Figures]:
+    """Yield each decision: realised and stated regret, in nats per token or, of relative losses, a share."""
+    for name in TABLES:
+        table = observe(PAGES / f"real-text/{name}.csv", testset="test", metric="loss")
+        frame = table.frame
+        large = frame["size"].eq(frame["size"].max()) & frame["step"].eq(frame["step"].max())
+        losses, alone = losses_of(frame[large & frame["weight"].gt(0)])
+        for seed in SEEDS:
+            small = frame[frame["size"].lt(frame["size"].max()) & frame["seed"].eq(seed)]
+            predicted = forecast(
+                replace(table, frame=small.assign(role="fit").reset_index(drop=True)),
+                size=float(frame["size"].max()),
+                tokens=float(frame.loc[large, "tokens"].median()),
+            )
+            for title, want in wants_of(predicted.tasks).items():
+                key = {"table": name, "seed": seed, "want": title}
+                yield key | decide(predicted, want, losses, alone)
 
 
-def _problem(rows: pd.DataFrame) -> Problem:
-    """Return the choice among the weights between those that were trained for both tasks."""
-    sizes = rows.groupby("size")["mixture"].nunique()
-    size = float(sizes.index[sizes.eq(sizes.max())].max())
-    target, tasks = rows[rows["size"].eq(size)], tuple(sorted(rows["task"].unique()))
-    both = target.groupby("mixture").filter(lambda some: some["task"].nunique() == len(tasks))
-    weights = both.loc[both["task"].eq(tasks[0]), "weight"]
-    first = np.round(np.arange(weights.min(), weights.max() + 0.005, 0.01), 6)
-    mixtures = np.stack([first, 1 - first], axis=1)
-    return Problem(tasks=tasks, size=size, tokens=float(target["tokens"].median()), mixtures=mixtures)
-
-
-def _objectives(problem: Problem) -> Sequence[Objective]:
-    return (
-        Preference(name="equal mean", factors=(0.5, 0.5)),
-        Preference(name=f"{problem.tasks[0]} counts three times", factors=(0.75, 0.25)),
-        Worst(name="the worse of both"),
-    )
-
-
-def _advice(problem: Problem, small: pd.DataFrame) -> list[Advice]:
-    runs = small.drop(columns=["irreducible", "row"])
-    return [
-        *(fit_law(problem, method, runs, law, flops=0.0) for method, law in LAWS.items()),
-        rule(problem, "equal weights", (1, 1), 1.0),
-        rule(problem, "proportional to the data, T = 1", PAIRS, 1.0),
-        rule(problem, "tempered, T = 5", PAIRS, 5.0),
-    ]
-
-
-def _outcome(problem: Problem, objective: Objective, advice: Advice, regret: Array, losses: Array) -> Figures:
-    row = advice.choose(objective)
-    return {
-        "objective": objective.name,
-        "method": advice.method,
-        "weight": float(problem.mixtures[row, 0]),
-        "best weight": float(problem.mixtures[regret.argmin(), 0]),
-        "regret": float(regret[row]),
-        **dict(zip(problem.tasks, losses[row].tolist(), strict=True)),
+def wants_of(tasks: list[str]) -> dict[str, Want]:
+    """Return what may be wanted of two tasks, by name."""
+    equal = dict.fromkeys(tasks, 0.5)
+    means = {
+        f"{one}:{other}": Want(
+            importance=dict(zip(tasks, (one / (one + other), other / (one + other)), strict=True))
+        )
+        for one, other in PREFERENCES
     }
+    return means | {
+        "the worse of both": Want(aim="worst", importance=equal),
+        "the worse of both, relative to alone": Want(aim="relative", importance=equal),
+    }
+
+
+def mixtures() -> Array:
+    """Return (n, 2) the mixtures among which the best is sought."""
+    first = np.round(np.arange(LEAST, 1 - LEAST + STEP / 2, STEP), 6)
+    return np.stack([first, 1 - first], axis=1)
+
+
+def losses_of(rows: pd.DataFrame) -> tuple[Array, Array]:
+    """Return (tasks, n) losses at all mixtures, and (tasks,) of a model of each task alone.
+
+    They are a monotone cubic over log p through the seeds' means.
+    """
+    means = rows.groupby(["task", "weight"])["value"].mean()
+    tasks = sorted(rows["task"].unique())
+    trained = [means[task][means[task].index >= LEAST] for task in tasks]
+    curves = [PchipInterpolator(np.log(values.index), values) for values in trained]
+    points = mixtures()
+    losses = [curve(np.log(points[:, place])) for place, curve in enumerate(curves)]
+    return np.array(losses), np.array([values[1.0] for values in trained])
+
+
+def decide(predicted: Forecast, want: Want, losses: Array, alone: Array) -> Figures:
+    """Return what the advice, p = importance and equal weights lose, and what the advice states of itself."""
+    advice = recommend(predicted, aim=want.aim, preference=want.importance, least_weight=LEAST)
+    costs = want.costs(losses[None], alone[None], predicted.tasks)[0]
+    first = mixtures()[:, 0]
+
+    def regret(weight: float) -> float:
+        return float(np.interp(weight, first, costs) - costs.min())
+
+    stated = {rival.name: advice.regret + rival.loss for rival in advice.rivals}
+    task = predicted.tasks[0]
+    return {
+        "weight": advice.weights[task], "best": float(first[costs.argmin()]), "rule": advice.rule,
+        "realised": regret(advice.weights[task]), "stated": advice.regret,
+        "p = λ": regret(want.importance[task]),
+        "equal": regret(0.5), "equal stated": stated.get("equal weights", advice.regret),
+    }  # fmt: skip
+
+
+def summarise_decisions(decisions: pd.DataFrame) -> pd.DataFrame:
+    """Return means of what was lost and stated, for each want, each table, and all together."""
+    columns = ["realised", "stated", "p = λ", "equal", "equal stated"]
+    groups = [decisions.groupby(name, sort=False)[columns].mean() for name in ("want", "table")]
+    whole = decisions[columns].mean().to_frame("all").T
+    return pd.concat([*groups, whole]).rename_axis("over").reset_index()

@@ -15,14 +15,19 @@ from studies.analysis.decisions.objectives import Advice, Objective
 from studies.analysis.decisions.purchases import Market, Purchase, buy
 
 Choice = dict[str, object]
-"""`objective`, `method`, `runs` (the purchase), `draw`, `row` of the mixture, `weight`, `compute`, `law`."""
+"""`objective`, `method`, `runs` (the purchase), `draw`, `row` of the mixture, `weight`, `compute`, `law`, and
+the `stated` regret."""
 
 
 def complete(
     file: Path, market: Market, objectives: Sequence[Objective], *, draws: int, purchases: Sequence[Purchase]
 ) -> pd.DataFrame:
     """Return the choices of so many draws, and add to a file each draw that it lacks as it is simulated."""
-    choices = pd.read_csv(file, keep_default_na=False) if file.is_file() else pd.DataFrame(columns=["draw"])
+    choices = (
+        pd.read_csv(file, keep_default_na=False, na_values={"stated": [""]})
+        if file.is_file()
+        else pd.DataFrame(columns=["draw"])
+    )
     for draw in sorted(set(range(draws)) - set(choices["draw"])):
         rows = pd.DataFrame(simulate(market, objectives, draw=draw, purchases=purchases))
         choices = pd.concat([choices, rows]).astype(rows.dtypes) if len(choices) else rows
@@ -70,7 +75,7 @@ def _advice(market: Market, purchases: Sequence[Purchase], draw: int) -> Iterato
 
 
 def _choice(market: Market, advice: Advice, objective: Objective) -> Choice:
-    row = advice.choose(objective)
+    row, stated = advice.choose(objective, market.problem)
     return {
         "objective": objective.name,
         "method": advice.method,
@@ -78,6 +83,7 @@ def _choice(market: Market, advice: Advice, objective: Objective) -> Choice:
         "weight": float(market.problem.mixtures[row, 0]),
         "compute": round(advice.flops / market.unit + (not advice.trained), 4),
         "law": advice.law,
+        "stated": stated,
     }
 
 
@@ -86,9 +92,8 @@ LEVEL = 0.95
 
 def regrets_of(objectives: Sequence[Objective], losses: Array) -> dict[str, Array]:
     """Return (mixtures,) the regret of every mixture, by objective, for losses (mixtures, tasks)."""
-    return {
-        each.name: np.array([each.regret(losses, row) for row in range(len(losses))]) for each in objectives
-    }
+    costs = {each.name: each.costs(losses) for each in objectives}
+    return {name: values - values.min() for name, values in costs.items()}
 
 
 def summarise(
@@ -96,8 +101,8 @@ def summarise(
 ) -> pd.DataFrame:
     """Return a row for each objective, method and purchase: mean regret with its 95% interval over draws.
 
-    Also the greatest regret, the mean loss that each task reaches, the mean compute in trainings of the
-    target, the weights chosen, and in how many draws no law could be fitted.
+    Also the greatest regret, the mean of what was stated, the mean loss that each task reaches, the mean
+    compute in trainings of the target, the weights chosen, and in how many draws no law could be fitted.
 
     Args:
         choices: `objective`, `method`, `runs`, `draw`, `row` of the mixture, `weight`, `compute`, `law`.
@@ -111,6 +116,7 @@ def summarise(
     table = groups.agg(
         regret=("regret", "mean"),
         worst=("regret", "max"),
+        stated=("stated", "mean"),
         **{task: (task, "mean") for task in tasks},
         compute=("compute", "mean"),
         weight=("weight", "median"),
