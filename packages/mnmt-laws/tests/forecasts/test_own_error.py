@@ -14,7 +14,7 @@ X = np.log(WEIGHTS)
 EVEN = np.array([1.0, -1.0, -1.0, 1.0])
 
 
-def back_test_of(errors: dict[str, np.ndarray], floor: float = 0.0) -> BackTest:
+def back_test_of(errors: dict[str, np.ndarray], floor: float = 0.0, *, beyond: float = 1.0) -> BackTest:
     """A back-test of twice the size with these errors of log(L - floor)."""
     parts = [
         pd.DataFrame({"task": task, "weight": WEIGHTS, "size": 2e6, "predicted": floor + 1.0,
@@ -23,7 +23,8 @@ def back_test_of(errors: dict[str, np.ndarray], floor: float = 0.0) -> BackTest:
     ]  # fmt: skip
     rows = pd.concat(parts, ignore_index=True)
     return BackTest(
-        law="joint", left_out="size", rows=rows, boundary=1e6, reach=2.0, excess=0.0, chance=1.0
+        law="joint", left_out="size", rows=rows, boundary=1e6, reach=2.0, excess=0.0, beyond_noise=beyond,
+        chance=1.0,
     )  # fmt: skip
 
 
@@ -40,6 +41,13 @@ def test_a_level_and_a_slope_are_found_with_their_signs() -> None:
     np.testing.assert_allclose(own.level, [-0.04 - spread, 0.04 + spread])
     np.testing.assert_allclose(own.slope, [0.03, -0.03])
     np.testing.assert_allclose(own.centre, X.mean())
+
+
+def test_only_the_variance_beyond_noise_counts() -> None:
+    test = back_test_of({"a": 0.04 * EVEN + 0.02 * X}, beyond=0.25)
+    whole = back_test_of({"a": 0.04 * EVEN + 0.02 * X})
+    part, all_of_it = (own_error(one, one.rows, {"a": 0.0}, 0.01, 2e6) for one in (test, whole))
+    np.testing.assert_allclose([part.level, part.slope], [0.5 * all_of_it.level, 0.5 * all_of_it.slope])
 
 
 def test_a_task_without_rows_has_the_mean_of_the_others() -> None:
