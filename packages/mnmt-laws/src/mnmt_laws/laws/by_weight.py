@@ -22,6 +22,8 @@ class Lines(TermLaw):
     formula: str
     equation: str = "ours: a power law without a limit at each weight"
 
+    ruler: bool = True
+
     lengthened: bool = False
     """Whether the loss falls with training length, too."""
 

@@ -23,6 +23,7 @@ class VaryingExponent(TermLaw):
     their own units: α is the exponent at p = 1, and one token.
     """
 
+    ruler: bool = True
     name: str
     formula: str
     equation: str = (

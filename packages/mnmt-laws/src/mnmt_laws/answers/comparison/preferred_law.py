@@ -12,7 +12,9 @@ from mnmt_laws.tables.observations import Observations
 
 
 def preferred_law(observations: Observations, comparison: LawComparison | None = None) -> Law:
-    """Return the law of least BIC among rivals with a formula of the mixture, or the usual one for the table.
+    """Return the law of least BIC among rivals with a formula of the mixture that are no rulers.
+
+    Where there is none it is the usual one for the table.
 
     Args:
         observations: The observations to fit.
@@ -21,7 +23,7 @@ def preferred_law(observations: Observations, comparison: LawComparison | None =
     if comparison is not None:
         ranking = pool(comparison.table, comparison.errors)
         for law in (comparison.fits[str(name)].law for name in ranking.index):
-            if law.knows_mixture or not is_mixed(observations):
+            if not law.ruler and (law.knows_mixture or not is_mixed(observations)):
                 return law
     return LAWS[usual_law(observations)]
 

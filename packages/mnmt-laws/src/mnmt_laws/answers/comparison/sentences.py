@@ -8,6 +8,7 @@ from mnmt_laws.answers.claims import Claim
 from mnmt_laws.answers.comparison.verdict import Verdict, leaders
 from mnmt_laws.forecasts.rivals import RIVALS, label_of, story_of
 
+_MOST_NAMED = 3  # rivals of a sentence
 _NOTEWORTHY = 0.05  # share of the average
 
 _LEFT_OUT = {
@@ -30,6 +31,7 @@ def preference_sentence(verdict: Verdict) -> str:
     first = leaders(verdict.ranking)
     if first.empty:
         return "The objective has no likelihood to compare by; the errors on what was left out decide."
+    first = first.iloc[: 1 + _MOST_NAMED]
     labels = [label_of(str(law)) for law in first.index]
     gaps = ", ".join(
         f"{label} +{gap:.1f}" for label, gap in zip(labels[1:], first.iloc[1:] - first.iloc[0], strict=True)
