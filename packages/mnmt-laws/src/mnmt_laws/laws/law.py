@@ -91,7 +91,7 @@ class Law(ABC):
     """f̂, the share of the model that serves a task, where the law has one."""
 
     ruler: bool = False
-    """Whether it only extends what is seen near the data: a line, or an exponent that runs on in log p. Rulers
+    """Whether it only extends what is seen near the data: a line, or an exponent linear in log p. Rulers
     predict, but do not describe a table."""
 
     zero_shot: bool = False
