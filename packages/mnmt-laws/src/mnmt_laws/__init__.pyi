@@ -17,9 +17,7 @@ from .answers.fractions import effective_size as effective_size
 from .answers.fractions import fitted_fraction as fitted_fraction
 from .answers.fractions import fractions_by_size as fractions_by_size
 from .answers.fractions import fractions_of_testsets as fractions_of_testsets
-from .answers.mixtures.frontier import frontier as frontier
-from .answers.mixtures.smallest import SmallestModel as SmallestModel
-from .answers.mixtures.smallest import smallest_model as smallest_model
+from .answers.frontier import frontier as frontier
 from .answers.predictions import HeldOut as HeldOut
 from .answers.predictions import compare_irreducible as compare_irreducible
 from .answers.predictions import predict_held_out as predict_held_out
@@ -29,6 +27,8 @@ from .answers.quality import quality_lines as quality_lines
 from .answers.recommendation import Recommendation as Recommendation
 from .answers.recommendation import recommend as recommend
 from .answers.simulation import simulate as simulate
+from .answers.smallest import SmallestModel as SmallestModel
+from .answers.smallest import smallest_model as smallest_model
 from .errors import ArgumentError as ArgumentError
 from .errors import TableError as TableError
 from .fitting.back_test import BackTest as BackTest

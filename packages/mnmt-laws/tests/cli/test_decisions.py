@@ -14,10 +14,10 @@ Run = Callable[..., tuple[int, str, str]]
 
 
 def test_frontier_prints_json(run: Run, csv: Path) -> None:
-    status, out, _ = run("frontier", csv, "--size", "1e6", "--refits", 3, "--json")
+    status, out, _ = run("frontier", csv, "--law", "capacity", "--size", "1e6", "--refits", 10, "--json")
     document = json.loads(out)
     assert status == 0
-    assert list(document) == ["size", "tokens", "law", "tasks", "efficient", "warnings"]
+    assert list(document) == ["size", "tokens", "law", "tasks", "sources", "efficient"]
     lengths = {len(values) for task in document["tasks"].values() for values in task.values()}
     assert lengths == {len(document["efficient"])}
 
@@ -41,8 +41,9 @@ def test_a_budget_is_shared_between_size_and_length(run: Run, csv: Path, tmp_pat
     assert "cost 12 to 12; in Python `flops_per_token_parameter`" in answer["warnings"][-1]
     assert 6 * answer["size"] * answer["tokens"] == pytest.approx(1e13)
     assert "Sizes from " in run(*command)[1]
-    command = ("recommend", tmp_path / "lengths.csv", "--targets", "en-de:1,en-zh:1", "--refits", 0)
-    assert json.loads(run(*command, "--json")[1])["law"] == "share-tied"
+    command = ("recommend", tmp_path / "lengths.csv", "--targets", "en-de:1,en-zh:1", "--law", "length")
+    smallest = json.loads(run(*command, "--refits", 10, "--json")[1])
+    assert smallest["budget"] == pytest.approx(6 * smallest["size"] * smallest["tokens"])
 
 
 DESIGN = ("--law", "capacity", "--size", "1e6", "--refits", 20)

@@ -9,8 +9,8 @@ import pandas as pd
 
 from mnmt_laws.answers.design.candidates import CandidateRun
 from mnmt_laws.answers.design.study_toml import mixture_line, studies_of
-from mnmt_laws.answers.mixtures.smallest import SmallestModel
 from mnmt_laws.answers.recommendation import Recommendation
+from mnmt_laws.answers.smallest import SmallestModel
 from mnmt_laws.errors import TableError
 from mnmt_laws.figures.style import format_size
 from mnmt_laws.sentences.advice import advice_sentences, cost_text, rival_text

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from mnmt_laws.answers.mixtures.frontier import frontier as predict_frontier
+from mnmt_laws.answers.frontier import frontier as predict_frontier
 from mnmt_laws.arrays import Array
 from mnmt_laws.cli.console import print_frame, print_json
 from mnmt_laws.cli.options import (

@@ -6,9 +6,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
 
-from mnmt_laws.answers.mixtures.smallest import smallest_model
 from mnmt_laws.answers.recommendation import Recommendation
 from mnmt_laws.answers.recommendation import recommend as recommend_mixture
+from mnmt_laws.answers.smallest import smallest_model
 from mnmt_laws.cli.answer_text import Answer, format_answer, study_of
 from mnmt_laws.cli.console import print_json, warn
 from mnmt_laws.cli.options import (

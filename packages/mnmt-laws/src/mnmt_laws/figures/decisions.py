@@ -12,7 +12,7 @@ import pandas as pd
 import xarray as xr
 
 from mnmt_laws.answers.design.next_runs import Design
-from mnmt_laws.answers.mixtures.frontier import frontier, observed_pairs
+from mnmt_laws.answers.frontier import frontier, observed_pairs
 from mnmt_laws.errors import TableError
 from mnmt_laws.figures import marks
 from mnmt_laws.figures.losses import SIZE_TITLE, size_label

@@ -9,7 +9,7 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from mnmt_laws.answers.mixtures.frontier import observed_pairs
+from mnmt_laws.answers.frontier import observed_pairs
 from mnmt_laws.figures.style import INK, MUTED, TASK_COLORS, chart_spec, format_size, legend, styled
 from mnmt_laws.report.study import Study
 
