@@ -128,9 +128,9 @@ def _held_out_rows(study: Study) -> Iterator[TrustRow]:
     inside, known = held_out.num_inside
     yield TrustRow(
         label="Prediction interval",
-        value=f"inside: {held_out.coverage}" if known else "not measured",
+        value=f"inside: {held_out.coverage}, {held_out.width:.1%} wide" if known else "not measured",
         verdict="unsure" if not known else _verdict(1 - inside / known, 0.1, 0.3),
-        explanation=f"Held-out values within the 95% interval of a new model.{held_out.caution}",
+        explanation=(held_out.intervals or "No run was predicted with an interval.") + held_out.caution,
     )
 
 
