@@ -74,8 +74,10 @@ def compare(path: Path) -> None:
     folder = results_of(path)
     prediction = json.loads((folder / PREDICTION).read_text(encoding="utf-8"))
     frame = observe(folder / "runs", testset="test").frame
-    ends = frame.sort_values("step").groupby(["run", "task"])["value"].last().unstack()
-    reached = {name: ends.loc[part["runs"]].mean() for name, part in prediction["mixtures"].items()}
+    reached = {
+        name: frame[frame["run"].isin(part["runs"])].groupby("task")["value"].mean()
+        for name, part in prediction["mixtures"].items()
+    }
     print("\n".join(lines_of(prediction, reached)))
     print(f"page: {folder / 'report/index.html'}")
 
@@ -122,11 +124,11 @@ def interval_of(draws: Array) -> list[float]:
 def target_runs(
     study: StudyFile, size: str, mixtures: Sequence[Mapping[str, float]], data: Path
 ) -> list[RunConfig]:
-    """Return the held-out runs of a size, trained as long as any, without shorter branches."""
+    """Return the held-out runs of a size."""
     different = [mixture for k, mixture in enumerate(mixtures) if mixture not in mixtures[:k]]
     grids = {"fit": {"sizes": [], "mixtures": []}, "held_out": [{"sizes": [size], "mixtures": different}]}
     tables = {**study.tables, "sweep": {**study.tables["sweep"], **grids}}
-    return [run for run in run_configs(replace(study, tables=tables), data) if run.branch is None]
+    return run_configs(replace(study, tables=tables), data)
 
 
 def lines_of(prediction: Figures, reached: Mapping[str, Mapping[str, float]]) -> Iterator[str]:

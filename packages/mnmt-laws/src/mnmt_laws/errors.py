@@ -1,5 +1,10 @@
 """The exceptions that a user's table, run records or arguments can cause."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
 
 class TableError(Exception):
     """A run table or run record that cannot be analysed.
@@ -13,3 +18,9 @@ class ArgumentError(ValueError):
 
     The command line prints it as one line; any other `ValueError` is a bug and keeps its traceback.
     """
+
+
+def did_you_mean(name: object, choices: Iterable[str]) -> str:
+    """Return ` (did you mean X?)` where a choice is close, else nothing."""
+    close = get_close_matches(str(name), list(choices), n=1, cutoff=0.6)
+    return f" (did you mean {close[0]}?)" if close else ""

@@ -16,7 +16,7 @@ Analyse = Callable[..., Analysis]
 
 
 def test_page_holds_each_kind_of_figure_once(page: Any) -> None:
-    figures = re.findall(r"<figure.*?</figure>", page.text, flags=re.DOTALL)
+    figures = re.findall(r'<details id="[^"]*" class="fold".*?</figure>', page.text, flags=re.DOTALL)
     headings = [heading for figure in figures for heading in re.findall(r"<h2[^>]*>([^<]+)</h2>", figure)]
     expected = {"Losses and laws", "Effective share of the model", "Trade-off frontier"}
     assert expected <= set(headings)
@@ -24,9 +24,17 @@ def test_page_holds_each_kind_of_figure_once(page: Any) -> None:
     assert all(re.search(r"<figcaption>.{40,}</figcaption>", figure) for figure in figures)
 
 
-def test_first_come_advice_findings_figures_tables(page: Any) -> None:
-    places = [page.text.index(text) for text in ('id="advice"', 'id="findings"', "<figure")]
-    assert [*places, page.text.index('id="tables"')] == sorted([*places, page.text.index('id="tables"')])
+def test_first_come_advice_contents_findings_figures_tables(page: Any) -> None:
+    parts = ('id="advice"', "<figure", 'id="trust"', "<nav", 'id="findings"', 'class="fold"', 'id="tables"')
+    places = [page.text.index(part) for part in parts]
+    assert places == sorted(places)
+
+
+def test_contents_lead_to_places_of_the_page(page: Any) -> None:
+    contents = page.text.partition("<nav")[2].partition("</nav>")[0]
+    targets = re.findall(r'href="#([^"]+)"', contents)
+    assert len(targets) > 4
+    assert all(f'id="{target}"' in page.text for target in targets)
 
 
 def test_page_links_to_nothing_outside(page: Any) -> None:

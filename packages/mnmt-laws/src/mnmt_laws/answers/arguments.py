@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 from numbers import Real
 
-from mnmt_laws.errors import ArgumentError
+from mnmt_laws.errors import ArgumentError, did_you_mean
 from mnmt_laws.fitting.law_fit import LawFit, require_mixtures
 
 _UNITS = {
@@ -158,9 +157,3 @@ def check_tasks(name: str, names: Iterable[str], tasks: list[str]) -> None:
         if task not in tasks:
             hint = did_you_mean(task, tasks)
             raise ArgumentError(f"`{name}` must name tasks of {', '.join(tasks)}, but names {task}{hint}.")
-
-
-def did_you_mean(name: object, choices: list[str]) -> str:
-    """Return ` (did you mean X?)` where a choice is close, else nothing."""
-    close = get_close_matches(str(name), choices, n=1, cutoff=0.6)
-    return f" (did you mean {close[0]}?)" if close else ""

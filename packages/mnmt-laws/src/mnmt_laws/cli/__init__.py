@@ -11,6 +11,7 @@ from mnmt_laws.cli.collect import collect
 from mnmt_laws.cli.console import run_app
 from mnmt_laws.cli.design import design
 from mnmt_laws.cli.frontier import frontier
+from mnmt_laws.cli.laws import laws
 from mnmt_laws.cli.recommend import recommend
 from mnmt_laws.errors import ArgumentError, TableError
 
@@ -20,7 +21,7 @@ app = App(
     version=version("mnmt-laws"),
     suppress_keyboard_interrupt=False,  # `run_app` says so in one line
 )
-for command in (collect, fit, compare, frontier, recommend, design, report):
+for command in (collect, fit, compare, frontier, recommend, design, report, laws):
     app.command(command)
 
 

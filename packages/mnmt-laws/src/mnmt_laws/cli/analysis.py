@@ -12,6 +12,7 @@ from typing import Annotated
 from mnmt_laws.answers.comparison import ERRORS
 from mnmt_laws.answers.comparison import compare as compare_laws
 from mnmt_laws.cli.console import print_frame, print_json, warn, wrote
+from mnmt_laws.cli.laws import LawOption
 from mnmt_laws.cli.options import (
     DEFAULT_FIT,
     DEFAULT_REFITS,
@@ -28,18 +29,15 @@ from mnmt_laws.cli.options import (
 from mnmt_laws.cli.question import parse_preference
 from mnmt_laws.fitting.parameters import fit_document, format_fit
 from mnmt_laws.fitting.uncertainty import ResidualBootstrap
-from mnmt_laws.laws import LawName
 from mnmt_laws.report.analysis import no_progress
 from mnmt_laws.report.build import build_report
 from mnmt_laws.solver.objective import ObjectiveName
-
-_PRINTED_FINDINGS = 6
 
 
 def fit(
     source: Path | None = None,
     *,
-    law: LawName = "joint",
+    law: LawOption = "joint",
     table: TableConfig = DEFAULT_TABLE,
     fitting: FitConfig = DEFAULT_FIT,
     as_json: Json = False,
@@ -48,7 +46,7 @@ def fit(
 
     Args:
         source: A run table, or a folder of run records.
-        law: The law to fit: `joint` is eq. 7 of Fernandes et al. 2023, `capacity` is eqs. 11 and 12.
+        law: The law to fit.
         table: What is analysed.
         fitting: How it is fitted.
         as_json: Print JSON only.
@@ -133,14 +131,12 @@ def report(
         progress=no_progress if as_json else partial(_print_stage, time.monotonic()),
     )
     if as_json:
-        names = ("headline", "findings", "warnings")
+        names = ("headline", "quality", "findings", "warnings")
         print_json({"index": str(written.index), **{name: getattr(written, name) for name in names}})
         return
-    print(written.headline)
-    for line in written.findings[:_PRINTED_FINDINGS]:
-        print(f"- {line}")
     warn(written.warnings)
-    wrote(written.index)
+    for line in filter(None, (written.headline, written.quality, str(written.index))):
+        wrote(line)
 
 
 def _print_stage(start: float, stage: str) -> None:

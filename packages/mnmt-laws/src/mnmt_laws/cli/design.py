@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
@@ -16,6 +16,7 @@ from mnmt_laws.answers.design.study_toml import read_study, runs_of, studies_of
 from mnmt_laws.answers.recommendation import Recommendation
 from mnmt_laws.answers.recommendation import recommend as recommend_mixture
 from mnmt_laws.cli.console import print_json, warn, wrote
+from mnmt_laws.cli.laws import LawOrAverage
 from mnmt_laws.cli.options import (
     DEFAULT_REFITS,
     DEFAULT_TABLE,
@@ -29,7 +30,6 @@ from mnmt_laws.cli.options import (
 )
 from mnmt_laws.cli.question import DEFAULT_WANT, WantConfig
 from mnmt_laws.errors import ArgumentError
-from mnmt_laws.laws import LawName
 from mnmt_laws.sentences.design import design_lines, design_sentence
 
 
@@ -41,7 +41,7 @@ def design(
     want: WantConfig = DEFAULT_WANT,
     runs: Annotated[int, Parameter(validator=Number(gte=1), converter=whole_number)] = 3,
     budget: Positive = math.inf,
-    law: LawName | Literal["auto"] = "auto",
+    law: LawOrAverage = "auto",
     table: TableConfig = DEFAULT_TABLE,
     refits: Refits = DEFAULT_REFITS,
     out: Annotated[Path | None, Out] = None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,6 +12,7 @@ import xarray as xr
 from mnmt_laws.answers.frontier import frontier as predict_frontier
 from mnmt_laws.arrays import Array
 from mnmt_laws.cli.console import print_frame, print_json
+from mnmt_laws.cli.laws import LawOrAverage
 from mnmt_laws.cli.options import (
     DEFAULT_REFITS,
     DEFAULT_TABLE,
@@ -21,7 +22,6 @@ from mnmt_laws.cli.options import (
     TableConfig,
     observe_table,
 )
-from mnmt_laws.laws import LawName
 
 _PRINTED_POINTS = 13  # of a frontier, in the printed table
 
@@ -31,7 +31,7 @@ def frontier(
     *,
     size: Positive | None = None,
     tokens: Positive | None = None,
-    law: LawName | Literal["auto"] = "auto",
+    law: LawOrAverage = "auto",
     table: TableConfig = DEFAULT_TABLE,
     refits: Refits = DEFAULT_REFITS,
     as_json: Json = False,

@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from mnmt_laws.answers.decision import Aim
 from mnmt_laws.answers.mixtures.best_mixture import FLOPS_PER_TOKEN_PARAMETER
 from mnmt_laws.cli.options import Positive
-from mnmt_laws.errors import TableError
+from mnmt_laws.errors import TableError, did_you_mean
 from mnmt_laws.fitting.law_fit import LawFit
 
 _ABOUT_THE_RATE = (0.9 * FLOPS_PER_TOKEN_PARAMETER, 1.1 * FLOPS_PER_TOKEN_PARAMETER)
@@ -116,7 +116,8 @@ def parse_numbers(text: str | None, tasks: list[str], option: str) -> dict[str, 
             f"{option}: must be TASK:NUMBER between commas, as in {_example(tasks)}, but is {text!r}."
         )
     if unknown := [task for task in numbers if task not in tasks]:
-        raise TableError(f"{option}: names {unknown[0]!r}; the tasks are {', '.join(tasks)}.")
+        hint = did_you_mean(unknown[0], tasks)
+        raise TableError(f"{option}: names {unknown[0]!r}{hint}; the tasks are {', '.join(tasks)}.")
     if len(numbers) < len(items):
         raise TableError(f"{option}: names a task twice in {text!r}; give each one number.")
     return numbers

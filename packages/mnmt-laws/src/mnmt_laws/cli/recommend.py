@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from mnmt_laws.answers.recommendation import Recommendation
 from mnmt_laws.answers.recommendation import recommend as recommend_mixture
 from mnmt_laws.answers.smallest import smallest_model
 from mnmt_laws.cli.answer_text import Answer, format_answer, study_of
 from mnmt_laws.cli.console import print_json, warn
+from mnmt_laws.cli.laws import LawOrAverage
 from mnmt_laws.cli.options import (
     DEFAULT_REFITS,
     DEFAULT_TABLE,
@@ -22,7 +23,6 @@ from mnmt_laws.cli.options import (
 )
 from mnmt_laws.cli.question import DEFAULT_WANT, WantConfig, doubts_of_cost, parse_numbers
 from mnmt_laws.errors import TableError
-from mnmt_laws.laws import LawName
 
 
 def recommend(
@@ -32,7 +32,7 @@ def recommend(
     tokens: Positive | None = None,
     budget: Positive | None = None,
     want: WantConfig = DEFAULT_WANT,
-    law: LawName | Literal["auto"] = "auto",
+    law: LawOrAverage = "auto",
     study: Path | None = None,
     table: TableConfig = DEFAULT_TABLE,
     refits: Refits = DEFAULT_REFITS,

@@ -27,9 +27,7 @@ _SCALES = {
     "flops": "budgets",
 }
 
-Kind = Literal[
-    "bound", "unidentified", "undetermined", "not-converged", "left-out", "pooled", "prior", "far-off"
-]  # fmt: skip
+Kind = Literal["bound", "unidentified", "undetermined", "not-converged", "left-out", "pooled", "prior"]
 _LENGTHS = {"tokens", "flops"}
 
 

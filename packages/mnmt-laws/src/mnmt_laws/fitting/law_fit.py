@@ -99,11 +99,9 @@ class LawFit:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """The diagnostics of fit and observations in sentences, runs far off the law first."""
+        """The diagnostics of fit and observations in sentences."""
         checked = fit_warnings(self.observations, self.law)
-        first = [line.message for line in self.diagnostics if line.kind == "far-off"]
-        rest = [line.message for line in self.diagnostics if line.kind != "far-off"]
-        return (*first, *self.observations.warnings, *checked, *rest)
+        return (*self.observations.warnings, *checked, *(line.message for line in self.diagnostics))
 
     @property
     def std(self) -> xr.Dataset:

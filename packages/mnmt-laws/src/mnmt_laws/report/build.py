@@ -12,7 +12,7 @@ from mnmt_laws.fitting.uncertainty import ResidualBootstrap, Uncertainty
 from mnmt_laws.report.analysis import Progress, analyse, no_progress
 from mnmt_laws.report.answer import FigureGroup
 from mnmt_laws.report.document import report_document
-from mnmt_laws.report.first_screen import make_advice
+from mnmt_laws.report.first_screen import first_screen
 from mnmt_laws.report.page import render_page
 from mnmt_laws.tables.source import RunSource, TableSource, open_source
 
@@ -26,6 +26,9 @@ class ReportSummary:
 
     headline: str
     """The advice in a sentence."""
+
+    quality: str
+    """Translation quality in a sentence; empty where it was not measured."""
 
     findings: tuple[str, ...]
     """The findings, in sentences."""
@@ -85,11 +88,12 @@ def build_report(
     (folder / "report.json").write_text(document + "\n", encoding="utf-8")
     opened.table.frame.drop(columns="row").to_csv(folder / "runs.csv", index=False)
     _write_figures(analysis.figures, folder / "figures")
-    index = folder / "index.html"
-    index.write_text(render_page(analysis), encoding="utf-8")
+    index, screen = folder / "index.html", first_screen(analysis.study)
+    index.write_text(render_page(analysis, screen), encoding="utf-8")
     return ReportSummary(
         index=index,
-        headline=make_advice(analysis.study).headline,
+        headline=" ".join([screen.headline, *screen.sentences]),
+        quality=" ".join(analysis.answers["quality"].findings),
         findings=analysis.findings,
         warnings=analysis.warnings,
     )

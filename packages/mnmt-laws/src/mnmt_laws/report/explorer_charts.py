@@ -15,7 +15,7 @@ from mnmt_laws.report.study import Study
 
 _ACCENT = TASK_COLORS[0]
 _NEAR = "abs(log(datum.size / chosen)) < 0.03"  # whether a model is of the chosen size
-_BANDS = (("newLow", "newHigh", 0.1), ("low", "high", 0.22))  # of a new model, and of the law
+_BAND = 0.15  # opacity of the interval of a new model
 
 
 def explorer_specs(study: Study, data: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -27,7 +27,7 @@ def explorer_specs(study: Study, data: Mapping[str, Any]) -> dict[str, dict[str,
     models = _models(study, tasks)
     return {
         "weights": _spec(_weights_layers(models, tasks, label), "curve", "now"),
-        "plane": _spec(_plane_layers(models, tasks, label), "plane", "law", "new", "now"),
+        "plane": _spec(_plane_layers(models, tasks, label), "plane", "new", "now"),
     }
 
 
@@ -62,7 +62,7 @@ def _value(field: str, title: str, values: pd.Series, channel: Any = alt.Y) -> A
 
 
 def _weights_layers(models: pd.DataFrame, tasks: Sequence[str], label: str) -> list[alt.Chart]:
-    """Return both tasks over the weight, each with its bands, which cannot cross: the weight only rises."""
+    """Return both tasks over the weight, each with its band, which cannot cross: the weight only rises."""
     long = models.melt(["size", "N", "weight", "kind"], ["one", "two"], "task", "value")
     long["task"] = long["task"].map(dict(zip(("one", "two"), tasks, strict=True)))
     x = alt.X("weight:Q", title=f"weight of {tasks[0]} in the mixture", scale=alt.Scale(domain=[0, 1]))
@@ -70,18 +70,15 @@ def _weights_layers(models: pd.DataFrame, tasks: Sequence[str], label: str) -> l
     colors = alt.Scale(domain=list(tasks), range=list(TASK_COLORS[:2]))
     color = alt.Color("task:N", scale=colors, legend=legend(tasks))
     curve = alt.Chart(alt.NamedData(name="curve")).encode(x=x, color=color)
-    bands = [
-        curve.mark_area(opacity=opacity, clip=True).encode(
-            y=_value(low, label, long["value"]), y2=alt.Y2(f"{high}:Q")
-        )
-        for low, high, opacity in _BANDS
-    ]
+    band = curve.mark_area(opacity=_BAND, clip=True).encode(
+        y=_value("low", label, long["value"]), y2=alt.Y2("high:Q")
+    )
     y = _value("value", label, long["value"])
     rule = alt.Chart(alt.NamedData(name="now")).mark_rule(color=MUTED, strokeDash=[4, 4])
     at_weight = rule.encode(x=alt.X("first:Q"))
     line = curve.mark_line(strokeWidth=2.2, clip=True).encode(y=y)
     points = _points(long, ("value",)).encode(x=x, y=y, color=color, fill=alt.Fill("task:N", legend=None))
-    return [*bands, at_weight, line, points]
+    return [band, at_weight, line, points]
 
 
 def _points(models: pd.DataFrame, names: Sequence[str]) -> alt.Chart:
@@ -103,26 +100,19 @@ def _plane_layers(models: pd.DataFrame, tasks: Sequence[str], label: str) -> lis
         for name, title, channel in zip(("one", "two"), titles, (alt.X, alt.Y), strict=True)
     )
     plane = alt.Chart(alt.NamedData(name="plane")).mark_line(color=_ACCENT, strokeWidth=2.2, clip=True)
-    reach = [
-        alt.Chart(alt.NamedData(name=name))
-        .mark_rule(strokeWidth=width, color=_ACCENT, opacity=0.4, clip=True)
-        .encode(x=x, y=y, x2="x2:Q", y2="y2:Q")
-        for name, width in (("new", 1.5), ("law", 5))
-    ]
+    reach = alt.Chart(alt.NamedData(name="new")).mark_rule(
+        strokeWidth=2, color=_ACCENT, opacity=0.5, clip=True
+    ).encode(x=x, y=y, x2="x2:Q", y2="y2:Q")  # fmt: skip
     dot = alt.Chart(alt.NamedData(name="now")).mark_circle(size=130, color=_ACCENT, opacity=1, clip=True)
     points = _points(models, ("one", "two")).encode(x=x, y=y, color=alt.value(MUTED), fill=alt.value(MUTED))
-    return [plane.encode(x=x, y=y, order="weight:Q"), points, *reach, dot.encode(x=x, y=y)]
+    return [plane.encode(x=x, y=y, order="weight:Q"), points, reach, dot.encode(x=x, y=y)]
 
 
 def _now_layers(tasks: Sequence[str], label: str) -> list[alt.Chart]:
-    """Return every task's prediction with its intervals."""
+    """Return every task's prediction with its interval."""
     y = alt.Y("task:N", title=None, sort=list(tasks), axis=alt.Axis(labelLimit=150, labelColor=INK))
     now = alt.Chart(alt.NamedData(name="now")).encode(y=y)
-    bars = [
-        now.mark_rule(strokeWidth=width, color=_ACCENT, opacity=0.4).encode(
-            x=alt.X(f"{low}:Q", title=label, scale=alt.Scale(zero=False)), x2=f"{high}:Q"
-        )
-        for (low, high, _), width in zip(_BANDS, (1.5, 6), strict=True)
-    ]
+    x = alt.X("low:Q", title=label, scale=alt.Scale(zero=False))
+    bar = now.mark_rule(strokeWidth=4, color=_ACCENT, opacity=0.4).encode(x=x, x2="high:Q")
     dot = now.mark_circle(size=110, color=_ACCENT, opacity=1).encode(x=alt.X("value:Q"))
-    return [*bars, dot]
+    return [bar, dot]

@@ -1,236 +1,127 @@
-"""The advice of an analysis, and the checks of it."""
+"""The first screen of a report: the answer, its cost, what is at stake, and how far to trust it."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
-from typing import Any
+from dataclasses import dataclass
 
-import numpy as np
-
-from mnmt_laws.answers.mixtures.doubts import undetermined_parameters
+from mnmt_laws.answers.decision import Measured, Question, cost_curve, measured_costs
 from mnmt_laws.answers.recommendation import Recommendation
 from mnmt_laws.errors import ArgumentError, TableError
-from mnmt_laws.figures.style import format_size
-from mnmt_laws.fitting.back_test import back_tests
-from mnmt_laws.fitting.law_fit import LawFit
-from mnmt_laws.fitting.prediction import predict_interval
-from mnmt_laws.forecasts.rivals import story_of
-from mnmt_laws.report.advice import UNKNOWN_INTERVAL, Advice, Interval, MixtureShare, Trust, TrustRow, Verdict
+from mnmt_laws.figures.costs import draw_costs, draw_mixture
+from mnmt_laws.report.answer import FigureGroup
 from mnmt_laws.report.study import Study
-from mnmt_laws.sentences.advice import advice_sentences
-from mnmt_laws.tables.observations import learning_curves
+from mnmt_laws.report.text import TextTable
+from mnmt_laws.report.trust import Trust, make_trust
+from mnmt_laws.sentences.advice import (
+    advice_sentences,
+    average_sentence,
+    chance_text,
+    cost_text,
+    mixture_of,
+    prediction_sentence,
+    regret_sentence,
+)
 
-_SIZE_FACTOR = 2.0
-_ENDLESS = 1e30  # tokens
-_FEWEST_POINTS = 4  # of a learning curve
-_FEW = 5  # held-out values from which their common sign counts
+
+@dataclass(frozen=True, kw_only=True)
+class FirstScreen:
+    """The answer to the question which mixture to train."""
+
+    headline: str
+    """The answer in a sentence."""
+
+    sentences: tuple[str, ...] = ()
+    """The weights that cost little, and what is at stake."""
+
+    figure: FigureGroup | None = None
+
+    stakes: TextTable | None = None
+    """The mixtures that one could take instead."""
+
+    trust: Trust
+    """The checks of the answer."""
+
+    average: str = ""
+    """The laws that it rests on, in a sentence."""
+
+    cautions: tuple[str, ...] = ()
+    """The ways in which it leaves the observed range."""
 
 
-def make_advice(study: Study) -> Advice:
-    """Return the recommended mixture if the data determine it, and the runs to train otherwise."""
-    recommendation = study.recommendation
-    if recommendation is None:
-        return _without_mixture(study)
-    return Advice(
-        headline=" ".join(filter(None, advice_sentences(recommendation))),
-        determined=True,
-        reasons=recommendation.warnings,
-        mixture=_shares(recommendation),
-        size=_number(recommendation.size),
-        tokens=_number(recommendation.tokens),
-        law=", ".join(f"{m.form.name} {m.share:.0%}" for m in recommendation.forecast.members),
+def first_screen(study: Study) -> FirstScreen:
+    """Return the first screen of a study."""
+    advice, trust = study.recommendation, make_trust(study)
+    if advice is None:
+        return FirstScreen(headline=_nothing(study), trust=trust)
+    headline, *rest = filter(None, advice_sentences(advice))
+    alone = len(advice.weights) == 1
+    return FirstScreen(
+        headline=prediction_sentence(advice) if alone else headline,
+        sentences=() if alone else tuple(rest),
+        figure=None if alone else _figure(study, advice),
+        stakes=None if alone else _stakes(advice),
+        trust=trust,
+        average=average_sentence(advice),
+        cautions=advice.warnings,
     )
 
 
-def _shares(recommendation: Recommendation) -> tuple[MixtureShare, ...]:
-    """Return each source's share and, where a loss is measured on it, the prediction."""
-    return tuple(
-        MixtureShare(
-            task=source,
-            weight=weight,
-            weight_interval=recommendation.ranges[source],
-            predicted=recommendation.predicted.get(source, math.nan),
-            prediction_interval=recommendation.intervals.get(source, UNKNOWN_INTERVAL),
+def _nothing(study: Study) -> str:
+    if len(study.tasks) == 1:
+        return f"One task, {study.tasks[0]}, needs no mixture, and no law predicts larger models here."
+    return "No mixture is advised: train runs that mix the tasks, of two weights or more."
+
+
+def _figure(study: Study, advice: Recommendation) -> FigureGroup:
+    if len(advice.weights) > 2:
+        rule = advice.rivals[0] if advice.rivals else None
+        weights = advice.weights if rule is None else rule.weights
+        name = advice.rule if rule is None else rule.name
+        return FigureGroup(
+            "The advised mixture",
+            "Bars: the advised weights. Lines: weights that are expected to cost less than one run scatters, "
+            "the others kept in proportion.",
+            lambda: [draw_mixture(advice.weights, advice.ranges, weights, name=name)],
         )
-        for source, weight in recommendation.weights.items()
-    )
+    source = advice.forecast.sources[0]
+    unit = advice.forecast.observations.unit.split(" per ")[0]
+    question = Question(forecast=advice.forecast, want=advice.want, limits=advice.limits)
+    return FigureGroup(
+        "Cost over the weight",
+        "What other weights are expected to cost more: the mean, and the central 80% of the draws. Green: "
+        "less than one run scatters. Grey: models, as if the one nearest to the advice lay on the curve.",
+        lambda: [
+            draw_costs(
+                cost_curve(question, advice.weights), advised=advice.weights[source],
+                cheap=advice.ranges[source], rivals=advice.rivals, source=source, unit=unit,
+                measured=_measured(study, advice),
+            )
+        ],
+    )  # fmt: skip
 
 
-def _without_mixture(study: Study) -> Advice:
-    """Return the prediction for a larger model on the first task, where there is no mixture to advise."""
-    where, alone = _larger_model(study.law), len(study.tasks) == 1
-    start = "One task needs no mixture:" if alone else "No mixture is advised:"
-    doubts = undetermined_parameters(study.law)
-    predicted = _predicted(study, where) if alone else "train runs that mix the tasks"
-    return Advice(
-        headline=f"{start} {predicted}.",
-        determined=alone and not doubts,
-        size=_number(where.get("size")),
-        tokens=_number(where.get("tokens")),
-        law=f"{study.law.law.name} law",
-        reasons=doubts if alone else (),
-    )
-
-
-def _predicted(study: Study, where: dict[str, Any]) -> str:
-    task, metric = study.tasks[0], study.observations.metric
-    new = predict_interval(study.law, task=task, **where)
-    ends: Interval = (float(new.lower), float(new.upper))
-    interval = "" if not np.isfinite(ends).all() else f" ({ends[0]:.4g} to {ends[1]:.4g})"
-    size = f"at {format_size(where['size'])} parameters " if "size" in where else ""
-    size += f"and {format_size(where['tokens'])} tokens " if "tokens" in where else ""
-    return f"{size}{task} would reach {metric} {float(new.predicted):.4g}{interval}"
-
-
-def _larger_model(law: LawFit) -> dict[str, Any]:
-    """Return a model of twice the largest size fitted, trained as long as the longest."""
-    largest = {
-        "size": _SIZE_FACTOR * float(law.rows["size"].max()),
-        "tokens": float(law.rows["tokens"].max()),
-    }
-    return {name: value for name, value in largest.items() if name in law.law.predictors}
-
-
-def _number(value: float | None) -> float:
-    return math.nan if value is None else value
-
-
-def make_trust(study: Study) -> Trust:
-    """Return the checks that the table allows."""
-    rows = [*_held_out_rows(study), *_back_test_rows(study), _law_row(study)]
-    return Trust(rows=(*rows, _bounds_row(study), _training_row(study)))
-
-
-def _held_out_rows(study: Study) -> Iterator[TrustRow]:
-    held_out = study.held_out
-    errors = held_out.errors()
-    if errors.empty:
-        yield TrustRow(
-            label="Held-out error", value="not measured", verdict="unsure",
-            explanation="No run was held out of the fits.",
-        )  # fmt: skip
-        return
-    yield TrustRow(
-        label="Held-out error",
-        value=f"{errors.median():.1%}",
-        verdict=_verdict(float(errors.median()), 0.02, 0.05),
-        explanation=f"Median over {len(errors)} values of {held_out.num_runs} runs that the fit never saw; "
-        f"at most {errors.max():.1%}.",
-    )
-    above, count = int(held_out.rows["error"].gt(0).sum()), len(errors)
-    yield TrustRow(
-        label="Their sign",
-        value=held_out.signs,
-        verdict=_sign_verdict(above, count),
-        explanation="About half of the measured values should lie above the prediction.",
-    )
-    inside, known = held_out.num_inside
-    yield TrustRow(
-        label="Prediction interval",
-        value=f"inside: {held_out.coverage}, {held_out.width:.1%} wide" if known else "not measured",
-        verdict="unsure" if not known else _verdict(1 - inside / known, 0.1, 0.3),
-        explanation=(held_out.intervals or "No run was predicted with an interval.") + held_out.caution,
-    )
-
-
-def _sign_verdict(above: int, count: int) -> Verdict:
-    if count >= _FEW and above in (0, count):
-        return "bad"
-    return "good" if min(above, count - above) > count / 5 else "unsure"
-
-
-def _back_test_rows(study: Study) -> Iterator[TrustRow]:
-    for test in back_tests(study.law):
-        what = {
-            "size": "Largest size left out", "tokens": "Longest training left out",
-            "compute": "Greatest compute left out",
-        }  # fmt: skip
-        yield TrustRow(
-            label=what.get(test.left_out, "Mixtures left out"),
-            value=f"{test.error:.1%}",
-            verdict="bad" if test.chance < 0.01 else _verdict(test.error, 0.03, 0.1),
-            explanation=test.describe(),
-        )
-
-
-def _law_row(study: Study) -> TrustRow:
-    name = study.law.law.name
+def _measured(study: Study, advice: Recommendation) -> Measured | None:
     try:
-        comparison = study.comparison
+        measured = measured_costs(study.observations, advice.want)
     except (TableError, ArgumentError):
-        text = f"The advice rests on the {name} law; no rivals were compared."
-        return TrustRow(label="Preferred law", value="not compared", verdict="unsure", explanation=text)
-    agrees = story_of(comparison.best) == story_of(name)
-    return TrustRow(
-        label="Preferred law",
-        value=comparison.best or "undecided",
-        verdict="unsure" if not comparison.decided else "good" if agrees else "bad",
-        explanation=f"{comparison.preference} The advice rests on the {name} law.",
-    )
+        return None
+    return measured if measured.sources == advice.forecast.sources else None
 
 
-def _bounds_row(study: Study) -> TrustRow:
-    lines = undetermined_parameters(study.law)
-    return TrustRow(
-        label="Exponents and limits",
-        value=f"{len(lines)} undetermined" if lines else "determined",
-        verdict="bad" if lines else "good",
-        explanation=lines[0] if lines else "The data hold the exponents and the limits of the law.",
-    )
-
-
-def _training_row(study: Study) -> TrustRow:
-    """Return the share of the loss that longer training would remove, by the law or the learning curves."""
-    if study.law.law.knows_length:
-        share, text = _unlearned(study), "of the loss at the largest size and longest training would go "
-        text = f"By the law, {share:.1%} {text}with training without end; it is part of the prediction."
-        return TrustRow(
-            label="Undertraining", value=f"{share:.1%}", verdict=_verdict(share, 0.01, 0.1), explanation=text
+def _stakes(advice: Recommendation) -> TextTable:
+    rows = tuple(
+        (
+            rival.name,
+            mixture_of(rival.weights),
+            cost_text(advice, rival.loss),
+            " to ".join(cost_text(advice, end, unit=False) for end in rival.interval),
+            chance_text(rival.chance),
         )
-    fall = late_fall(study)
-    if math.isnan(fall):
-        text = "There are no learning curves to tell by, and the law knows one training length only."
-        return TrustRow(label="Undertraining", value="not known", verdict="unsure", explanation=text)
-    return TrustRow(
-        label="Undertraining",
-        value=f"{fall:.1%}",
-        verdict=_verdict(abs(fall), 0.005, 0.03),
-        explanation="Median change over the last quarter of each run; the law knows no longer training.",
+        for rival in advice.rivals
     )
-
-
-def _unlearned(study: Study) -> float:
-    """Return the greatest share of a task's loss that training without end would remove."""
-    law, where = study.law, _larger_model(study.law)
-    rows = law.rows
-    shares = []
-    for task in law.tasks:
-        row = rows[rows["task"] == task].sort_values(["size", "tokens"]).tail(1)
-        now, end = (
-            float(law.predict(row.assign(tokens=tokens))[0]) for tokens in (where["tokens"], _ENDLESS)
-        )
-        shares.append(abs(1 - end / now))
-    return max(shares)
-
-
-def _verdict(value: float, good: float, bad: float) -> Verdict:
-    return "good" if value <= good else "bad" if value > bad else "unsure"
-
-
-def late_fall(study: Study) -> float:
-    """Return the median relative change over the last quarter of runs; NaN without learning curves."""
-    observations = study.observations
-    rows = learning_curves(
-        study.source.table,
-        metric=observations.metric,
-        testset=observations.testset or None,
-        architecture=study.architecture,
+    return TextTable(
+        title="What is at stake",
+        note=regret_sentence(advice),
+        header=("instead", "weights", "costs more", "95%", "advice is better"),
+        rows=rows,
     )
-    changes = []
-    for _, curve in rows[rows["run"].ne("") & rows["weight"].gt(0)].groupby(["run", "task"], sort=False):
-        if curve["step"].nunique() >= _FEWEST_POINTS:
-            end = float(curve["step"].max())
-            earlier = float(np.interp(0.75 * end, curve["step"], curve["value"]))
-            changes.append(1 - float(curve["value"].iloc[-1]) / earlier)
-    return float(np.median(changes)) if changes else math.nan

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from functools import cache
 from importlib import resources
@@ -13,24 +12,22 @@ import vl_convert
 from markupsafe import Markup
 
 from mnmt_laws.figures.style import format_size
-from mnmt_laws.report.advice import Advice, Interval, Trust
 from mnmt_laws.report.analysis import Analysis
 from mnmt_laws.report.explorer import explorer_data
 from mnmt_laws.report.explorer_charts import explorer_specs
-from mnmt_laws.report.first_screen import make_advice, make_trust
-from mnmt_laws.report.text import UNKNOWN, format_interval, format_number
+from mnmt_laws.report.first_screen import FirstScreen, first_screen
+from mnmt_laws.report.study import Study
 
 _TO_WINDOW = "window.vegaEmbed = vegaEmbed;"
 _SCRIPTS = ("explorer.js", "page.js")  # in the order in which they build on each other
 
 
-def render_page(analysis: Analysis, *, advice: Advice | None = None, trust: Trust | None = None) -> str:
+def render_page(analysis: Analysis, screen: FirstScreen | None = None) -> str:
     """Return the whole report as HTML that needs nothing from outside itself.
 
     Args:
         analysis: The analysis to show.
-        advice: The first screen's answer, by default that of the analysis.
-        trust: The checks of the advice, by default those of the analysis.
+        screen: The first screen, by default that of the study.
     """
     study = analysis.study
     explorer = explorer_data(study)
@@ -39,14 +36,14 @@ def render_page(analysis: Analysis, *, advice: Advice | None = None, trust: Trus
         .get_template("page.html.j2")
         .render(
             study=study,
-            advice=advice or make_advice(study),
-            trust=trust or make_trust(study),
+            whole=whole_sizes(study),
+            screen=screen or first_screen(study),
+            answers=analysis.answers,
             findings=analysis.findings,
             explorer=explorer,
             explorer_specs={} if explorer is None else explorer_specs(study, explorer),
             groups=analysis.figures,
             tables=analysis.tables,
-            design=analysis.answers.get("design"),
             warnings=analysis.warnings,
             style=_read("page.css"),
             vega=Markup(vega_bundle()),
@@ -54,6 +51,12 @@ def render_page(analysis: Analysis, *, advice: Advice | None = None, trust: Trus
             version=version("mnmt-laws"),
         )
     )
+
+
+def whole_sizes(study: Study) -> tuple[int, int] | None:
+    """Return the least and greatest number of all parameters, embeddings too; None where none is recorded."""
+    counts = [record.num_params for record in study.records if record.num_params is not None]
+    return (min(counts), max(counts)) if counts else None
 
 
 @cache
@@ -74,9 +77,6 @@ def _environment() -> jinja2.Environment:
     environment.filters |= {
         "anchor": _anchor,
         "size": format_size,
-        "number": lambda value: format_number(value, 4),
-        "interval": lambda ends: format_interval(ends[0], ends[1], 4),
-        "percents": _format_percents,
     }
     return environment
 
@@ -89,7 +89,3 @@ def _read(name: str) -> Markup:
 def _anchor(title: str) -> str:
     """Return the anchor of a heading."""
     return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")
-
-
-def _format_percents(ends: Interval) -> str:
-    return UNKNOWN if math.isnan(ends[0]) else f"{ends[0]:.0%} to {ends[1]:.0%}"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 
-from mnmt_laws.answers.decision import Rival
+from mnmt_laws.answers.decision import AdviceTest, Rival
 from mnmt_laws.answers.recommendation import Recommendation
 from mnmt_laws.figures.style import format_size
+from mnmt_laws.sentences.words import join
 
 _MOST_NAMED = 3  # sources of a sentence
 _AIMS = {
@@ -77,12 +78,11 @@ def rival_text(answer: Recommendation, rival: Rival) -> str:
     if rival.interval[0] == rival.interval[1]:  # of one draw
         return f"{cost_text(answer, rival.loss)} more"
     low, high = (cost_text(answer, end, unit=False) for end in rival.interval)
-    return (
-        f"{cost_text(answer, rival.loss)} more ({low} to {high}); {_chance(rival.chance)} likely to be worse"
-    )
+    likely = f"{chance_text(rival.chance)} likely to be worse"
+    return f"{cost_text(answer, rival.loss)} more ({low} to {high}); {likely}"
 
 
-def _chance(chance: float) -> str:
+def chance_text(chance: float) -> str:
     """Return a probability; draws do not tell the last percent at either end."""
     return "over 99%" if chance > 0.99 else "under 1%" if chance < 0.01 else f"{chance:.0%}"
 
@@ -105,3 +105,39 @@ def _rounded(number: float, places: int) -> str:
 
 def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
+
+
+def prediction_sentence(answer: Recommendation) -> str:
+    """Return what a model of a single task is expected to reach."""
+    (task, predicted), *_ = answer.predicted.items()
+    low, high = answer.intervals[task]
+    metric = answer.forecast.observations.metric
+    start = _capital(model_of(answer))
+    return f"{start} is expected to reach {metric} {predicted:.4g} on {task} ({low:.4g} to {high:.4g})."
+
+
+def average_sentence(answer: Recommendation) -> str:
+    """Return the laws that the advice averages, with their shares."""
+    members = answer.forecast.members
+    shares = [f"{member.form.name} {member.share:.0%}" for member in members]
+    if len(shares) == 1:
+        return f"The advice rests on the {members[0].form.name} law."
+    return f"The advice averages {len(shares)} laws by what they predicted best: {join(shares)}."
+
+
+def regret_sentence(answer: Recommendation) -> str:
+    """Return the expected regret of the advice, and the scatter of one run or the amount that was given."""
+    name = "The amount given is" if answer.amount_given else "One run scatters by"
+    return (
+        f"The advice is expected to cost {cost_text(answer, answer.regret)} more than the best mixture, "
+        f"which nobody knows. {name} {cost_text(answer, answer.amount)}."
+    )
+
+
+def tested_sentence(answer: Recommendation, test: AdviceTest) -> str:
+    """Return what advice from smaller models would have cost among the mixtures of the largest size."""
+    return (
+        f"Advised from smaller models, {mixture_of(test.weights)} of the {test.count} mixtures trained at "
+        f"{format_size(test.size)} parameters: {cost_text(answer, test.stated)} expected above the best of "
+        f"them, {cost_text(answer, test.realised)} measured. Equal weights: {cost_text(answer, test.equal)}."
+    )

@@ -9,7 +9,7 @@ from functools import cached_property
 
 import pandas as pd
 
-from mnmt_laws.errors import TableError
+from mnmt_laws.errors import TableError, did_you_mean
 from mnmt_laws.tables.columns import ceiling_of, is_rising
 from mnmt_laws.tables.learning_curves import last_measurements, read_at
 from mnmt_laws.tables.lengths import Lengths, measure_lengths
@@ -207,6 +207,7 @@ def _only(frame: pd.DataFrame, column: str, requested: str | None, source: str) 
     if requested not in present and len(alike) != 1:
         choices = ", ".join(filter(None, present)) or "none"
         raise TableError(
-            f"{source}: no row has {column} {requested!r}; the table has {choices}; choose one of them."
+            f"{source}: no row has {column} {requested!r}{did_you_mean(requested, present)}; the table has "
+            f"{choices}; choose one of them."
         )
     return frame[frame[column] == (requested if requested in present else alike[0])]

@@ -52,9 +52,12 @@ class RunRecord:
     error: str | None
     role: str
     size: int
+    """N, parameters without embeddings."""
     mixture: dict[str, float]
     seed: int | None = None
     architecture: str = ""
+    num_params: int | None = None
+    """All parameters."""
     encoder_size: int | None = None
     decoder_size: int | None = None
     irreducible: dict[str, float] = field(default_factory=dict)

@@ -10,6 +10,7 @@ from mnmt_laws.forecasts.rivals import RIVALS, label_of, story_of
 
 _MOST_NAMED = 3  # rivals of a sentence
 _NOTEWORTHY = 0.05  # share of the average
+_MOST_GAPS = 3  # in a sentence
 
 _LEFT_OUT = {
     "size_error": "When the largest size is left out, {} predicts it best",
@@ -33,9 +34,9 @@ def preference_sentence(verdict: Verdict) -> str:
         return "The objective has no likelihood to compare by; the errors on what was left out decide."
     first = first.iloc[: 1 + _MOST_NAMED]
     labels = [label_of(str(law)) for law in first.index]
-    gaps = ", ".join(
-        f"{label} +{gap:.1f}" for label, gap in zip(labels[1:], first.iloc[1:] - first.iloc[0], strict=True)
-    )
+    above = zip(labels[1:], first.iloc[1:] - first.iloc[0], strict=True)
+    gaps = ", ".join(f"{label} +{gap:.1f}" for label, gap in list(above)[:_MOST_GAPS])
+    gaps += ", …" if len(first) > 1 + _MOST_GAPS else ""
     if len(first) == 1:
         return f"The table admits “{labels[0]}” and no rival to it."
     if not verdict.best:

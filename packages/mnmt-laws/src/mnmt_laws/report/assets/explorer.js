@@ -1,7 +1,7 @@
-// The explorer: what the law predicts for the size, length and mixture that its controls choose.
+// The explorer: what the forecast says of the size, length and mixture that its controls choose.
 
 const STEPS = 400;
-const WIDTH = 5; // numbers of a prediction: its value, then the ends of both intervals
+const WIDTH = 3; // numbers of a prediction: its mean, then the ends of the interval of a new model
 
 /** A mixture's numbers at a place: cubic in logarithms, through the four nearest points of every axis. */
 function interpolate(axes, { log, numbers }, mixture, place) {
@@ -23,12 +23,12 @@ function nearest(mixtures, weights) {
   return mixtures.reduce((best, mixture, k) => (distance(mixture) < distance(mixtures[best]) ? k : best), 0);
 }
 
-/** What the law says of every task of a mixture, which is the nearest to the weights. */
+/** What the forecast says of every task of a mixture, which is the nearest to the weights. */
 function predictions(data, { weights, ...place }) {
   const mixture = nearest(data.mixtures, weights), chosen = data.mixtures[mixture];
   return data.tasks.map((task, index) => {
-    const [value, low, high, newLow, newHigh] = interpolate(data.axes, data.grids[task], mixture, place);
-    return { task, weight: chosen[index], first: chosen[0], value, low, high, newLow, newHigh };
+    const [value, low, high] = interpolate(data.axes, data.grids[task], mixture, place);
+    return { task, weight: chosen[index], first: chosen[0], value, low, high };
   });
 }
 
@@ -62,7 +62,7 @@ function startExplorer(data, views) {
   const sliders = [...document.querySelectorAll("[data-weight]")];
   const spans = Object.fromEntries(["size", "tokens"].filter((name) => data[name])
     .map((name) => [name, [Math.log(data[name][0]), Math.log(data.reach * data[name][1])]]));
-  const state = { tokens: data.tokens?.[1], ...data.start };
+  const state = { tokens: data.tokens?.[1], importance: data.importance, ...data.start };
   const snapped = (shares) => {
     const total = shares.reduce((sum, other) => sum + other, 0) || 1;
     return data.mixtures[nearest(data.mixtures, shares.map((share) => share / total))];
@@ -77,11 +77,11 @@ function startExplorer(data, views) {
     const rows = predictions(data, state);
     find("#readout").replaceChildren(...rows.map((row) => {
       const line = document.createElement("tr");
-      const [law, model] = [formatInterval(row.low, row.high), formatInterval(row.newLow, row.newHigh)];
-      const cells = Number.isFinite(row.value) ? [formatValue(row.value), law, model] : ["no law without training on it", "", ""];
+      const cells = Number.isFinite(row.value) ? [formatValue(row.value), formatInterval(row.low, row.high)] : ["no forecast without training on it", ""];
       for (const text of [row.task, formatShare(row.weight), ...cells]) line.insertCell().textContent = text;
       return line;
     }));
+    if (find("#cost")) find("#cost").textContent = costSentence(data, state, rows);
     find("#extrapolated").textContent = extrapolation(data, state);
     if (find("#mixture-toml")) find("#mixture-toml").textContent = mixtureToml(data, state);
     draw(data, views, state, rows);
@@ -120,22 +120,39 @@ function startExplorer(data, views) {
     state.weights = snapped(sliders.length === 1 ? [shares[0], 1 - shares[0]] : shares);
   });
   const preference = find("#preference");
-  if (preference) listen(preference, () => { state.weights = bestWeights(data, state, Number(preference.value)); });
+  if (preference) preference.value = data.importance[0];
+  if (preference) listen(preference, () => {
+    state.importance = [Number(preference.value), 1 - Number(preference.value)];
+    state.weights = bestWeights(data, state);
+  });
   addEventListener("hashchange", restore);
   restore();
 }
 
-/** The weights of two tasks whose metric, averaged by preference, is best. */
-function bestWeights(data, state, preference) {
-  const cost = ([one, two]) => (data.rising ? -1 : 1) * (preference * one.value + (1 - preference) * two.value);
-  const costs = data.mixtures.map((weights) => cost(predictions(data, { ...state, weights })));
+/** The mean cost of predictions: what is lost of every task, by its importance. */
+function costOf(data, state, rows) {
+  return (data.rising ? -1 : 1) * rows.reduce((sum, row, k) => sum + state.importance[k] * row.value, 0);
+}
+
+/** The weights of least cost. */
+function bestWeights(data, state) {
+  const costs = data.mixtures.map((weights) => costOf(data, state, predictions(data, { ...state, weights })));
   const known = costs.map((value) => (Number.isFinite(value) ? value : Infinity));
   return data.mixtures[known.indexOf(Math.min(...known))];
 }
 
+/** What the chosen mixture is expected to cost more than the advised one, at the chosen size. */
+function costSentence(data, state, rows) {
+  const advised = predictions(data, { ...state, weights: data.start.weights });
+  const extra = costOf(data, state, rows) - costOf(data, state, advised), unit = data.unit.split(" per ")[0];
+  if (!Number.isFinite(extra)) return "";
+  if (Math.abs(extra) < 1e-9) return "This is the advised mixture.";
+  return `Expected to cost ${Math.abs(extra).toPrecision(2)} ${unit} ${extra > 0 ? "more" : "less"} than the advised mixture.`;
+}
+
 /** What lies beyond what was trained; empty where nothing does. */
 function extrapolation(data, state) {
-  const untested = (name) => data.untested.includes(name) ? ", with no back-test of the law" : "";
+  const untested = (name) => data.untested.includes(name) ? ", with no back-test" : "";
   const beyond = Object.entries({ size: "N", tokens: "D" }).filter(([name]) => data[name]).flatMap(([name, symbol]) =>
     state[name] > 1.001 * data[name][1] ? [`${symbol} is ${Number((state[name] / data[name][1]).toPrecision(2))} times the largest fitted${untested(name)}`] : []);
   const outside = data.tasks.filter((task, index) => {
@@ -157,8 +174,8 @@ function draw(data, views, state, rows) {
   const curve = data.mixtures.map((weights) => predictions(data, { ...state, weights }))
     .filter((rows) => rows.every((row) => Number.isFinite(row.value)));
   const [x, y] = rows, now = { one: x.value, two: y.value };
-  const along = (low, high) => [{ ...now, one: x[low], x2: x[high], y2: y.value }, { ...now, two: y[low], x2: x.value, y2: y[high] }];
+  const reach = [{ ...now, one: x.low, x2: x.high, y2: y.value }, { ...now, two: y.low, x2: x.value, y2: y.high }];
   fill(views.weights, { curve: curve.flat().map((row) => ({ ...row, weight: row.first })), now: rows });
   fill(views.plane, { plane: curve.map(([one, two]) => ({ one: one.value, two: two.value, weight: one.weight })),
-    now: [now], law: along("low", "high"), new: along("newLow", "newHigh") });
+    now: [now], new: reach });
 }

@@ -10,6 +10,18 @@ function copyFrom(button) {
   (navigator.clipboard?.writeText(source.textContent) ?? Promise.reject()).catch(select).then(done);
 }
 
+// A chart takes the width of its place, so one that is folded away is drawn when it is opened.
+async function embed(place) {
+  if (place.dataset.drawn) return;
+  place.dataset.drawn = "yes";
+  await vegaEmbed(place, read(place.dataset.spec), OPTIONS);
+}
+
+function unfold() {
+  const target = location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  if (target && target.matches("details")) target.open = true;
+}
+
 async function startPage() {
   for (const button of document.querySelectorAll("[data-copy]")) button.addEventListener("click", () => copyFrom(button));
   if (document.getElementById("explorer-data")) {
@@ -22,7 +34,10 @@ async function startPage() {
     }
     startExplorer(data, views);
   }
-  for (const place of document.querySelectorAll("[data-spec]")) await vegaEmbed(place, read(place.dataset.spec), OPTIONS);
+  for (const place of document.querySelectorAll("[data-spec]")) if (!place.closest("details:not([open])")) await embed(place);
+  for (const fold of document.querySelectorAll("details")) fold.addEventListener("toggle", () => fold.open && fold.querySelectorAll("[data-spec]").forEach(embed));
+  addEventListener("hashchange", unfold);
+  unfold();
   document.documentElement.dataset.ready = "";
 }
 

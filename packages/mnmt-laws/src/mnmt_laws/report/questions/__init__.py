@@ -15,9 +15,9 @@ from mnmt_laws.report.questions.runs import answer_quality, answer_runs
 from mnmt_laws.report.study import Study
 
 QUESTIONS: dict[str, Callable[[Study], Answer]] = {
-    "comparison": answer_comparison,
     "recommendation": answer_recommendation,
     "losses": answer_losses,
+    "quality": answer_quality,
     "irreducible": answer_limits,
     "held_out": answer_held_out,
     "back_tests": answer_back_tests,
@@ -25,7 +25,7 @@ QUESTIONS: dict[str, Callable[[Study], Answer]] = {
     "exposure": answer_exposure,
     "fractions": answer_fractions,
     "claims": answer_claims,
-    "quality": answer_quality,
+    "comparison": answer_comparison,
     "design": answer_design,
     "intervals": answer_intervals,
     "testsets": answer_testsets,

@@ -97,6 +97,7 @@ def _coefficients(study: Study, exposure: Exposure) -> Iterator[FigureGroup]:
             )
             for task in sorted(exponents.curves["task"].unique())
         ],
+        folded=True,
     )
 
 

@@ -65,6 +65,7 @@ def _figures(study: Study, effective: EffectiveFractions | None) -> Iterator[Fig
             "f(p) = N_eff / N: the size of the single-task model that does as well, as a share of N. Above "
             "the diagonal a task has more of the model than its weight; the tasks share what they learn.",
             lambda: [draw_fractions(task=task, effective=effective, laws=study.law) for task in study.tasks],
+            folded=True,
         )
     if effective is not None and bool(effective.fractions.value.notnull().any()):
         yield FigureGroup(

@@ -58,6 +58,7 @@ def _figures(study: Study) -> Iterator[FigureGroup]:
             "Losses over training length",
             f"The {metric} of each model over its training length, and the {law.law.name} law at its size.",
             lambda: [draw_lengths(law, task=task) for task in study.tasks],
+            folded=True,
         )
     elif not study.laws_by_weight:
         yield FigureGroup(

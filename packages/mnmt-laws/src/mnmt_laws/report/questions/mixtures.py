@@ -13,7 +13,7 @@ from mnmt_laws.figures.style import format_size
 from mnmt_laws.report.answer import Answer, FigureGroup, plain, records
 from mnmt_laws.report.study import Study
 from mnmt_laws.report.text import TextTable, format_interval, format_number, format_percent
-from mnmt_laws.sentences.advice import model_of, stake_sentence
+from mnmt_laws.sentences.advice import model_of
 from mnmt_laws.sentences.design import design_sentence
 
 _FRONTIER_SIZES = 8
@@ -52,9 +52,7 @@ def answer_recommendation(study: Study) -> Answer:
         "forms": records(advice.forecast.table),
     }
     document = {key: value for key, value in vars(advice).items() if key != "forecast"} | parts
-    return Answer(
-        findings=(stake_sentence(advice),), tables=(table,), document={"recommendation": plain(document)}
-    )
+    return Answer(tables=(table,), document={"recommendation": plain(document)})
 
 
 def answer_frontier(study: Study) -> Answer:
@@ -79,6 +77,7 @@ def answer_frontier(study: Study) -> Answer:
         f"Points are models{trained}; hollow ones were held out. Lower left is better where the metric is a "
         "loss.",
         lambda: [draw_frontier(forecast, sizes=study.sizes[::-1][::step][::-1], **longest)],
+        folded=True,
     )
     return Answer(figures=(figure,))
 

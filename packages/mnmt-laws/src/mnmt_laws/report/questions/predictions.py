@@ -24,9 +24,9 @@ def answer_held_out(study: Study) -> Answer:
         f"Measured against predicted by the {held_out.law} law, fitted without them. On the dashed "
         "line a prediction is exact. The marker tells what the law had not seen.",
         lambda: [draw_held_out(held_out, study.observations)],
+        folded=True,
     )
     return Answer(
-        findings=(held_out.describe(),),
         figures=(figure,),
         tables=(_table(held_out),),
         document={"held_out": _document(held_out)},
@@ -62,9 +62,6 @@ def _document(held_out: HeldOut) -> dict[str, Any]:
         "signs": held_out.signs,
         "inside": inside,
         "intervals": known,
-        "median_width": null_if_nan(held_out.width),
-        "median_width_of_reducible": null_if_nan(held_out.reducible_width),
-        "hold_a_constant": held_out.num_constant,
         "untested": list(held_out.untested),
     }
 
@@ -74,7 +71,7 @@ def answer_back_tests(study: Study) -> Answer:
     tests = back_tests(study.law)
     names = ("left_out", "error", "signs", "reach", "chance")
     rows = [{**{name: getattr(test, name) for name in names}, "sentence": test.describe()} for test in tests]
-    return Answer(findings=tuple(test.describe() for test in tests), document={"back_tests": plain(rows)})
+    return Answer(document={"back_tests": plain(rows)})
 
 
 def answer_more_tasks(study: Study) -> Answer:

@@ -11,6 +11,7 @@ from mnmt_laws.figures.style import format_size
 from mnmt_laws.report.answer import Answer, FigureGroup, plain
 from mnmt_laws.report.study import Study
 from mnmt_laws.report.text import UNKNOWN, TextTable, format_duration
+from mnmt_laws.sentences.quality import quality_sentence
 from mnmt_laws.tables.mixture import format_mixture
 
 _KEYS = ("run", "status", "role", "size", "mixture", "seed", "wall_seconds", "error")
@@ -31,8 +32,10 @@ def answer_quality(study: Study) -> Answer:
         "zero-shot tasks are left out. The closer r is to −1, the more of what the laws say of loss "
         "carries over to translations.",
         lambda: [draw_quality(pairs, metric, quality_lines(pairs, metric)) for metric in metrics],
+        folded=True,
     )
-    return Answer(figures=(figure,))
+    return Answer(findings=(quality_sentence(pairs, {name: QUALITY_NAMES[name] for name in metrics}),),
+                  figures=(figure,))  # fmt: skip
 
 
 def answer_runs(study: Study) -> Answer:

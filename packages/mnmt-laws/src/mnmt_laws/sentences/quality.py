@@ -1,0 +1,30 @@
+"""Translation quality in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pandas as pd
+
+from mnmt_laws.figures.style import format_size
+from mnmt_laws.sentences.words import join
+
+_MOST_TASKS = 4  # named in a sentence
+
+
+def quality_sentence(pairs: pd.DataFrame, names: Mapping[str, str]) -> str:
+    """Return the best value of each metric that models of the largest size reach on each task.
+
+    Args:
+        pairs: From `pair_metrics`.
+        names: The names of some of its columns.
+    """
+    size = float(pairs["size"].max())
+    best = pairs[pairs["size"] == size].groupby("task")[[*names]].max()
+    tasks = best.index[:_MOST_TASKS]
+    parts = [
+        f"{label} {join([f'{best.loc[task, column]:.1f} on {task}' for task in tasks])}"
+        for column, label in names.items()
+    ]
+    more = f" ({len(best) - len(tasks)} more tasks are in the figure)" if len(best) > len(tasks) else ""
+    return f"The best models of {format_size(size)} parameters reach {join(parts)}{more}."
