@@ -116,6 +116,17 @@ def test_a_metric_that_rises_is_maximised(clean: Observations, clean_forecast: F
         assert rising.predicted[task] == pytest.approx(80 - 20 * value, abs=0.05)
 
 
+def test_zero_shot_rows_change_nothing_for_laws_of_weights_above_0(clean: Observations) -> None:
+    alone = clean.frame[clean.frame["weight"].eq(1.0)]
+    other = alone["task"].map({"en-de": "en-zh", "en-zh": "en-de"})
+    zero_shot = alone.assign(task=other, weight=0.0, value=9.0, mixture=alone["task"] + ":1.0")
+    table = observe(pd.concat([clean.frame, zero_shot], ignore_index=True).drop(columns="row"))
+    assert len(table.zero_shot)
+    one, two = (recommend(rows, law="capacity", size=SIZE, refits=0) for rows in (clean, table))
+    assert one.weights == pytest.approx(two.weights, abs=1e-6)
+    assert one.predicted == pytest.approx(two.predicted)
+
+
 def test_targets_lead_to_the_mixture_that_meets_them(
     clean_forecast: Forecast, laws: dict[str, KnownLaw]
 ) -> None:

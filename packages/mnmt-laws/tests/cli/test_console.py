@@ -27,12 +27,11 @@ Run = Callable[..., tuple[int, str, str]]
         (("frontier", "runs.csv", "--size", "inf"), "`size` must be a finite number above 0"),
         (
             ("frontier", "runs.csv", "--size", "1e5", "--tokens", "1e6", "--law", "capacity"),
-            "leave out --tokens",
+            "1e+06 need runs of several training lengths",
         ),
         (("fit", "runs.csv", "--metric", "ter"), "the table has chrf, loss"),
         (("fit", "runs.csv", "--testset", "news"), "no row has testset 'news'"),
         (("frontier", "runs.csv", "--size", "0"), "--size"),
-        (("frontier", "runs.csv"), "--size"),
         (("collect", ".", "-o", "x.csv"), "no run records here"),
         (("report", "runs.csv", "--out", "runs.csv"), "runs.csv"),
         (("fit",), "give a run table, a folder of run records, or --example; neither was given"),

@@ -101,6 +101,23 @@ def test_a_current_mixture_is_compared_with(run: Run, csv: Path) -> None:
     assert line.endswith("likely to be worse")
 
 
+def test_one_task_has_a_model_and_no_weights(run: Run, tmp_path: Path) -> None:
+    rows = [
+        {"task": "all", "size": size, "tokens": tokens, "metric": "loss",
+         "value": 0.4 + 300 * size**-0.34 + 900 * tokens**-0.28}
+        for size in (1e6, 4e6, 1.6e7, 6.4e7) for tokens in (1e8, 4e8, 1.6e9, 6.4e9)
+    ]  # fmt: skip
+    pd.DataFrame(rows).to_csv(tmp_path / "runs.csv", index=False)
+    command = ("recommend", tmp_path / "runs.csv", "--budget", "1e18", "--law", "chinchilla", "--refits", 0)
+    _, out, _ = run(*command)
+    mixture, advice, sizes, predicted, shares = out.splitlines()
+    assert (mixture, shares) == ("all:1", "averaged over: chinchilla 100%")
+    assert advice.startswith("Train a model of ")
+    assert advice.endswith(" tokens on all.")
+    assert "parameters at the same budget are expected to cost at most " in sizes
+    assert predicted.startswith("all: loss ")
+
+
 def test_targets_without_a_size_find_the_smallest_and_with_it_a_mixture(run: Run, csv: Path) -> None:
     command = ("recommend", csv, "--targets", "en-de:0.3,en-zh:0.4", *QUICK)
     smallest = json.loads(run(*command, "--json")[1])
@@ -109,8 +126,8 @@ def test_targets_without_a_size_find_the_smallest_and_with_it_a_mixture(run: Run
     assert status == 0
     assert "For the targets, train a model of" in out
     assert "target 0.3" in out
-    _, out, _ = run("recommend", csv, "--targets", "en-de:0.01", "--refits", 0)
-    assert out.startswith("infeasible: L∞ of en-de (")
+    _, out, _ = run("recommend", csv, "--targets", "en-de:0.01", *QUICK)
+    assert out.startswith("no size up to 10000 times the largest has an even chance to meet them")
 
 
 def test_a_study_of_the_advice_is_printed(run: Run, csv: Path, tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def test_mixtures_name_the_largest_weights(weights: dict[str, float], text: str)
         (0.0006, "0.001 nats"),
         (0.0004, "0.0004 nats"),
         (-0.0021, "-0.002 nats"),
-        (0.0, "0 nats"),
+        (0.00002, "0 nats"),
         (float("nan"), "unknown"),
     ],
 )

@@ -42,11 +42,14 @@ def _recommendation(answer: Recommendation) -> list[str]:
     lines = [" ".join(filter(None, advice_sentences(answer)))]
     if not math.isnan(answer.size_range[0]):
         sizes = " to ".join(format_size(end) for end in answer.size_range)
-        lines.append(f"Sizes from {sizes} parameters at the same budget cost no more than that, too.")
+        amount = cost_text(answer, answer.amount)
+        lines.append(
+            f"Sizes from {sizes} parameters at the same budget are expected to cost at most {amount} more."
+        )
     names = dict.fromkeys([*answer.predicted, *answer.weights])
     lines += [f"{name}: {', '.join(_parts(answer, name))}" for name in names]
     lines += [f"{rival.name}: {rival_text(answer, rival)}" for rival in answer.rivals]
-    lines.append(f"expected regret: {cost_text(answer, answer.regret)}")
+    lines += [f"expected regret: {cost_text(answer, answer.regret)}"] if len(answer.weights) > 1 else []
     shares = ", ".join(f"{member.form.name} {member.share:.0%}" for member in answer.forecast.members)
     return [*lines, f"averaged over: {shares}"]
 
@@ -54,7 +57,7 @@ def _recommendation(answer: Recommendation) -> list[str]:
 def _parts(answer: Recommendation, name: str) -> list[str]:
     """Return the weight of a source, and the predicted metric of a task."""
     parts = []
-    if name in answer.weights:
+    if name in answer.weights and len(answer.weights) > 1:
         low, high = answer.ranges[name]
         parts.append(f"weight {answer.weights[name]:.0%} ({low:.0%} to {high:.0%})")
     if name in answer.predicted:
@@ -76,7 +79,7 @@ def _smallest(answer: SmallestModel) -> list[str]:
     if answer.budget is not None and answer.tokens is not None:
         lines.append(f"training length: {format_size(answer.tokens)} tokens; {answer.budget:.3g} FLOPs")
     return lines + [
-        f"{task}: predicted {metric} {predicted:.4f} {unit}"
+        f"{task}: predicted {metric} {predicted:.3f} {unit}"
         + (f"; target {answer.targets[task]:g}" if task in answer.targets else "")
         for task, predicted in answer.predicted.items()
     ]

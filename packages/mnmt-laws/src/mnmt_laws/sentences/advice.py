@@ -63,7 +63,9 @@ def _range(answer: Recommendation) -> str:
 
 
 def stake_sentence(answer: Recommendation) -> str:
-    """Return what is at stake against the rules that need no runs."""
+    """Return what is at stake against the rules that need no runs; nothing where there is one source."""
+    if len(answer.weights) == 1:
+        return ""
     if answer.rule:
         return f"These are {answer.rule}; no other mixture is expected to do better."
     free = [rival for rival in answer.rivals if rival.free]
@@ -98,9 +100,11 @@ def cost_text(answer: Recommendation, cost: float, *, unit: bool = True) -> str:
 
 
 def _rounded(number: float, places: int) -> str:
-    """Return a number to some decimal places; one that they do not show, to one digit."""
-    small = 0 < abs(number) < 0.5 * 10.0**-places
-    return f"{number:.1g}" if small else f"{number:.{places}f}" if number else "0"
+    """Return a number to some decimal places; one that they do not show, to one more."""
+    step = 10.0**-places
+    if abs(number) < 0.05 * step:
+        return "0"
+    return f"{number:.{places + (abs(number) < 0.5 * step)}f}"
 
 
 def _capital(text: str) -> str:

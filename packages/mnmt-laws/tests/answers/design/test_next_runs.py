@@ -31,11 +31,12 @@ def test_nothing_is_worth_training_for_a_small_stake(two_tasks: LawFit) -> None:
     assert proposal.reason == "small stake"
 
 
-def test_a_run_at_the_target_is_worth_most_at_one_price(advice: Recommendation) -> None:
+def test_a_run_removes_no_more_than_there_is_and_is_ranked_by_its_price(advice: Recommendation) -> None:
     mixture = {"en-de": 0.7, "en-zh": 0.3}
     options = [CandidateRun(size, mixture) for size in (1e4, 1e5, 1e6)]
     ranked = design(advice, candidates=options).candidates
-    assert ranked.loc[ranked["removed"].idxmax(), "size"] == 1e6
+    assert ranked["removed"].between(0, advice.regret).all()
+    assert ranked["per_flop"].to_numpy() == pytest.approx((ranked["removed"] / ranked["cost"]).to_numpy())
 
 
 def test_trained_models_are_no_candidates(advice: Recommendation) -> None:
