@@ -9,6 +9,7 @@ import xarray as xr
 
 from mnmt_laws import Observations, Perturbation, ResidualBootstrap, fit, observe
 from mnmt_laws.errors import ArgumentError
+from mnmt_laws.fitting.law_fit import relative_noise
 from mnmt_laws.fitting.profile import profile_intervals
 from mnmt_laws.fitting.refits import refit_copies
 from mnmt_laws.laws import LAWS
@@ -101,6 +102,14 @@ def test_supplied_resamples_keep_the_priors_where_they_are() -> None:
     again = refit_copies(found, values=found.rows["value"].to_numpy(float)[None])
     for name, values in found.parameters.data_vars.items():
         np.testing.assert_allclose(again[name].isel(draw=0), values, rtol=1e-4)
+
+
+def test_data_determine_a_part_of_the_parameters() -> None:
+    found = fit(few_runs(4), law="power", uncertainty=ESTIMATE_ONLY)
+    free = fit(few_runs(4), law="power", uncertainty=ESTIMATE_ONLY, prior="none")
+    for task in found.tasks:
+        assert 1 < found.num_parameters(task) < free.num_parameters(task) == 3
+        assert relative_noise(found, task) == pytest.approx(0.02, abs=0.02)
 
 
 def test_refits_are_the_same_every_time() -> None:

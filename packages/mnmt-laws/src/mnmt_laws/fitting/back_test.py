@@ -263,7 +263,7 @@ def _chow(fit: LawFit, predicted: Array, out: NDArray[np.bool_]) -> tuple[float,
     observed = log_of(fit, rows["value"].to_numpy(float))
     whole = (observed - log_of(fit, fit.predict(rows))) ** 2
     inside = (observed - log_of(fit, predicted)) ** 2
-    statistic, squares, freedom = 0.0, [], 0
+    statistic, squares, freedom = 0.0, [], 0.0
     for task in rows.loc[out, "task"].unique():
         of_task = (rows["task"] == task).to_numpy()
         rest = int((of_task & ~out).sum()) - fit.num_parameters(str(task))

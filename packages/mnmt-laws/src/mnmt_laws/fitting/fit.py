@@ -15,7 +15,7 @@ from mnmt_laws.fitting.diagnostics import Diagnostic, check_constant, check_leng
 from mnmt_laws.fitting.evaluator import read_predictors
 from mnmt_laws.fitting.law_fit import Irreducible, LawFit, PriorChoice
 from mnmt_laws.fitting.pooling import Pool
-from mnmt_laws.fitting.task_fit import TaskFit, few_values, find_pool, fit_task
+from mnmt_laws.fitting.task_fit import TaskFit, find_pool, fit_task, has_few_values
 from mnmt_laws.fitting.uncertainty import ResidualBootstrap, Uncertainty
 from mnmt_laws.laws import LAWS, LawName
 from mnmt_laws.laws.law import Law
@@ -87,6 +87,7 @@ def fit(
         delta=delta,
         irreducible=irreducible,
         prior="none" if pool is None else "weak",
+        effective={task: n for task, each in fits.items() if (n := each.num_effective) is not None},
         parameters=table.isel(draw=0),
         draws=table.isel(draw=slice(1, None)),
         converged=all(task_fit.converged for task_fit in fits.values()),
@@ -148,7 +149,7 @@ def wants_prior(prior: PriorChoice, law: Law, samples: Iterable[Sample], objecti
     if prior == "weak" and not objective.squared:
         raise ArgumentError(f"`prior` must be none with {objective.name}; weak goes with log-ols and ols.")
     if prior == "auto" and objective.squared:
-        return any(few_values(law, sample) for sample in samples)
+        return any(has_few_values(law, sample) for sample in samples)
     return prior == "weak"
 
 

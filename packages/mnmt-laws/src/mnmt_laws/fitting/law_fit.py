@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
@@ -47,6 +47,9 @@ class LawFit:
 
     prior: PriorChoice = "none"
     """Whether the parameters have weak priors: `weak` or `none`."""
+
+    effective: Mapping[str, float] = field(default_factory=dict)
+    """The number of parameters of each task that the data determine, under priors."""
 
     parameters: xr.Dataset
     """The estimates over `task` and, where they vary with it, `weight` or `partner`; factors are for
@@ -173,9 +176,11 @@ class LawFit:
         """Return (n,) residuals of the fitted observations, in the objective's own measure."""
         return find_objective(self.objective, delta=self.delta).residual(*self.fitted_values)
 
-    def num_parameters(self, task: str) -> int:
-        """Return the number of parameters that were estimated for a task."""
+    def num_parameters(self, task: str) -> float:
+        """Return the number of parameters of a task; under priors only as far as the data determine them."""
         self.evaluator.check_task(task)
+        if task in self.effective:
+            return self.effective[task]
         estimates = self.parameters.sel(task=task)
         return sum(int(estimates[p.name].notnull().sum()) if p.varies else 1 for p in self.law.parameters)
 

@@ -134,6 +134,14 @@ def pool_designs(designs: Sequence[DesignMatrix], full: Sequence[DesignMatrix], 
     return pool
 
 
+def num_effective(design: DesignMatrix, objective: Objective, vector: Array) -> float:
+    """Return the number of parameters (P,) that the data determine under the design's penalty.
+
+    It is the trace of the hat matrix: a parameter counts by the data's share of its posterior precision.
+    """
+    return _spread(design, objective, vector).num_effective
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Spread:
     """The posterior about one estimate."""
@@ -145,7 +153,7 @@ class _Spread:
     """(P,) the prior's share of each parameter's posterior precision; 1 at a bound."""
 
     num_effective: float
-    """The number of parameters that the data determine, each by the data's share."""
+    """See `num_effective`."""
 
 
 def _spread(design: DesignMatrix, objective: Objective, vector: Array) -> _Spread:

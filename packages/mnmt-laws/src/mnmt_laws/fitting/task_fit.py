@@ -23,7 +23,7 @@ from mnmt_laws.fitting.diagnostics import (
     free_columns,
     min_sizes,
 )
-from mnmt_laws.fitting.pooling import Pool, draw_deviates, pool_designs
+from mnmt_laws.fitting.pooling import Pool, draw_deviates, num_effective, pool_designs
 from mnmt_laws.fitting.uncertainty import FittedTask, SeededRefits, Uncertainty
 from mnmt_laws.laws.law import Law
 from mnmt_laws.solver.design_matrix import DesignMatrix
@@ -39,7 +39,7 @@ FEW = 3
 """Values for each parameter below which weak priors predict better."""
 
 _BATCH = 4_000_000  # values of the copies that are held at a time
-_REMEMBERED, _REMEMBERED_ROWS = 128, 20_000
+_REMEMBERED, _REMEMBERED_ROWS = 256, 20_000
 _answers: dict[Hashable, object] = {}
 _T = TypeVar("_T")
 
@@ -55,6 +55,9 @@ class TaskFit:
     """Whether the estimate is a minimum."""
 
     diagnostics: tuple[Diagnostic, ...]
+
+    num_effective: float | None = None
+    """The number of parameters that the data determine under weak priors."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,6 +143,9 @@ def fit_task(
         parameters=xr.concat(datasets, "weight") if law_is_split(law) else datasets[0],
         converged=all(part.minima[0].converged for part in parts),
         diagnostics=tuple(diagnostics),
+        num_effective=None
+        if pool is None
+        else sum(num_effective(part.design, objective, part.vector) for part in parts),
     )
 
 
@@ -155,17 +161,19 @@ def solve_parts(
     return _remember(solve, law, [sample], objective, repr(pool))
 
 
-def few_values(law: Law, sample: Sample) -> tuple[int, int] | None:
-    """Return the number of models and of parameters of a task where there are fewer than three for each.
+def has_few_values(law: Law, sample: Sample) -> bool:
+    """Return whether a task has fewer than three values a parameter, or no more models than parameters.
 
     A law with a limit and no parameter common to all weights describes each weight by itself, so nothing that
     weights or tasks have in common may shape it: it has no few values.
     """
+    if law_is_split(law) and any(parameter.kind == "limit" for parameter in law.parameters):
+        return False
     parts = [_unsolved(law, sample, find_objective("log-ols"), mask) for mask in _split(law, sample)[0]]
+    values = sum(len(part.sample.weight) for part in parts)
     models = sum(len(part.design.groups) for part in parts)
     count = sum(int(np.sum(np.not_equal(*part.design.bounds({})))) for part in parts)
-    describes = law_is_split(law) and any(parameter.kind == "limit" for parameter in law.parameters)
-    return (models, count) if models < FEW * count and not describes else None
+    return values < FEW * count or models <= count
 
 
 def find_pool(law: Law, samples: Sequence[Sample], objective: Objective) -> Pool:
