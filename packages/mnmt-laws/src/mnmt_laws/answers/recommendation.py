@@ -180,8 +180,7 @@ def one_run(forecasted: Forecast, want: Want) -> float:
     """Return the standard deviation of one run's cost, by its scatter about the best form."""
     count = len(forecasted.sources)
     mean, _ = forecasted.predict(np.full((1, count), 1.0 / count))
-    losses = np.abs(mean[:, 0])
-    return want.scatter(losses * forecasted.noise, losses, forecasted.tasks)
+    return want.scatter(forecasted.noise(mean)[:, 0], np.abs(mean[:, 0]), forecasted.tasks)
 
 
 def _corpus(forecasted: Forecast) -> dict[str, float]:

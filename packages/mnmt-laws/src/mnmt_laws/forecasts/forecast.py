@@ -139,10 +139,13 @@ class Forecast:
         models = floors + (repeated - floors) * np.exp(noise)[..., None]
         return losses.mean(axis=0), bounds_of(models, level)
 
-    @property
-    def noise(self) -> Array:
-        """(tasks,) relative standard deviation of one run about the best form."""
-        return noise_of(self.best)
+    def noise(self, losses: Array) -> Array:
+        """Return (tasks, n) standard deviations of one run about the best form, at (tasks, n) losses.
+
+        Noise is in proportion to the loss, or where the irreducible loss is known to what lies above it.
+        """
+        floors = np.array(list(floors_of(self.best).values()))[:, None]
+        return np.asarray(np.abs(losses - floors) * noise_of(self.best)[:, None])
 
     def _losses(self, member: Member, points: Array, at: dict[str, Array]) -> Array:
         fitted = member.form.fit

@@ -108,7 +108,7 @@ def _prospects(advice: Recommendation, options: Sequence[CandidateRun]) -> Prosp
     }
     losses = forecast.losses(points, **at)
     trained = np.array([[option.mixture.get(task, 0.0) > 0 for option in options] for task in forecast.tasks])
-    variance = (losses.mean(axis=0) * forecast.noise[:, None]) ** 2
+    variance = forecast.noise(losses.mean(axis=0)) ** 2
     return Prospects(
         costs=question.costs(spread, question.anchors(spread)),
         losses=losses,
