@@ -23,8 +23,6 @@ from mnmt_data.study import StudyFile, read_study
 from mnmt_laws import observe, recommend
 from mnmt_laws.answers.design.study_toml import mixture_line, round_mixture
 from mnmt_laws.arrays import Array
-from mnmt_laws.forecasts.forecast import Forecast
-from mnmt_laws.forecasts.forms import floors_of
 from mnmt_model import RunConfig, count_parameters, run_configs, train_runs
 from mnmt_model.sweep.workers import default_jobs
 
@@ -95,7 +93,9 @@ def predict(study: StudyFile, target: TargetConfig, folder: Path) -> Figures:
     observations = observe(folder / "runs", testset="test")
     advice = recommend(observations, size=size, preference=target.importance or None)
     mixtures = {ADVISED: round_mixture(advice.weights), EQUAL: equal}
-    losses = new_models(advice.forecast, list(mixtures.values()))
+    sources = advice.forecast.sources
+    points = np.array([[mixture.get(name, 0.0) for name in sources] for mixture in mixtures.values()])
+    losses = advice.forecast.models(points)
     costs = np.array([advice.want.importance[task] for task in advice.forecast.tasks]) @ losses
     parts = {}
     for k, (name, mixture) in enumerate(mixtures.items()):
@@ -105,15 +105,6 @@ def predict(study: StudyFile, target: TargetConfig, folder: Path) -> Figures:
         parts[name]["mean"] = interval_of(costs[:, k])
     gain = interval_of(costs[:, 1] - costs[:, 0])
     return {"size": size, "importance": advice.want.importance, "mixtures": parts, "gain": gain}
-
-
-def new_models(forecast: Forecast, mixtures: Sequence[Mapping[str, float]]) -> Array:
-    """Return losses of models yet to be trained, each with noise of its own: (draws, tasks, mixtures)."""
-    points = np.array([[mixture.get(name, 0.0) for name in forecast.sources] for mixture in mixtures])
-    losses = forecast.losses(points)
-    floors = np.array(list(floors_of(forecast.best).values()))[:, None]
-    noise = forecast.noise[:, None] * np.random.default_rng(0).standard_normal(losses.shape)
-    return np.asarray(floors + (losses - floors) * np.exp(noise))
 
 
 def interval_of(draws: Array) -> list[float]:

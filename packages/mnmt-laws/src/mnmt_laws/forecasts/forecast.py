@@ -128,16 +128,28 @@ class Forecast:
         Returns:
             (tasks, n), and two arrays of this shape.
         """
+        models = self.models(points, **at)
+        return self.losses(points, **at).mean(axis=0), bounds_of(models, level)
+
+    def models(self, points: Array, **at: float | Array) -> Array:
+        """Return draws of models yet to be trained, each with noise of its own.
+
+        Args:
+            points: (n, sources) mixtures.
+            **at: `size` and `tokens`, as in `losses`.
+
+        Returns:
+            (draws, tasks, n); draws are repeated where they are few.
+        """
         losses = self.losses(points, **at)
         scatter = np.concatenate(
             [np.tile(noise_of(member.form.fit), (member.count, 1)) for member in self.members]
         )
         times = -(-_FEWEST_MODELS // len(losses))
-        scatter, repeated = np.tile(scatter, (times, 1)), np.tile(losses, (times, 1, 1))
-        noise = scatter * np.random.default_rng(0).standard_normal(scatter.shape)
+        scatter, losses = np.tile(scatter, (times, 1)), np.tile(losses, (times, 1, 1))
+        noise = scatter[..., None] * np.random.default_rng(0).standard_normal(losses.shape)
         floors = np.array(list(floors_of(self.best).values()))[:, None]
-        models = floors + (repeated - floors) * np.exp(noise)[..., None]
-        return losses.mean(axis=0), bounds_of(models, level)
+        return np.asarray(floors + (losses - floors) * np.exp(noise))
 
     def noise(self, losses: Array) -> Array:
         """Return (tasks, n) standard deviations of one run about the best form, at (tasks, n) losses.
