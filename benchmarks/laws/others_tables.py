@@ -4,7 +4,8 @@ Claims: on ScaleBench's table (5 domains, 4 sizes) a law of the whole mixture pr
 within half a percent; on RegMix's (17 domains, 512 models of one size) a law with transfer ranks and predicts
 the 256 held-out models at least as well as its authors' regression trees. Peers: these trees
 (LightGBM with the authors' settings, stopped early on the held-out models as they do), and the laws of Ye et
-al. 2024 and Shukor et al. 2025. Cited in docs/laws/mathematics.md.
+al. 2024 and Shukor et al. 2025. Choices among their mixtures cost less than equal and proportional weights.
+Cited in docs/laws/mathematics.md and docs/studies/decisions.md.
 
 The tables are not ours to distribute; name the folder that holds `scalebench_domain.csv` and `regmix/` by
 `--tables` or the environment variable MNMT_TABLES. What is not there is skipped with a sentence.
@@ -35,7 +36,7 @@ from benchmarks.measurement import (
     run,
     write_report,
 )
-from mnmt_laws import ResidualBootstrap, fit
+from mnmt_laws import Forecast, ResidualBootstrap, fit, forecast, observe
 from mnmt_laws.laws import LawName
 
 NO_REFITS = ResidualBootstrap(refits=0)
@@ -57,7 +58,8 @@ def main(*, tables: Path | None = None, studies: Names = (), domains: int = 13, 
 
     Args:
         tables: Folder of the tables; by default that of MNMT_TABLES.
-        studies: Which of ScaleBench, RegMix, RegMix-larger and SlimPajama; all by default. Figures of others
+        studies: Which of ScaleBench, RegMix, RegMix-larger, SlimPajama, and the choices among held-out
+            mixtures ScaleBench-choice and RegMix-choice; all by default. Figures of others
             stay in the JSON file as they are.
         domains: How many of RegMix's losses to fit.
         out: JSON file for the figures.
@@ -66,6 +68,8 @@ def main(*, tables: Path | None = None, studies: Names = (), domains: int = 13, 
     figures: Figures = json.loads(out.read_text(encoding="utf-8"))["tables"] if out and out.exists() else {}
     for name, needs, study in (
         ("ScaleBench", "scalebench_domain.csv", scalebench),
+        ("ScaleBench-choice", "scalebench_domain.csv", scalebench_choice),
+        ("RegMix-choice", "regmix", lambda path: regmix_choice(path, domains)),
         ("RegMix", "regmix", lambda path: regmix(path, domains)),
         ("RegMix-larger", "regmix", lambda path: regmix_larger(path, domains)),
         ("SlimPajama", "slimpajama.csv", slimpajama),
@@ -111,6 +115,103 @@ def errors(predicted: np.ndarray, observed: np.ndarray, tasks: pd.Series) -> Fig
         "R²": f"{1 - np.var(predicted - observed) / np.var(observed):.4f}",
         "Spearman": f"{100 * np.mean(ranks):.2f}",
     }
+
+
+def scalebench_choice(path: Path) -> Iterator[Figures]:
+    """Yield the regret of choices among mixtures, where domains count alike, and where each counts fourfold.
+
+    The choice is among the held-out mixtures of each size, and among all mixtures of the largest size by what
+    was fitted to the smaller ones.
+    """
+    table = pd.read_csv(path)
+    fitted, largest = table[table["role"] == "fit"], table["size"].max()
+    held_out = table[table["role"] == "held-out"]
+    whole = forecast(observe(fitted.reset_index(drop=True)), size=float(largest))
+    for size, rows in held_out.groupby("size"):
+        yield from _choices(f"held-out, {size:.3g}", rows, whole)
+    smaller = observe(fitted[fitted["size"] < largest].reset_index(drop=True))
+    yield from _choices(
+        "all of the largest size", table[table["size"] == largest], forecast(smaller, size=float(largest))
+    )
+
+
+def _choices(name: str, rows: pd.DataFrame, result: Forecast) -> Iterator[Figures]:
+    wide = rows.pivot_table(index="mixture", columns="task", values="value")[result.tasks].dropna()
+    points = np.array([weights_of(text, result.sources) for text in wide.index])
+    predicted = result.losses(points, size=float(rows["size"].iloc[0])).mean(axis=0)
+    count = len(result.tasks)
+    wants = {"all alike": np.ones((1, count)), "one fourfold": np.ones((count, count)) + 3 * np.eye(count)}
+    for wish, factors in wants.items():
+        each = pd.DataFrame(
+            regrets(wide.to_numpy() @ one, points, {"advice": one @ predicted}, importance=one)
+            for one in factors / factors.sum(axis=1, keepdims=True)
+        )
+        yield {"choice": name, "mixtures": len(wide), "counts": wish} | each.mean().round(1).to_dict()
+
+
+def regmix_choice(folder: Path, domains: int) -> Iterator[Figures]:
+    """Yield the regret of choices among larger models' mixtures by models of 1M, for the mean of losses.
+
+    The law is `transfer`, which has the least held-out errors of those without size; an average over forms
+    would refit 17 domains many times.
+    """
+    fitted = read_regmix(folder, "train")
+    tasks = list(dict.fromkeys(fitted["task"]))[:domains]
+    law = fit(fitted[fitted["task"].isin(tasks)], law="transfer", uncertainty=NO_REFITS)
+    proportions = features(fitted, tasks[0])[0].mean(axis=0)
+    for scale in ("1m", "60m", "1B"):
+        parts = {
+            task: rows.reset_index(drop=True)
+            for task, rows in read_regmix(folder, "test", scale).groupby("task")
+        }
+        shares, _ = features(parts[tasks[0]], tasks[0])
+        predicted = {"advice": np.mean([law.predict(parts[task]) for task in tasks], axis=0)}
+        predicted["linear"] = np.mean([linear(fitted, parts[task], task) for task in tasks], axis=0)
+        if is_installed("lightgbm"):
+            predicted["trees"] = np.mean([trees(fitted, parts[task], task) for task in tasks], axis=0)
+        observed = np.mean([parts[task]["value"].to_numpy() for task in tasks], axis=0)
+        yield {"models": scale, "mixtures": len(observed)} | regrets(
+            observed, shares, predicted, proportions=proportions
+        )
+
+
+def linear(fitted: pd.DataFrame, held_out: pd.DataFrame, task: str) -> np.ndarray:
+    """Return the predictions of a linear regression of log-losses on weights."""
+    (x, y), (new_x, _) = features(fitted, task), features(held_out, task)
+    solution = np.linalg.lstsq(np.c_[np.ones(len(x)), x], np.log(y), rcond=None)[0]
+    return np.asarray(np.exp(np.c_[np.ones(len(new_x)), new_x] @ solution))
+
+
+def weights_of(text: str, sources: list[str]) -> list[float]:
+    """Return the weights of a mixture `a:0.3,b:0.7`, by source."""
+    weights = {name: float(weight) for name, _, weight in (part.rpartition(":") for part in text.split(","))}
+    return [weights.get(source, 0.0) for source in sources]
+
+
+def regrets(
+    observed: np.ndarray,
+    shares: np.ndarray,
+    predicted: dict[str, np.ndarray],
+    *,
+    importance: np.ndarray | None = None,
+    proportions: np.ndarray | None = None,
+) -> Figures:
+    """Return what choices cost more than the best held-out mixture, in thousandths of a nat.
+
+    Args:
+        observed: (mixtures,) measured costs.
+        shares: (mixtures, sources) weights; rules take the nearest mixture.
+        predicted: (mixtures,) costs by method, which takes the least.
+        importance: (sources,) of the tasks, for weights by importance.
+        proportions: (sources,) the mean mixture of the models fitted, which follows the corpus.
+    """
+    rules = {"equal weights": np.full(shares.shape[1], 1 / shares.shape[1])}
+    rules |= {} if importance is None else {"p = importance": importance}
+    rules |= {} if proportions is None else {"proportional": proportions}
+    rows = {name: int(costs.argmin()) for name, costs in predicted.items()}
+    rows |= {name: int(np.abs(shares - point).sum(axis=1).argmin()) for name, point in rules.items()}
+    named = {name: round(1e3 * (observed[row] - observed.min()), 1) for name, row in rows.items()}
+    return named | {"a mixture at random": round(1e3 * (observed.mean() - observed.min()), 1)}
 
 
 def regmix(folder: Path, domains: int) -> Iterator[Figures]:
