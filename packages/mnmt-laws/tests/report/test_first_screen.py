@@ -44,13 +44,13 @@ def test_one_task_has_a_prediction_and_no_mixture(one_task: pd.DataFrame, analys
     alone = one_task[one_task["weight"].eq(1.0)]
     screen = first_screen(analyse_table(alone, uncertainty=Perturbation(refits=0)).study)
     assert "expected to reach loss" in screen.headline
-    assert screen.figure is None
+    assert screen.figure is not None
     assert screen.stakes is None
 
 
 def test_a_table_without_mixtures_says_what_to_train(losses: pd.DataFrame, analyse_table: Analyse) -> None:
     analysis = analyse_table(losses[losses["weight"].eq(1.0)], uncertainty=Perturbation(refits=0))
-    assert "train runs that mix the tasks" in first_screen(analysis.study).headline
+    assert first_screen(analysis.study).headline.startswith("No mixture is advised: ")
     assert "<figure" not in render_page(analysis).partition('<nav class="contents"')[0]
 
 

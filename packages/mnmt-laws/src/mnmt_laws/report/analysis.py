@@ -86,13 +86,15 @@ def analyse(
     progress("read the table")
     observations = observe(source.table, metric=metric, testset=testset, architecture=architecture)
     progress("fit the laws and rulers, and test them on what is left out")
+    advice, refusal = advise(observations, preference)
     study = Study(
         source=source,
         observations=observations,
         objective=objective,
         uncertainty=uncertainty,
         prior=prior,
-        recommendation=advise(observations, preference),
+        recommendation=advice,
+        refusal=refusal,
     )
     return Analysis(study=study, answers=dict(answer_all(study, progress)))
 

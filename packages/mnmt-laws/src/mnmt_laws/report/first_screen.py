@@ -8,6 +8,7 @@ from mnmt_laws.answers.decision import Measured, Question, cost_curve, measured_
 from mnmt_laws.answers.recommendation import Recommendation
 from mnmt_laws.errors import ArgumentError, TableError
 from mnmt_laws.figures.costs import draw_costs, draw_mixture
+from mnmt_laws.figures.losses import draw_losses
 from mnmt_laws.report.answer import FigureGroup
 from mnmt_laws.report.study import Study
 from mnmt_laws.report.text import TextTable
@@ -58,7 +59,7 @@ def first_screen(study: Study) -> FirstScreen:
     return FirstScreen(
         headline=prediction_sentence(advice) if alone else headline,
         sentences=() if alone else tuple(rest),
-        figure=None if alone else _figure(study, advice),
+        figure=_losses(study) if alone else _figure(study, advice),
         stakes=None if alone else _stakes(advice),
         trust=trust,
         average=average_sentence(advice),
@@ -68,8 +69,14 @@ def first_screen(study: Study) -> FirstScreen:
 
 def _nothing(study: Study) -> str:
     if len(study.tasks) == 1:
-        return f"One task, {study.tasks[0]}, needs no mixture, and no law predicts larger models here."
-    return "No mixture is advised: train runs that mix the tasks, of two weights or more."
+        return f"One task, {study.tasks[0]}, needs no mixture."
+    return f"No mixture is advised: {study.refusal}"
+
+
+def _losses(study: Study) -> FigureGroup:
+    law, task = study.law, study.tasks[0]
+    caption = f"The {study.observations.metric} of each model over its size, and the {law.law.name} law."
+    return FigureGroup("Loss over size", caption, lambda: [draw_losses(task=task, joint=law)])
 
 
 def _figure(study: Study, advice: Recommendation) -> FigureGroup:

@@ -45,6 +45,9 @@ class Study:
     recommendation: Recommendation | None
     """The advised mixture at twice the largest size; None where no law predicts other mixtures."""
 
+    refusal: str = ""
+    """Why no mixture is advised."""
+
     @property
     def name(self) -> str:
         """The name of the study; empty without run records."""
@@ -148,9 +151,11 @@ class Study:
         return float(limit) if math.isfinite(limit) else math.nan
 
 
-def advise(observations: Observations, preference: Mapping[str, float] | None) -> Recommendation | None:
-    """Return the recommendation for twice the largest size; None where no mixture can be predicted."""
+def advise(
+    observations: Observations, preference: Mapping[str, float] | None
+) -> tuple[Recommendation | None, str]:
+    """Return the recommendation for twice the largest size, or None and the reason against."""
     try:
-        return recommend(observations, preference=preference)
-    except (TableError, ArgumentError):
-        return None
+        return recommend(observations, preference=preference), ""
+    except (TableError, ArgumentError) as error:
+        return None, str(error).removeprefix(f"{observations.source}: ")

@@ -88,7 +88,7 @@ def answer_design(study: Study) -> Answer:
     Raises:
         TableError: If no mixture is advised.
     """
-    if study.recommendation is None:
+    if study.recommendation is None or len(study.recommendation.weights) == 1:
         raise TableError(f"{study.observations.source}: no mixture is advised.")
     result = design(study.recommendation)
     document = {"regret": result.regret, "reason": result.reason, "runs": records(result.runs)}
