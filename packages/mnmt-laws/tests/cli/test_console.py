@@ -20,7 +20,7 @@ Run = Callable[..., tuple[int, str, str]]
     ("arguments", "message"),
     [
         (("fit", "missing.csv"), "missing.csv: no such file"),
-        (("fit", "runs.csv", "--law", "eq7"), 'Choose from: "power", "per-weighting", "joint"'),
+        (("fit", "runs.csv", "--law", "eq7"), "no law is called 'eq7'; `mnmt-laws laws` lists them all"),
         (("fit", "runs.csv", "--lww", "joint"), "--lww"),
         (("fit", "runs.csv", "--refits", "-1"), "--refits"),
         (("fit", "runs.csv", "--refits", "0.5"), "--refits: '0.5' must be a whole number"),

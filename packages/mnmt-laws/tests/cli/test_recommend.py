@@ -37,7 +37,7 @@ BOTH = "en-de:1,en-zh:1"
         (("--aim", "worst", "--targets", BOTH), "--aim and --targets are two questions; give one of them"),
         (("--prefer", BOTH, "--targets", BOTH), "--prefer and --targets are two questions; give one"),
         (("--budget", "1e9", "--targets", BOTH), "--budget and --targets: give one"),
-        (("--targets", "en-fr:1"), "--targets: names 'en-fr'; the tasks are en-de, en-zh."),
+        (("--targets", "de-ja:1"), "--targets: names 'de-ja'"),
         (("--targets", BOTH, "--amount", "0.1"), "--amount needs --size"),
         (("--targets", "en-de:-1", "--size", "1e5", *QUICK), "`targets` must be above 0, but en-de's is -1"),
         (("--current", "en-de"), "--current: must be TASK:NUMBER between commas"),
