@@ -52,8 +52,6 @@ def test_one_law_can_be_named_and_one_that_predicts_no_mixtures_is_refused(clean
     assert one.members[0].count == 1
     with pytest.raises(TableError, match="the power law predicts no mixtures of this table; leave out --law"):
         forecast(clean, law="power", size=5e5)
-    with pytest.raises(TableError, match="a budget needs runs of several sizes and training lengths"):
-        forecast(clean, length=True)
 
 
 def stub(tasks: int, **errors: list[float]) -> Any:
@@ -116,7 +114,8 @@ def test_a_known_irreducible_loss_is_never_crossed(study_table: pd.DataFrame) ->
 
 
 def test_draws_are_shared_out_and_predictions_are_their_mean(study_table: pd.DataFrame) -> None:
-    average = forecast(observe(study_table, metric="loss"), size=5e5, refits=60)
+    few = study_table[study_table["weight"].isin([0.3, 0.5, 0.7])]
+    average = forecast(observe(few, metric="loss"), size=5e5, refits=60)
     assert sum(member.share for member in average.members) == pytest.approx(1.0)
     losses = average.losses(POINTS)
     assert losses.shape == (sum(member.count for member in average.members), 2, len(POINTS))
