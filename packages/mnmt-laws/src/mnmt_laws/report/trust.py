@@ -106,7 +106,7 @@ def _held_out(study: Study) -> Iterator[TrustRow]:
     if errors.empty:
         return
     inside, known = held_out.num_inside
-    text = f"Median error of the {held_out.law} law, the best with a formula, over {len(errors)} values of "
+    text = f"Median error of the {held_out.law} law over {len(errors)} values of "
     text += f"{held_out.num_runs} runs that no fit saw."
     text += f" The 95% intervals hold {inside} of {known}." if known else ""
     yield TrustRow(

@@ -33,8 +33,8 @@ def law_sentence(fit: LawFit) -> str:
     more = len(fit.tasks) - _MOST_TASKS
     others = f", and {more} more tasks" if more > 0 else ""
     return (
-        f"Of the laws with a formula, {fit.law.name} describes the table best; the models lie "
-        f"{fit.scatter:.1%} from it (root mean square): {join(parts)}{others}."
+        f"The figures below use the {fit.law.name} law, from which the models lie {fit.scatter:.1%} "
+        f"(root mean square): {join(parts)}{others}."
     )
 
 
