@@ -73,7 +73,7 @@ def compare(path: Path) -> None:
     prediction = json.loads((folder / PREDICTION).read_text(encoding="utf-8"))
     frame = observe(folder / "runs", testset="test").frame
     reached = {
-        name: frame[frame["run"].isin(part["runs"])].groupby("task")["value"].mean()
+        name: frame[frame["run"].isin(part["runs"])].groupby("task")["value"].mean().to_dict()
         for name, part in prediction["mixtures"].items()
     }
     print("\n".join(lines_of(prediction, reached)))
