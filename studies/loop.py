@@ -72,10 +72,10 @@ def compare(path: Path) -> None:
     folder = results_of(path)
     prediction = json.loads((folder / PREDICTION).read_text(encoding="utf-8"))
     frame = observe(folder / "runs", testset="test").frame
-    reached = {
-        name: frame[frame["run"].isin(part["runs"])].groupby("task")["value"].mean().to_dict()
-        for name, part in prediction["mixtures"].items()
-    }
+    reached: dict[str, dict[str, float]] = {}
+    for name, part in prediction["mixtures"].items():
+        losses = frame[frame["run"].isin(part["runs"])].groupby("task")["value"].mean()
+        reached[name] = {str(task): float(loss) for task, loss in losses.items()}
     print("\n".join(lines_of(prediction, reached)))
     print(f"page: {folder / 'report/index.html'}")
 
