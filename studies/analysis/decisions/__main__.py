@@ -27,7 +27,7 @@ from studies.analysis.decisions.objectives import (
     perturbed_losses,
 )
 from studies.analysis.decisions.purchases import Market, parse_purchase, read_market
-from studies.analysis.decisions.real_text import decide_real_text, summarise_decisions
+from studies.analysis.decisions.real_text import TABLES, decide_real_text, summarise_decisions
 from studies.analysis.decisions.simulation import (
     complete,
     paired_differences,
@@ -52,6 +52,7 @@ def main(
     draws: int = 11,
     purchases: Names = ("1 long", "2 long", "4 long"),
     panel: str = "1 long",
+    real_text: Names = TABLES,
 ) -> None:
     """Print and write what every method reached.
 
@@ -62,6 +63,7 @@ def main(
         purchases: What the laws' small runs may cost, in trainings of the target, and their lengths: `long`,
             or by lot, `mixed`.
         panel: The purchase whose weights are drawn.
+        real_text: The tables of real text to decide on.
     """
     market = read_market(table)
     curves = curves_of(market.target)
@@ -82,7 +84,7 @@ def main(
     }
     facts = facts_of(market, curves) | {"oracle": oracle_of(market, regrets, others, losses)}
     print_all(tables, facts)
-    decisions = pd.DataFrame(decide_real_text())
+    decisions = pd.DataFrame(decide_real_text(real_text))
     tables |= {"real_text": summarise_decisions(decisions), "real_text_decisions": decisions}
     print_table(tables["real_text"].round(4).to_dict("records"))
     charts = {
@@ -155,4 +157,4 @@ def print_all(tables: dict[str, pd.DataFrame], facts: Figures) -> None:
 
 if __name__ == "__main__":
     SMOKE = Path(gettempdir()) / "mnmt-decisions"
-    run(main, smoke={"draws": 1, "purchases": ("1 long",), "out": SMOKE})
+    run(main, smoke={"draws": 1, "purchases": ("1 long",), "out": SMOKE, "real_text": ("en-de-fr",)})

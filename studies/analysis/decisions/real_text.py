@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -23,9 +23,9 @@ LEAST, STEP = 0.1, 0.01
 PREFERENCES = ((1, 1), (2, 1), (1, 2), (4, 1), (1, 4))
 
 
-def decide_real_text() -> Iterator[Figures]:
+def decide_real_text(tables: Sequence[str] = TABLES) -> Iterator[Figures]:
     """Yield each decision: realised and stated regret, in nats per token or, of relative losses, a share."""
-    for name in TABLES:
+    for name in tables:
         table = observe(PAGES / f"real-text/{name}.csv", testset="test", metric="loss")
         frame = table.frame
         large = frame["size"].eq(frame["size"].max()) & frame["step"].eq(frame["step"].max())
