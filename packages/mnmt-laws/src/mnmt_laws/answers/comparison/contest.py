@@ -140,7 +140,7 @@ def _fit_all(
     """Return the fit of each law; only the per-weighting law needs refits."""
     return {
         law.name: fit(
-            observations, law=law, objective=objective,
+            observations, law=law, objective=objective, prior="none",
             uncertainty=uncertainty if law.name == "per-weighting" else NO_REFITS,
         )
         for law in rivals

@@ -60,7 +60,7 @@ def prediction_sentences(table: pd.DataFrame) -> list[str]:
         ranked = errors.dropna().sort_values()
         if len(ranked) < 2:
             continue
-        laws = [(label_of(str(law)), value) for law, value in ranked.items()]
+        laws = [(label_of(str(law)), value) for law, value in ranked.iloc[: 1 + _MOST_NAMED].items()]
         listed = ", ".join(f"{label} {value:.2%}" for label, value in laws)
         note = (
             "; weights of laws without a formula are interpolated"
