@@ -16,7 +16,7 @@ from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.fitting.refits import refit_like
 from mnmt_laws.fitting.uncertainty import ResidualBootstrap, bounds_of
 from mnmt_laws.forecasts.forms import Form, floors_of, form_of, forms_of, forms_table, shares_of
-from mnmt_laws.forecasts.own_error import log_errors
+from mnmt_laws.forecasts.own_error import UNTESTED, log_errors
 from mnmt_laws.forecasts.target import Target
 from mnmt_laws.laws import LAWS, LawName
 from mnmt_laws.laws.law import Law
@@ -41,6 +41,9 @@ class Member:
 
     error_draws: tuple[tuple[Array, Array], ...]
     """(draws, tasks) levels and slopes of each of the form's own errors."""
+
+    falls: Array
+    """(draws, tasks) errors beyond the data where no back-test tells, as shares of the predicted change."""
 
     @property
     def count(self) -> int:
@@ -167,9 +170,13 @@ class Forecast:
             for name, value in at.items()
             if name in fitted.law.predictors
         }
-        predicted = fitted.evaluator.predict_points(
-            member.draws, points=points[None][..., columns], **numbers
-        )
+        shares = points[None][..., columns]
+        predicted = fitted.evaluator.predict_points(member.draws, points=shares, **numbers)
+        for axis, edge in member.form.untested.items():
+            if axis in numbers:
+                inside = {**numbers, axis: np.minimum(numbers[axis], edge)}
+                near = fitted.evaluator.predict_points(member.draws, points=shares, **inside)
+                predicted = predicted + member.falls[..., None] * (near - predicted)
         floors = np.array(list(floors_of(fitted).values()))[:, None]
         above = predicted - floors
         above = np.where(floors > 0, np.maximum(above, 0.0), above)  # L∞ may be estimated below the floor
@@ -291,7 +298,11 @@ def _member(form: Form, draws: xr.Dataset, *, share: float, seed: int) -> Member
     draws = draws.isel(draw=known) if len(known) else form.fit.parameters.expand_dims(draw=1)
     rng = np.random.default_rng([seed, 1])
     error_draws = tuple(error.draw(draws.sizes["draw"], rng) for error in form.model_errors)
-    return Member(form=form, share=share, draws=draws, error_draws=error_draws)
+    count = draws.sizes["draw"]
+    falls = UNTESTED * (rng.standard_normal((count, 1)) + rng.standard_normal((count, len(form.fit.tasks))))
+    if count < _FEWEST:
+        falls = np.zeros_like(falls)
+    return Member(form=form, share=share, draws=draws, error_draws=error_draws, falls=falls / np.sqrt(2.0))
 
 
 def _finite(draws: xr.Dataset) -> Array:

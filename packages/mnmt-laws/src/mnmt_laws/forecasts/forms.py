@@ -47,6 +47,16 @@ class Form:
     """The law's own error beyond the data."""
 
     @property
+    def untested(self) -> dict[str, float]:
+        """The greatest value of each axis that the law knows and no back-test has left out."""
+        rows = self.fit.rows
+        return {
+            axis: float(rows[axis].max())
+            for axis in ("size", "tokens")
+            if axis in self.fit.law.predictors and axis not in self.tests
+        }
+
+    @property
     def name(self) -> str:
         """The name of its law."""
         return self.fit.law.name

@@ -12,6 +12,10 @@ from mnmt_laws.arrays import Array
 from mnmt_laws.fitting.back_test import BackTest
 from mnmt_laws.fitting.evaluator import LEAST
 
+UNTESTED = 1.0
+"""Standard deviation of a law's own error beyond the data where no back-test tells of it, as a share of the
+change that it predicts there: a gain that nobody has tested may not come at all."""
+
 _SHARED = 0.5  # share of the variance that the tasks of a back-test have in common
 _LEAST = 1e-3  # of a loss: a smaller reducible part counts as this
 _SLOPE_NOISE = 0.3  # standard deviation of a slope over log p that scatter alone may give, in scatters
