@@ -26,7 +26,7 @@ def test_a_typed_table_gives_its_law(tmp_path):
         for size in SIZES
     ]
     table.write_text("\n".join(["size,task,weight,metric,value", *rows]) + "\n", encoding="utf-8")
-    command = ["mnmt-laws", "fit", str(table), "--law", "joint", "--refits", "0", "--json"]
+    command = ["mnmt-laws", "fit", str(table), "--law", "joint", "--refits", "0", "--prior", "none", "--json"]
     fitted = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     values = {row["name"]: row["value"] for row in fitted["parameters"] if row["weight"] is None}
     assert values == pytest.approx({"alpha": ALPHA, "l_inf": IRREDUCIBLE}, rel=1e-3)
