@@ -54,6 +54,7 @@ def test_a_table_without_mixtures_says_what_to_train(losses: pd.DataFrame, analy
     assert "<figure" not in render_page(analysis).partition('<nav class="contents"')[0]
 
 
+@pytest.mark.slow
 def test_a_hopeless_table_still_has_advice(losses: pd.DataFrame, analyse_table: Analyse) -> None:
     noise = np.random.default_rng(0).normal(0, 0.5, len(losses))
     analysis = analyse_table(losses.assign(value=losses["value"] * np.exp(noise)))
