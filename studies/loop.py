@@ -72,9 +72,10 @@ def compare(path: Path) -> None:
     folder = results_of(path)
     prediction = json.loads((folder / PREDICTION).read_text(encoding="utf-8"))
     frame = observe(folder / "runs", testset="test").frame
+    ends = frame.sort_values("step").groupby(["run", "task"])["value"].last().unstack()
     reached: dict[str, dict[str, float]] = {}
     for name, part in prediction["mixtures"].items():
-        losses = frame[frame["run"].isin(part["runs"])].groupby("task")["value"].mean()
+        losses = ends.loc[part["runs"]].mean()
         reached[name] = {str(task): float(loss) for task, loss in losses.items()}
     print("\n".join(lines_of(prediction, reached)))
     print(f"page: {folder / 'report/index.html'}")
@@ -115,11 +116,11 @@ def interval_of(draws: Array) -> list[float]:
 def target_runs(
     study: StudyFile, size: str, mixtures: Sequence[Mapping[str, float]], data: Path
 ) -> list[RunConfig]:
-    """Return the held-out runs of a size."""
+    """Return the held-out runs of a size, trained as long as any, without shorter branches."""
     different = [mixture for k, mixture in enumerate(mixtures) if mixture not in mixtures[:k]]
     grids = {"fit": {"sizes": [], "mixtures": []}, "held_out": [{"sizes": [size], "mixtures": different}]}
     tables = {**study.tables, "sweep": {**study.tables["sweep"], **grids}}
-    return run_configs(replace(study, tables=tables), data)
+    return [run for run in run_configs(replace(study, tables=tables), data) if run.branch is None]
 
 
 def lines_of(prediction: Figures, reached: Mapping[str, Mapping[str, float]]) -> Iterator[str]:

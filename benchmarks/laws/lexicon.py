@@ -1,4 +1,4 @@
-r"""Why a task of the synthetic study gets less of the model than its weight: concepts grow slower than N.
+r"""Why a task of the lexicon study gets less of the model than its weight: concepts grow slower than N.
 
 Claim: a model holds the most frequent concepts of a lexicon, and their number grows as N^b with b well below
 1, at every weight alike. So a task that holds a share u of what it holds alone has an effective fraction of
@@ -61,7 +61,7 @@ def main(*, runs: Path = RUNS, more: tuple[Path, ...] = (), out: Out = None) -> 
     """Compute and print a table.
 
     Args:
-        runs: The run table of the synthetic study.
+        runs: The run table of the lexicon study.
         more: Run tables of the same study trained longer.
         out: JSON file for the figures.
     """

@@ -35,7 +35,7 @@ class HeldOut:
 
     untested: tuple[str, ...] = ()
     """`size` or `length`, where runs lie beyond those fitted and no back-test was possible: the intervals of
-    new models hold nothing of the law's own error there."""
+    new models take the growth of the law's own error there from other axes, or hold nothing of it."""
 
     def errors(self) -> pd.Series:
         """Return the absolute relative errors where the law predicts."""
@@ -145,7 +145,7 @@ class HeldOut:
         where = " and ".join(names[name] for name in self.untested)
         return (
             f" No back-test tells how far the law errs at {where} (it takes four sizes or lengths): the "
-            "intervals there hold nothing of that."
+            "intervals there hold only as much of that as the other axes show."
         )
 
 

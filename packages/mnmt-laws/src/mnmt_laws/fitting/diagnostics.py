@@ -27,7 +27,9 @@ _SCALES = {
     "flops": "budgets",
 }
 
-Kind = Literal["bound", "unidentified", "undetermined", "not-converged", "left-out", "pooled", "prior"]
+Kind = Literal[
+    "bound", "unidentified", "undetermined", "not-converged", "left-out", "pooled", "prior", "far-off"
+]  # fmt: skip
 _LENGTHS = {"tokens", "flops"}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.metadata import version
 from typing import get_args
 
@@ -92,6 +92,7 @@ def fit(
         draws=table.isel(draw=slice(1, None)),
         converged=all(task_fit.converged for task_fit in fits.values()),
         diagnostics=(
+            *_far_off(fits, observations, zero_shot=definition.zero_shot),
             *_pooled(definition, observations),
             *([] if pool is None else [_prior_line(definition, pool)]),
             *(line for task_fit in fits.values() for line in task_fit.diagnostics),
@@ -229,6 +230,24 @@ def _prior_line(law: Law, pool: Pool) -> Diagnostic:
         message=f"prior: the parameters of the {law.name} law have weak priors, since runs are few or as "
         f"asked; tasks lie about {pool.describe()}. With prior none the data speak for themselves.",
     )
+
+
+def _far_off(
+    fits: Mapping[str, TaskFit], observations: Observations, *, zero_shot: bool
+) -> Iterator[Diagnostic]:
+    """Yield a line for each row far off the law that was fitted without it."""
+    rows = observations.rows_to_fit(zero_shot=zero_shot)
+    for task, task_fit in fits.items():
+        task_rows = rows[rows["task"] == task]
+        for row in task_fit.far_off:
+            name = observations.locator.name(task_rows, row.place)
+            side = "above" if row.error > 0 else "below"
+            message = (
+                f"{name}: {observations.metric} of {task} lies {abs(row.error):.0%} {side} the law fitted "
+                f"without it, {row.times:.0f} times as far as the others do; a run that diverged? "
+                "Leave it out with role = left-out."
+            )
+            yield Diagnostic(kind="far-off", task=task, message=message)
 
 
 def _pooled(law: Law, observations: Observations) -> list[Diagnostic]:

@@ -102,9 +102,11 @@ class LawFit:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """The diagnostics of fit and observations in sentences."""
+        """The diagnostics of fit and observations in sentences, runs far off the law first."""
         checked = fit_warnings(self.observations, self.law)
-        return (*self.observations.warnings, *checked, *(line.message for line in self.diagnostics))
+        first = [line.message for line in self.diagnostics if line.kind == "far-off"]
+        rest = [line.message for line in self.diagnostics if line.kind != "far-off"]
+        return (*first, *self.observations.warnings, *checked, *rest)
 
     @property
     def std(self) -> xr.Dataset:

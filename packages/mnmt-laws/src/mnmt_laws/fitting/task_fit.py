@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from mnmt_laws.arrays import Array
 from mnmt_laws.errors import TableError
+from mnmt_laws.fitting.deleted_residuals import FarOff, find_far_off, leverage
 from mnmt_laws.fitting.diagnostics import (
     Diagnostic,
     DiagnosticScope,
@@ -56,6 +57,9 @@ class TaskFit:
 
     diagnostics: tuple[Diagnostic, ...]
 
+    far_off: tuple[FarOff, ...]
+    """Rows far off the law, by their place among the task's rows."""
+
     num_effective: float | None = None
     """The number of parameters that the data determine under weak priors."""
 
@@ -80,6 +84,9 @@ class TaskPart:
 
     pool: Pool | None = None
     """The weak priors, if the fit has them; the design has their penalty."""
+
+    far_off: tuple[FarOff, ...] = ()
+    """Rows far off the law, by their place in the sample."""
 
     @property
     def vector(self) -> Array:
@@ -146,6 +153,11 @@ def fit_task(
         num_effective=None
         if pool is None
         else sum(num_effective(part.design, objective, part.vector) for part in parts),
+        far_off=tuple(
+            replace(row, place=int(np.flatnonzero(part.rows)[row.place]))
+            for part in parts
+            for row in part.far_off
+        ),
     )
 
 
@@ -253,7 +265,9 @@ def _unsolved(law: Law, sample: Sample, objective: Objective, rows: NDArray[np.b
 
 def _solve(part: TaskPart, objective: Objective, pool: Pool | None) -> TaskPart:
     design = part.design if pool is None else part.design.replace_penalty(pool.penalty(part.design))
-    return replace(part, design=design, pool=pool, minima=find_minima(design, objective))
+    minima = find_minima(design, objective)
+    far_off = tuple(find_far_off(part.full, objective, minima[0].vector))
+    return replace(part, design=design, pool=pool, minima=minima, far_off=far_off)
 
 
 def _diagnose_refits(
@@ -273,27 +287,16 @@ def _fitted_task(
 ) -> FittedTask:
     """Return the fitted values for an uncertainty method, without rows that no part has."""
     used = np.any([part.rows for part in parts], axis=0)
-    predicted, leverage, count = np.empty(len(used)), np.empty(len(used)), 0
+    predicted, hat, count = np.empty(len(used)), np.empty(len(used)), 0
     for part in parts:
-        predicted[part.rows], leverage[part.rows] = _leverage(part.full, objective, part.vector)
+        predicted[part.rows], hat[part.rows] = leverage(part.full, objective, part.vector)
         count += len(free_columns(part.design, part.vector))
     pool = parts[0].pool
     return FittedTask(
-        values=sample.values[0][used], predicted=predicted[used], leverage=leverage[used], log=objective.log,
+        values=sample.values[0][used], predicted=predicted[used], leverage=hat[used], log=objective.log,
         num_parameters=count, run=runs[used], num_runs=int(runs.max()) + 1, task=number,
         noise=None if pool is None else pool.noise,
     )  # fmt: skip
-
-
-def _leverage(design: DesignMatrix, objective: Objective, vector: Array) -> tuple[Array, Array]:
-    """Return (n,) predictions and the diagonal of the hat matrix."""
-    predicted, jacobian = design.jacobian(vector[None])
-    free = (jacobian[0] * objective.slope(predicted))[free_columns(design, vector)]
-    scaled = free / np.maximum(np.linalg.norm(free, axis=1), 1e-300)[:, None]
-    # h_ii of H = J (JᵀJ)⁻¹ Jᵀ is the squared length of row i of an orthonormal basis of J's columns.
-    _, values, basis = np.linalg.svd(scaled, full_matrices=False)
-    basis = basis[values > 1e-9 * values.max(initial=0.0)]
-    return predicted[0], np.sum(basis * basis, axis=0)
 
 
 def _refit(

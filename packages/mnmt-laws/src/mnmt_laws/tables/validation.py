@@ -22,7 +22,7 @@ from mnmt_laws.tables.columns import (
 from mnmt_laws.tables.mixture import complete_mixtures
 from mnmt_laws.tables.row_location import RowLocator, reject
 
-ROLES = ("fit", "held-out")
+ROLES = ("fit", "held-out", "left-out")
 CURVE = (
     "run", "architecture", "size", "encoder_size", "decoder_size", "mixture", "task", "weight",
     "unique_tokens", "testset", "metric", "seed",

@@ -62,6 +62,9 @@ def _document(held_out: HeldOut) -> dict[str, Any]:
         "signs": held_out.signs,
         "inside": inside,
         "intervals": known,
+        "median_width": null_if_nan(held_out.width),
+        "median_width_of_reducible": null_if_nan(held_out.reducible_width),
+        "hold_a_constant": held_out.num_constant,
         "untested": list(held_out.untested),
     }
 

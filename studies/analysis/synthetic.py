@@ -1,0 +1,98 @@
+"""What advice was worth at the target size of studies/synthetic.toml: five mixtures there, three seeds each.
+
+`runs.csv` is the study with the two models of its loop. `target.csv` is `[target] size` at five mixtures with
+`[sweep] seeds = [1, 2, 3]`.
+
+    python -m studies.analysis.synthetic
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+
+from benchmarks.measurement import Figures, run
+from mnmt_laws import Observations, Recommendation, ResidualBootstrap, fit, observe, recommend
+from mnmt_laws.laws import LawName
+from studies.page import PAGES, write_page
+from studies.tables import print_rows
+
+OUT = PAGES / "synthetic"
+IMPORTANCE = {"xx-aa": 2.0, "xx-bb": 1.0}
+HARD = "xx-aa"
+LAWS: tuple[LawName, ...] = ("joint", "per-weighting")
+
+
+def main(*, refits: int = 200, smoke: bool = False) -> None:
+    """Print and write what was advised, what it was worth, and how far runs lie from the laws.
+
+    Args:
+        refits: Draws of the forecast.
+        smoke: Whether to write nothing.
+    """
+    study, target = observe(OUT / "runs.csv", testset="test"), observe(OUT / "target.csv", testset="test")
+    costs, size = costs_of(target.frame), float(target.frame["size"].iloc[0])
+    advice = recommend(study, size=size, preference=IMPORTANCE, refits=refits)
+    results = {
+        "target": list(by_mixture(costs)),
+        "predicted": list(predicted(advice)),
+        "reached": [worth(costs, advice.weights[HARD])],
+        "laws": [distance(study, law) for law in LAWS],
+    }
+    for name, rows in results.items():
+        print_rows(name, rows)
+    if not smoke:
+        write_page(OUT, results, {})
+
+
+def costs_of(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the losses of every model of the target table and their mean by importance, by weight."""
+    frame = frame.assign(hard=frame["mixture"].str.extract(rf"{HARD}:([\d.]+)")[0].astype(float))
+    table = frame.pivot_table(index=["hard", "seed"], columns="task", values="value")
+    importance = pd.Series(IMPORTANCE) / sum(IMPORTANCE.values())
+    return table.assign(mean=table[list(IMPORTANCE)] @ importance)
+
+
+def by_mixture(costs: pd.DataFrame) -> Iterator[Figures]:
+    """Yield the mean and the scatter of every mixture's models."""
+    for weight, rows in costs.groupby(level="hard"):
+        numbers = {name: float(rows[name].mean()) for name in costs.columns}
+        yield {f"weight of {HARD}": float(weight), **numbers, "scatter": float(rows["mean"].std())}
+
+
+def predicted(advice: Recommendation) -> Iterator[Figures]:
+    """Yield the advised weight with the weights that cost about as little, and what rules would cost more."""
+    yield {"mixture": "advised", "weight": advice.weights[HARD], "interval": list(advice.ranges[HARD])}
+    for rival in advice.rivals:
+        row = {"mixture": rival.name, "weight": rival.weights[HARD], "interval": list(rival.interval)}
+        yield row | {"cost": rival.loss, "chance": rival.chance}
+
+
+def worth(costs: pd.DataFrame, advised: float) -> Figures:
+    """Return what the mixture nearest to the advised one gains over equal weights, in runs' scatter."""
+    groups = costs["mean"].groupby(level="hard")
+    means, scatter = groups.mean(), float(np.sqrt(groups.var().mean()))
+    weight = min(means.index, key=lambda trained: abs(trained - advised))
+    gain = float(means[0.5] - means[weight])
+    return {
+        "weight": weight, "gain": gain, "scatter": scatter, "gain / scatter": gain / scatter,
+        "best weight": float(means.idxmin()), "regret": float(means[weight] - means.min()),
+    }  # fmt: skip
+
+
+def distance(study: Observations, law: LawName) -> Figures:
+    """Return R² and the root mean square distance of the fitted models from a law, by task."""
+    fitted = fit(study, law=law, uncertainty=ResidualBootstrap(refits=0))
+    row: Figures = {"law": law}
+    for task in fitted.tasks:
+        rows = fitted.rows[fitted.rows["task"] == task]
+        observed, predicted = rows["value"].to_numpy(), fitted.predict(rows)
+        row[f"R2 of {task}"] = 1 - float(np.var(observed - predicted) / np.var(observed))
+        row[f"distance of {task}"] = float(np.sqrt(np.mean((observed / predicted - 1) ** 2)))
+    return row
+
+
+if __name__ == "__main__":
+    run(main, smoke={"refits": 10, "smoke": True})
