@@ -131,14 +131,15 @@ class Forecast:
         Returns:
             (tasks, n), and two arrays of this shape.
         """
-        models = self.models(points, **at)
+        models = self.models(points, apart=False, **at)
         return self.losses(points, **at).mean(axis=0), bounds_of(models, level)
 
-    def models(self, points: Array, **at: float | Array) -> Array:
-        """Return draws of models yet to be trained, each with noise of its own.
+    def models(self, points: Array, *, apart: bool = True, **at: float | Array) -> Array:
+        """Return draws of models yet to be trained, with their noise.
 
         Args:
             points: (n, sources) mixtures.
+            apart: Whether each mixture has noise of its own; else intervals change smoothly over mixtures.
             **at: `size` and `tokens`, as in `losses`.
 
         Returns:
@@ -150,7 +151,8 @@ class Forecast:
         )
         times = -(-_FEWEST_MODELS // len(losses))
         scatter, losses = np.tile(scatter, (times, 1)), np.tile(losses, (times, 1, 1))
-        noise = scatter[..., None] * np.random.default_rng(0).standard_normal(losses.shape)
+        shape = losses.shape if apart else (*losses.shape[:2], 1)
+        noise = scatter[..., None] * np.random.default_rng(0).standard_normal(shape)
         floors = np.array(list(floors_of(self.best).values()))[:, None]
         return np.asarray(floors + (losses - floors) * np.exp(noise))
 
