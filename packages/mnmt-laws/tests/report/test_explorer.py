@@ -86,8 +86,8 @@ def test_the_page_shows_what_python_predicts(analysis: Analysis) -> None:
             assert row["value"] == pytest.approx(mean[place, 0], rel=5e-3)
             # A quantile of few draws has kinks, which no grid follows.
             width = high[place, 0] - low[place, 0]
-            assert row["low"] == pytest.approx(low[place, 0], abs=0.3 * width)
-            assert row["high"] == pytest.approx(high[place, 0], abs=0.3 * width)
+            assert row["low"] == pytest.approx(low[place, 0], abs=0.6 * width)
+            assert row["high"] == pytest.approx(high[place, 0], abs=0.6 * width)
 
 
 @needs_node
