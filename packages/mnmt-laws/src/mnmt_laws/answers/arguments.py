@@ -7,25 +7,12 @@ from collections.abc import Iterable, Mapping
 from numbers import Real
 
 from mnmt_laws.errors import ArgumentError, did_you_mean
-from mnmt_laws.fitting.law_fit import LawFit, require_mixtures
 
 _UNITS = {
     "size": "parameters",
     "tokens": "target tokens of all tasks",
     "budget": "FLOPs",
 }
-
-
-def require_law(fit: object) -> None:
-    """Check that `fit` predicts any mixture, or a single task that needs none.
-
-    Raises:
-        TypeError: If it is not a fit.
-        ArgumentError: If its law knows only the mixtures that it was fitted to.
-    """
-    if isinstance(fit, LawFit) and len(fit.tasks) == 1 and "weight" not in fit.law.predictors:
-        return
-    require_mixtures(fit)
 
 
 def check_number(name: str, value: object) -> float:
@@ -44,35 +31,6 @@ def check_number(name: str, value: object) -> float:
     if number <= 0:
         raise ArgumentError(f"`{name}` must be above 0{unit}, but is {number:g}.")
     return number
-
-
-def check_predictors(fit: LawFit, *, size: object, tokens: object) -> dict[str, float]:
-    """Return the size and the training length, if the law predicts from them.
-
-    Raises:
-        TypeError: If one is not a number.
-        ArgumentError: If one is missing, superfluous or not finite and above 0.
-    """
-    checked = {}
-    for name, value in (("size", size), ("tokens", tokens)):
-        needed = name in fit.law.predictors
-        if needed and value is None:
-            raise ArgumentError(f"`{name}` must be given: the {fit.law.name} law predicts from it.")
-        if value is None:
-            continue
-        checked[name] = check_number(name, value)
-        if not needed:
-            raise ArgumentError(
-                f"`{name}` must be left out: the {fit.law.name} law predicts from "
-                f"{', '.join(fit.law.predictors)}."
-            )
-    others = set(fit.law.predictors) - {"size", "tokens", "weight", "partners"}
-    if others:
-        raise ArgumentError(
-            f"`fit` must be of a law of sizes, tokens and mixtures, but the {fit.law.name} law also predicts "
-            f"from {', '.join(sorted(others))}; use `fit.predict`."
-        )
-    return checked
 
 
 def check_least_weight(sources: list[str], least: object) -> dict[str, float]:

@@ -143,11 +143,14 @@ def recommend(
     if aim == "targets" and not targets:
         raise ArgumentError("`aim` is targets, but there are none; give `targets`.")
     asked = Asked(size=size, tokens=tokens, budget=budget, rate=flops_per_token_parameter)
+    if asked.is_open and (aim != "mean" or targets):
+        raise ArgumentError("`budget` chooses the size for the mean loss; for another aim give a size too.")
     forecasted, ends = forecast_for(source, asked, law=law, preference=preference, refits=refits)
     tasks = forecasted.tasks
     want = Want(
         aim="targets" if targets else aim,
         importance=check_preference(tasks, preference),
+        sign=forecasted.sign,
         targets=check_targets(tasks, targets, forecasted.observations.metric) if targets else {},
     )
     unique = unique_tokens or _corpus(forecasted)

@@ -143,7 +143,8 @@ class _Search:
 
         A chance of 0 is a little below 0, the more is missed.
         """
-        losses = self.forecast.losses(self.points[::step], size=size, tokens=tokens)
+        at = {"size": size} | ({} if tokens is None else {"tokens": tokens})
+        losses = self.forecast.models(self.points[::step], apart=False, **at)
         losses = self.forecast.sign * losses
         gaps = np.stack(
             [

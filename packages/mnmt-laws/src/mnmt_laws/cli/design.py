@@ -28,7 +28,7 @@ from mnmt_laws.cli.options import (
     observe_table,
     whole_number,
 )
-from mnmt_laws.cli.question import DEFAULT_WANT, WantConfig
+from mnmt_laws.cli.question import DEFAULT_WANT, WantConfig, warnings_of
 from mnmt_laws.errors import ArgumentError
 from mnmt_laws.sentences.design import design_lines, design_sentence
 
@@ -79,7 +79,7 @@ def design(
         print("\n".join([design_sentence(result, advice), *design_lines(result, advice)]))
     if out is not None and not result.reason:
         _write_studies(advice, runs_of(result.runs), design_lines(result, advice), out, base)
-    warn(advice.forecast.best.warnings)
+    warn(warnings_of(advice.forecast.best))
 
 
 def study_beside(source: Path | None) -> Path | None:
@@ -89,7 +89,9 @@ def study_beside(source: Path | None) -> Path | None:
 
 
 def _candidates(advice: Recommendation, base: Path | None) -> list[CandidateRun]:
-    shapes = sizes_of(advice.forecast.observations.frame, {} if base is None else read_study(base))
+    if base is None:
+        return default_candidates(advice.forecast)
+    shapes = sizes_of(advice.forecast.observations.frame, read_study(base))
     return default_candidates(advice.forecast, [shape.num_params for shape in shapes])
 
 

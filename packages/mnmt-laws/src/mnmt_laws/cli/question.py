@@ -54,6 +54,8 @@ class WantConfig:
         Raises:
             TableError: If two of them are two questions, or one says nothing without another.
         """
+        if self.prefer is not None and self.aim != "mean":
+            raise TableError(f"--prefer has no part in --aim {self.aim}, which looks at the worst task only.")
         if self.targets is not None and (self.prefer is not None or self.aim != "mean"):
             other = "--prefer" if self.prefer is not None else "--aim"
             raise TableError(f"{other} and --targets are two questions; give one of them.")
@@ -85,6 +87,12 @@ class WantConfig:
 
 
 DEFAULT_WANT = WantConfig()
+
+
+def warnings_of(fitted: LawFit) -> tuple[str, ...]:
+    """Return the warnings of a fit in an average, without its prior, which only `fit` can choose."""
+    priors = {line.message for line in fitted.diagnostics if line.kind == "prior"}
+    return tuple(line for line in fitted.warnings if line not in priors)
 
 
 def doubts_of_cost(fitted: LawFit) -> tuple[str, ...]:

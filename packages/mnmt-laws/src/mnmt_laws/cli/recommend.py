@@ -21,7 +21,7 @@ from mnmt_laws.cli.options import (
     TableConfig,
     observe_table,
 )
-from mnmt_laws.cli.question import DEFAULT_WANT, WantConfig, doubts_of_cost, parse_numbers
+from mnmt_laws.cli.question import DEFAULT_WANT, WantConfig, doubts_of_cost, parse_numbers, warnings_of
 from mnmt_laws.errors import TableError
 
 
@@ -75,8 +75,8 @@ def recommend(
             observations, size=size, tokens=tokens, budget=budget, law=law, refits=refits, **arguments
         )
     fitted = answer.forecast.best
-    counted = budget is not None or (want.targets is not None and size is None)
-    warnings = (*fitted.warnings, *answer.warnings, *(doubts_of_cost(fitted) if counted else ()))
+    counted = answer.budget is not None
+    warnings = (*warnings_of(fitted), *answer.warnings, *(doubts_of_cost(fitted) if counted else ()))
     if as_json:
         print_json({**_document(answer), "warnings": warnings})
         return

@@ -193,7 +193,7 @@ def count_axis(field: str, values: ArrayLike, title: str) -> alt.X:
 def value_axis(field: str, values: ArrayLike, title: str, *, log: bool | None = None) -> alt.Y:
     """Return a vertical axis of values, by default logarithmic beyond a factor of three."""
     low, high = _span(values)
-    if not (low > 0 and high / low > 3 if log is None else log):
+    if not (low > 0 and high / low > 3 if log is None else log and low > 0):
         linear = alt.Scale(zero=False, domain=[low, high], padding=10)
         return alt.Y(f"{field}:Q", title=title, axis=alt.Axis(tickCount=6), scale=linear)
     steps = [1, 1.5, 2, 3, 5, 7] if high / low < 10 else [1, 2, 5] if high / low < 300 else [1]

@@ -178,7 +178,7 @@ class Forecast:
             if axis in numbers:
                 inside = {**numbers, axis: np.minimum(numbers[axis], edge)}
                 near = fitted.evaluator.predict_points(member.draws, points=shares, **inside)
-                predicted = predicted + member.falls[..., None] * (near - predicted)
+                predicted = _doubted(predicted, near, member.falls[..., None])
         floors = np.array(list(floors_of(fitted).values()))[:, None]
         above = predicted - floors
         above = np.where(floors > 0, np.maximum(above, 0.0), above)  # L∞ may be estimated below the floor
@@ -196,6 +196,17 @@ class Forecast:
                 shape = levels[..., None] + slopes[..., None] * error.at(weights).T
                 total += shape * error.distance(at[error.axis])
         return total
+
+
+def _doubted(predicted: Array, near: Array, falls: Array) -> Array:
+    """Return predictions beyond the data that err by a share of their change from those at its edge.
+
+    A gain that comes in part is a part of the change; one that is greater than predicted goes on in
+    proportion, so that losses stay above 0.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where((near > 0) & (predicted > 0), near / predicted, 1.0)
+    return np.asarray(np.where(falls > 0, predicted + falls * (near - predicted), predicted * ratio**falls))
 
 
 def noise_of(fitted: LawFit) -> Array:
@@ -288,23 +299,26 @@ def _draw(
 
 def member_of(form: Form, *, share: float, refits: int, seed: int) -> Member:
     """Return a form with its share of the draws."""
-    count = max(_FEWEST, round(share * refits)) if refits else 0
-    method = ResidualBootstrap(refits=count, seed=seed)
+    count = max(1, round(share * refits)) if refits else 0
+    method = ResidualBootstrap(refits=max(count, _FEWEST), seed=seed)
     draws = refit_like(form.fit, uncertainty=method).draws if count else form.fit.draws
-    return _member(form, draws, share=share, seed=seed)
+    return _member(form, draws, share=share, count=count, seed=seed)
 
 
-def _member(form: Form, draws: xr.Dataset, *, share: float, seed: int) -> Member:
-    """Return a form with draws of its parameters; the estimate is the only one where there are none."""
-    known = np.flatnonzero(_finite(draws))
-    draws = draws.isel(draw=known) if len(known) else form.fit.parameters.expand_dims(draw=1)
-    rng = np.random.default_rng([seed, 1])
-    error_draws = tuple(error.draw(draws.sizes["draw"], rng) for error in form.model_errors)
-    count = draws.sizes["draw"]
-    falls = UNTESTED * (rng.standard_normal((count, 1)) + rng.standard_normal((count, len(form.fit.tasks))))
-    if count < _FEWEST:
-        falls = np.zeros_like(falls)
-    return Member(form=form, share=share, draws=draws, error_draws=error_draws, falls=falls / np.sqrt(2.0))
+def _member(form: Form, draws: xr.Dataset, *, share: float, count: int, seed: int) -> Member:
+    """Return a form with `count` draws of its parameters; with none the estimate is the only draw."""
+    known, certain = np.flatnonzero(_finite(draws)), count == 0
+    count = max(count, 1) if len(known) else 1
+    draws = draws.isel(draw=known[np.arange(count) % len(known)]) if len(known) else _estimate(form)
+    rng, tasks = np.random.default_rng([seed, 1]), len(form.fit.tasks)
+    error_draws = tuple(error.draw(count, rng) for error in form.model_errors)
+    normal = rng.standard_normal((count, 1)) + rng.standard_normal((count, tasks))
+    falls = np.zeros_like(normal) if certain else UNTESTED * normal / np.sqrt(2.0)
+    return Member(form=form, share=share, draws=draws, error_draws=error_draws, falls=falls)
+
+
+def _estimate(form: Form) -> xr.Dataset:
+    return form.fit.parameters.expand_dims(draw=1)
 
 
 def _finite(draws: xr.Dataset) -> Array:
@@ -318,5 +332,5 @@ def forecast_of(fitted: LawFit, *, size: float | None = None, tokens: float | No
     """Return the forecast of one law that has been fitted already, with its own refits."""
     target = Target(size=size, tokens=tokens)
     form = form_of(fitted, target)
-    member = _member(form, fitted.draws, share=1.0, seed=0)
+    member = _member(form, fitted.draws, share=1.0, count=fitted.draws.sizes["draw"], seed=0)
     return Forecast(target=target, members=(member,), forms=(form,), observations=fitted.observations)

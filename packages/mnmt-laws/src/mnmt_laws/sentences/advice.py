@@ -68,7 +68,7 @@ def stake_sentence(answer: Recommendation) -> str:
         return ""
     if answer.rule:
         return f"These are {answer.rule}; no other mixture is expected to do better."
-    free = [rival for rival in answer.rivals if rival.free]
+    free = [rival for rival in answer.rivals if rival.free and rival.allowed]
     if not free:
         return ""
     rival = min(free, key=lambda each: each.loss)

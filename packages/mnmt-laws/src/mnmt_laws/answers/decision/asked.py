@@ -63,6 +63,7 @@ class Asked:
         elif self.budget is not None and self.size is None:
             asked = replace(self, size=self.compute.size(check_number("tokens", self.tokens)))
         usual = usual_target(observations)
+        _check_size(observations, asked.size, varies=usual.size is not None)
         return replace(
             asked, size=asked.size or usual.size, tokens=_length(observations, usual, asked.tokens)
         )
@@ -75,6 +76,22 @@ class Asked:
             return math.nan, math.nan
         factors = np.array([want.importance[task] for task in forecasted.tasks])
         return size_range(forecasted, self.compute, factors, point, amount)
+
+
+def _check_size(observations: Observations, size: float | None, *, varies: bool) -> None:
+    """Refuse a size far from that of a table of one size, of which its laws know nothing.
+
+    Raises:
+        TableError: If it is.
+    """
+    sizes = observations.rows_to_fit(zero_shot=True)["size"].dropna()
+    if size is None or varies or sizes.empty or abs(math.log(size / float(sizes.median()))) <= math.log(NEAR):
+        return
+    about = f"{float(sizes.median()):.4g} parameters"
+    raise TableError(
+        f"{observations.source}: all models have about {about}; advice for {size:g} needs runs of several sizes. "
+        "Leave out the size for advice at the table's."
+    )
 
 
 def _length(observations: Observations, usual: Target, tokens: float | None) -> float | None:
@@ -112,6 +129,8 @@ def forecast_for(
         length: Whether, where lengths vary, every form must know size and length.
     """
     if isinstance(source, Forecast):
+        if asked.budget is not None:
+            raise ArgumentError("`budget` needs a table or a fit: a forecast is of one size and length.")
         target = Target(size=asked.size or source.target.size, tokens=asked.tokens or source.target.tokens)
         return replace(source, target=target), ()
     observations = source.observations if isinstance(source, LawFit) else observe(source)

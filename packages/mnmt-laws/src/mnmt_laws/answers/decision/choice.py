@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -109,7 +109,11 @@ def choose(
         regret=_regret(question, anchors, np.concatenate([spread, _neighbours(question, best)]), best),
         ranges=_ranges(question, anchors, best, amount),
         amount=amount,
-        rivals=tuple(rival for rival in rivals if rival.name != rule),
+        rivals=tuple(
+            replace(rival, allowed=bool(good))
+            for rival, good in zip(rivals, _allowed(question, rivals), strict=True)
+            if rival.name != rule
+        ),
     )
 
 
@@ -133,7 +137,9 @@ def spread_of(question: Question, most: int = _SPREAD) -> Array:
     sources = question.forecast.sources
     points = simplex_points(len(sources), 1e-3, most=most)
     allowed = question.limits.excess(points, sources) <= 0
-    return points[allowed] if allowed.any() else points
+    if allowed.any():
+        return points[allowed]
+    return points[[int(question.limits.excess(points, sources).argmin())]]
 
 
 def _neighbours(question: Question, best: Array) -> Array:
@@ -162,12 +168,17 @@ def _best(question: Question, anchors: Array) -> Array:
 
 def _free_rule(question: Question, rivals: list[Rival]) -> str:
     """Return the best free rule that the limits allow, if it costs no more than noise above the choice."""
-    sources = question.forecast.sources
-    points = np.array([[rival.weights[name] for name in sources] for rival in rivals])
-    allowed = question.limits.excess(points, sources) <= _ROUNDING
+    allowed = _allowed(question, rivals)
     free = [rival for rival, good in zip(rivals, allowed, strict=True) if rival.free and good]
     best = min(free, key=lambda rival: rival.loss, default=None)
     return best.name if best is not None and best.loss <= _NOISE * best.error else ""
+
+
+def _allowed(question: Question, rivals: list[Rival]) -> NDArray[np.bool_]:
+    """Return whether each mixture keeps the limits."""
+    sources = question.forecast.sources
+    points = np.array([[rival.weights[name] for name in sources] for rival in rivals])
+    return np.asarray(question.limits.excess(points, sources) <= _ROUNDING)
 
 
 def _ranges(question: Question, anchors: Array, best: Array, amount: float) -> dict[str, tuple[float, float]]:

@@ -37,6 +37,9 @@ class Rival:
     free: bool = True
     """Whether it is a rule that needs no runs."""
 
+    allowed: bool = True
+    """Whether it keeps the limits."""
+
 
 def mixtures_to_beat(
     sources: list[str],

@@ -27,6 +27,9 @@ class Want:
     targets: Mapping[str, float] = field(default_factory=dict)
     """The metric that tasks should reach."""
 
+    sign: int = 1
+    """1 where less is better; -1 for metrics that rise, which come as negative numbers."""
+
     def anchors(self, losses: Array, alone: Array, tasks: list[str]) -> Array:
         """Return what costs are measured from, (draws, ...): see `costs`.
 
@@ -80,9 +83,8 @@ class Want:
         return np.array([self.importance[task] for task in tasks])
 
     def _missed(self, losses: Array, tasks: list[str]) -> Array:
-        sign = 1.0 if losses.min() >= 0 else -1.0  # metrics that rise come as negative numbers
         gaps = [
-            np.maximum(losses[:, tasks.index(task)] - sign * target, 0.0)
+            np.maximum(losses[:, tasks.index(task)] - self.sign * target, 0.0)
             for task, target in self.targets.items()
         ]
         return np.asarray(np.sum(gaps, axis=0))

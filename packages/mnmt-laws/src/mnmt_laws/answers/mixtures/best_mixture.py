@@ -1,4 +1,4 @@
-"""A budget of compute, and the direction in which a metric is better."""
+"""A budget of compute."""
 
 from __future__ import annotations
 
@@ -8,10 +8,6 @@ import numpy as np
 
 from mnmt_laws.arrays import Array
 from mnmt_laws.errors import ArgumentError
-from mnmt_laws.fitting.law_fit import LawFit
-
-LEAST_WEIGHT = 1e-3
-"""The default of the smallest weight that is recommended."""
 
 FLOPS_PER_TOKEN_PARAMETER = 6.0
 """FLOPs of training, for each parameter and token: forward and backward (Kaplan et al. 2020)."""
@@ -40,8 +36,3 @@ class Compute:
         if not largest > 1:
             raise ArgumentError(f"`budget` must pay for a run, but {self.budget:g} FLOPs pay for none.")
         return 0.0, float(np.log(largest))
-
-
-def sign_of(fit: LawFit) -> int:
-    """Return 1 where less is better, and -1 where more is."""
-    return -1 if fit.observations.rising else 1

@@ -2,45 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 
-import numpy as np
 import pandas as pd
 
 from mnmt_laws.fitting.back_test import ROUNDING, is_tested
-from mnmt_laws.fitting.diagnostics import Diagnostic
 from mnmt_laws.fitting.law_fit import LawFit
 
-_KINDS = ("undetermined", "unidentified", "bound")
 _ROUNDING = 1e-9
-
-
-def undetermined_parameters(fit: LawFit) -> tuple[str, ...]:
-    """Return the diagnostics that leave the law itself undetermined, in words.
-
-    They report too few sizes, and exponents and limits that are undetermined or at a bound, except for limits
-    at the known irreducible loss. Coefficients of f̂ that trade off against each other are left out: their
-    effect shows in the spread of the best mixtures.
-    """
-    decisive = {p.name for p in fit.law.parameters if p.kind in ("exponent", "limit")}
-    return tuple(
-        line.message
-        for line in fit.diagnostics
-        if line.kind in _KINDS
-        and (not line.parameter or decisive & set(line.parameter.split(", ")))
-        and not _is_known(fit, line)
-    )
-
-
-def _is_known(fit: LawFit, line: Diagnostic) -> bool:
-    """Return whether a diagnostic is of a limit at the known irreducible loss, which is no fault."""
-    limits = [p.name for p in fit.law.parameters if p.kind == "limit"]
-    if line.kind != "bound" or line.parameter not in limits:
-        return False
-    known = fit.observations.irreducible_of(line.task)
-    estimate = fit.parameters[line.parameter].sel(task=line.task).to_numpy()
-    return math.isfinite(known) and bool(np.isclose(estimate, known, rtol=1e-5).any())
 
 
 def extrapolation(fit: LawFit, mixture: Mapping[str, float], **predictors: float) -> tuple[str, ...]:

@@ -118,7 +118,7 @@ def _next_runs(design: Design, sentence: str) -> TextTable:
     rows = (
         (
             f"{order}",
-            format_size(row["size"]),
+            format_size(row["size"]) if "size" in row else "–",
             row["mixture"].replace(",", " "),
             format_number(row["cost"], 2),
             format_number(row["regret"], 2),
