@@ -45,7 +45,7 @@ def test_targets_that_no_mixture_reaches_are_missed_by_as_little_as_can_be() -> 
 
 
 def test_targets_of_metrics_that_rise_are_missed_from_below() -> None:
-    want = Want(aim="targets", importance={"a": 0.5, "b": 0.5}, targets={"a": 60.0, "b": 40.0})
+    want = Want(aim="targets", importance={"a": 0.5, "b": 0.5}, targets={"a": 60.0, "b": 40.0}, sign=-1)
     chrf = np.array([[[55.0, 61.0], [45.0, 38.0]]])
     np.testing.assert_allclose(want.costs(-chrf, np.zeros((1, 1)), TASKS), [[5.0, 2.0]])
 

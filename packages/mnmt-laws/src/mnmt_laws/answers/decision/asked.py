@@ -89,7 +89,7 @@ def _check_size(observations: Observations, size: float | None, *, varies: bool)
         return
     about = f"{float(sizes.median()):.4g} parameters"
     raise TableError(
-        f"{observations.source}: all models have about {about}; advice for {size:g} needs runs of several sizes. "
+        f"{observations.source}: all models have about {about}; {size:g} need runs of several sizes. "
         "Leave out the size for advice at the table's."
     )
 
