@@ -19,7 +19,7 @@ def advice(exact: LawFit) -> Recommendation:
     ("weights", "text"),
     [
         ({"a": 1.0}, "a"),
-        ({"a": 0.336, "b": 0.664}, "66% b and 34% a"),
+        ({"a": 0.336, "b": 0.664}, "34% a and 66% b"),
         ({"a": 0.1, "b": 0.2, "c": 0.3, "d": 0.25, "e": 0.15}, "30% c, 25% d, 20% b and 25% 2 others"),
     ],
 )
@@ -66,10 +66,8 @@ def test_a_probability_is_given_where_there_are_draws(advice: Recommendation) ->
 
 def test_the_range_names_the_amount_and_whose_it_is(advice: Recommendation) -> None:
     ranged = replace(advice, ranges={"en-de": (0.3, 0.6), "en-zh": (0.4, 0.7)}, amount=0.01)
-    largest = max(advice.weights, key=lambda name: advice.weights[name])
-    low, high = ranged.ranges[largest]
-    start = (
-        f"Any weight of {largest} from {low:.0%} to {high:.0%} is expected to cost at most 0.010 nats more"
-    )
+    first = next(iter(advice.weights))
+    low, high = ranged.ranges[first]
+    start = f"Any weight of {first} from {low:.0%} to {high:.0%} is expected to cost at most 0.010 nats more"
     assert advice_sentences(ranged)[2] == f"{start}, the scatter of one run."
     assert advice_sentences(replace(ranged, amount_given=True))[2] == f"{start}."

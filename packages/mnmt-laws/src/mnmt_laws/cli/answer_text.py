@@ -71,10 +71,11 @@ def _parts(answer: Recommendation, name: str) -> list[str]:
 
 def _smallest(answer: SmallestModel) -> list[str]:
     metric, unit = answer.forecast.observations.metric, answer.forecast.observations.unit
-    sure = "no size" if math.isinf(answer.fairly_sure) else f"{format_size(answer.fairly_sure)} parameters"
+    size = format_size(answer.fairly_sure)
+    sure = "no size has" if math.isinf(answer.fairly_sure) else f"{size} parameters have"
     lines = [
         f"smallest size: {format_size(answer.size)} parameters have an even chance to meet all targets; "
-        f"{sure}, a chance of 90%"
+        f"{sure} a chance of 90%"
     ]
     if answer.budget is not None and answer.tokens is not None:
         lines.append(f"training length: {format_size(answer.tokens)} tokens; {answer.budget:.3g} FLOPs")

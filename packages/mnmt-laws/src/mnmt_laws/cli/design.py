@@ -77,7 +77,9 @@ def design(
         print_json({name: getattr(result, name) for name in ("regret", "reason", "runs", "candidates")})
     else:
         print("\n".join([design_sentence(result, advice), *design_lines(result, advice)]))
-    if out is not None and not result.reason:
+    if out is not None and result.reason:
+        warn([f"--out {out}: no file was written, since nothing is worth training."])
+    elif out is not None:
         _write_studies(advice, runs_of(result.runs), design_lines(result, advice), out, base)
     warn(warnings_of(advice.forecast.best))
 

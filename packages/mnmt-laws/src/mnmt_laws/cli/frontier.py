@@ -81,5 +81,6 @@ def _few_points(result: xr.Dataset) -> pd.DataFrame:
     count = result.sizes["point"]
     points = np.unique(np.linspace(0, count - 1, min(count, _PRINTED_POINTS)).round().astype(int))
     columns = {f"weight {name}": values for name, values in _weights(result).items()}
-    columns |= {f"value {task}": result.value.sel(task=task).to_numpy() for task in result.task.values}
+    metric = result.attrs["long_name"]
+    columns |= {f"{metric} {task}": result.value.sel(task=task).to_numpy() for task in result.task.values}
     return pd.DataFrame(columns).iloc[points]

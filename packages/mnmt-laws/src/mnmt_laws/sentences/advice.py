@@ -37,10 +37,11 @@ def model_of(answer: Recommendation) -> str:
 
 
 def mixture_of(weights: dict[str, float]) -> str:
-    """Return a mixture in words: `34% en-de and 66% en-zh`; of many sources the largest weights."""
+    """Return a mixture in words: `34% en-de and 66% en-zh`; of many sources the largest weights first."""
     if len(weights) == 1:
         return next(iter(weights))
-    shares = sorted(weights.items(), key=lambda item: -item[1])
+    largest = sorted(weights.items(), key=lambda item: -item[1])
+    shares = list(weights.items()) if len(weights) <= _MOST_NAMED else largest
     named = [f"{weight:.0%} {source}" for source, weight in shares[:_MOST_NAMED]]
     rest = len(shares) - _MOST_NAMED
     named += (
@@ -50,10 +51,11 @@ def mixture_of(weights: dict[str, float]) -> str:
 
 
 def _range(answer: Recommendation) -> str:
-    """Return the range of the largest weight that costs little."""
+    """Return the range of the first named weight that costs little."""
     if len(answer.weights) == 1:
         return ""
-    source = max(answer.weights, key=lambda name: answer.weights[name])
+    few = len(answer.weights) <= _MOST_NAMED
+    source = next(iter(answer.weights)) if few else max(answer.weights, key=lambda name: answer.weights[name])
     low, high = answer.ranges[source]
     whose = "" if answer.amount_given else ", the scatter of one run"
     return (
@@ -81,7 +83,8 @@ def rival_text(answer: Recommendation, rival: Rival) -> str:
         return f"{cost_text(answer, rival.loss)} more"
     low, high = (cost_text(answer, end, unit=False) for end in rival.interval)
     likely = f"{chance_text(rival.chance)} likely to be worse"
-    return f"{cost_text(answer, rival.loss)} more ({low} to {high}); {likely}"
+    outside = "" if rival.allowed else " (outside the limits)"
+    return f"{cost_text(answer, rival.loss)} more ({low} to {high}); {likely}{outside}"
 
 
 def chance_text(chance: float) -> str:
