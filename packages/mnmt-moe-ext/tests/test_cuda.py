@@ -210,6 +210,7 @@ def sync_is_an_error() -> Iterator[None]:
     torch.cuda.set_sync_debug_mode("default")
 
 
+@pytest.mark.filterwarnings("ignore:Synchronization debug mode is a prototype")  # said once, by the fixture
 @pytest.mark.usefixtures("sync_is_an_error")
 @pytest.mark.parametrize("layout_of", [capacity_layout, ragged_layout])
 def test_nothing_waits_for_the_gpu(layout_of: Callable[[Routing], Layout]) -> None:
