@@ -1,8 +1,7 @@
 """Training speed on a GPU.
 
 Claim: ours trains the presets of 20M to 1B parameters faster. Peer: Hugging Face transformers' T5, of equal
-shape and pairs, both in bfloat16, compiled, with fused AdamW. No page cites it yet: nothing was measured on a
-GPU.
+shape and pairs, both in bfloat16, compiled, with fused AdamW. No page cites it yet: it has not been measured.
 
 Tokens are source and target tokens without padding; model FLOPs utilisation (MFU) is relative to the data
 sheet's dense peak. The peer's batches are padded tables. Weights and text are drawn at random, with the
