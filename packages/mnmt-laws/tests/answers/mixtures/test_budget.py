@@ -104,6 +104,7 @@ def test_a_budget_and_a_size_leave_the_length(mixed: LawFit) -> None:
     assert recommend(mixed, budget=6e16, tokens=1e9).size == pytest.approx(1e7)
 
 
+@pytest.mark.slow
 def test_the_least_budget_is_what_the_smallest_size_costs_at_its_length(mixed: LawFit) -> None:
     targets = {"a": 2.5, "b": 2.6}
     least = smallest_model(mixed, targets=targets)
