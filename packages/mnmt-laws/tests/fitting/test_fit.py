@@ -138,7 +138,7 @@ def test_row_order_does_not_matter(law: LawName, seed: int) -> None:
 # that place, so the law of another unit is another law.
 UNIT_FREE: tuple[LawName, ...] = tuple(law for law in ALL_LAWS if law != "exponent-varies")
 
-# Their exponents are those of one parameter, one token and one whole task, far from the data; bounds hold within.
+# Their exponents are those of one parameter, one token and one task, far from the data; bounds hold within.
 FAR_LAWS, FAR_EXPONENTS = ("exponent-weight", "exponent-exposure"), ("alpha", "delta", "q")
 
 
