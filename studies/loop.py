@@ -93,12 +93,12 @@ def predict(study: StudyFile, target: TargetConfig, folder: Path) -> Figures:
     size = count_parameters(target_runs(study, target.size, [equal], folder / "data")[0].model, 1).size
     observations = observe(folder / "runs", testset="test")
     advice = recommend(observations, size=size, preference=target.importance or None)
-    mixtures = {ADVISED: round_mixture(advice.weights), EQUAL: equal}
+    mixtures = {ADVISED: round_mixture(advice.weights), EQUAL: round_mixture(equal)}
     sources = advice.forecast.sources
     points = np.array([[mixture.get(name, 0.0) for name in sources] for mixture in mixtures.values()])
     losses = advice.forecast.models(points)
     costs = np.array([advice.want.importance[task] for task in advice.forecast.tasks]) @ losses
-    parts = {}
+    parts: dict[str, Figures] = {}
     for k, (name, mixture) in enumerate(mixtures.items()):
         runs = target_runs(study, target.size, [mixture], folder / "data")
         by_task = dict(zip(advice.forecast.tasks, map(interval_of, losses[:, :, k].T), strict=True))

@@ -23,8 +23,8 @@ from mnmt_laws.answers.decision.choice import choose
 from mnmt_laws.answers.decision.limits import Limits
 from mnmt_laws.answers.decision.stakes import Rival
 from mnmt_laws.answers.decision.wants import Aim, Want
-from mnmt_laws.answers.mixtures.best_mixture import FLOPS_PER_TOKEN_PARAMETER
-from mnmt_laws.answers.mixtures.doubts import extrapolation
+from mnmt_laws.answers.extrapolation import extrapolation
+from mnmt_laws.answers.mixtures.budget import FLOPS_PER_TOKEN_PARAMETER
 from mnmt_laws.errors import ArgumentError
 from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.forecasts.forecast import Forecast
@@ -153,19 +153,18 @@ def recommend(
         sign=forecasted.sign,
         targets=check_targets(tasks, targets, forecasted.observations.metric) if targets else {},
     )
-    unique = unique_tokens or _corpus(forecasted)
-    proportions = {}
+    sources, unique = forecasted.sources, unique_tokens or _corpus(forecasted)
     if unique:
-        check_each("unique_tokens", unique, forecasted.sources)
-        proportions = check_shares("unique_tokens", unique, forecasted.sources)
-    now = check_shares("current", current, forecasted.sources) if current else {}
+        check_each("unique_tokens", unique, sources)
+    proportions = check_shares("unique_tokens", unique, sources) if unique else {}
+    now = check_shares("current", current, sources) if current else {}
     caps = _caps(forecasted, unique, repeats, tokens)
-    least = check_least_weight(forecasted.sources, least_weight) or _least(forecasted, caps)
+    least = check_least_weight(sources, least_weight) or _least(forecasted, caps)
     limits = Limits(least=least, most=caps, near=now, divergence=check_bound("divergence", divergence))
-    limits.check(forecasted.sources)
+    limits.check(sources)
     scale = one_run(forecasted, want) if amount is None else check_number("amount", amount)
     choice = choose(forecasted, want, limits, amount=scale, current=now, proportions=proportions)
-    point = np.array([choice.weights[name] for name in forecasted.sources])
+    point = np.array([choice.weights[name] for name in sources])
     mean, ends_of = forecasted.predict(point[None])
     return Recommendation(
         size=forecasted.target.size, tokens=forecasted.target.tokens, budget=budget, want=want, limits=limits,

@@ -11,8 +11,8 @@ import numpy as np
 
 from mnmt_laws.answers.arguments import check_number, check_targets
 from mnmt_laws.answers.decision.asked import Asked, forecast_for
-from mnmt_laws.answers.mixtures.best_mixture import FLOPS_PER_TOKEN_PARAMETER
-from mnmt_laws.answers.mixtures.doubts import extrapolation
+from mnmt_laws.answers.extrapolation import extrapolation
+from mnmt_laws.answers.mixtures.budget import FLOPS_PER_TOKEN_PARAMETER
 from mnmt_laws.answers.mixtures.simplex import simplex_points
 from mnmt_laws.arrays import Array
 from mnmt_laws.errors import ArgumentError

@@ -9,7 +9,7 @@ from typing import Any
 from cyclopts import Parameter
 
 from mnmt_laws.answers.decision import Aim
-from mnmt_laws.answers.mixtures.best_mixture import FLOPS_PER_TOKEN_PARAMETER
+from mnmt_laws.answers.mixtures.budget import FLOPS_PER_TOKEN_PARAMETER
 from mnmt_laws.cli.options import Positive
 from mnmt_laws.errors import TableError, did_you_mean
 from mnmt_laws.fitting.law_fit import LawFit

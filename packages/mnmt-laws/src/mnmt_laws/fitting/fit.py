@@ -228,7 +228,7 @@ def _prior_line(law: Law, pool: Pool) -> Diagnostic:
         kind="prior",
         task="",
         message=f"prior: the parameters of the {law.name} law have weak priors, since runs are few or as "
-        f"asked; tasks lie about {pool.describe()}. With prior none the data speak for themselves.",
+        f"asked, about {pool.describe()}; `prior` none leaves them out.",
     )
 
 

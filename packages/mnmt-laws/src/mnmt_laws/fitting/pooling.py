@@ -32,10 +32,10 @@ class CommonMean:
     """Standard deviation that the data leave it."""
 
     def __str__(self) -> str:
-        """Return the mean in the parameter's within unit, and how far tasks lie about it."""
+        """Return the mean in the parameter's own unit, and how far tasks lie about it."""
         between = self.prior.between
         if self.prior.scale == "log":
-            return f"{np.exp(self.value):.2g} ×/÷ {np.exp(between):.2g}"
+            return f"{np.exp(self.value):.2g} (within a factor of {np.exp(between):.2g})"
         return f"{self.value:.2g} ± {between:.2g}"
 
 

@@ -131,8 +131,8 @@ class Forecast:
         Returns:
             (tasks, n), and two arrays of this shape.
         """
-        models = self.models(points, apart=False, **at)
-        return self.losses(points, **at).mean(axis=0), bounds_of(models, level)
+        losses = self.losses(points, **at)
+        return losses.mean(axis=0), bounds_of(self._with_noise(losses, apart=False), level)
 
     def models(self, points: Array, *, apart: bool = True, **at: float | Array) -> Array:
         """Return draws of models yet to be trained, with their noise.
@@ -145,7 +145,10 @@ class Forecast:
         Returns:
             (draws, tasks, n); draws are repeated where they are few.
         """
-        losses = self.losses(points, **at)
+        return self._with_noise(self.losses(points, **at), apart=apart)
+
+    def _with_noise(self, losses: Array, *, apart: bool) -> Array:
+        """Return models (draws, tasks, n) about draws of losses, at least as many as intervals need."""
         scatter = np.concatenate(
             [np.tile(noise_of(member.form.fit), (member.count, 1)) for member in self.members]
         )

@@ -53,9 +53,7 @@ def at_length(observations: Observations, tokens: float) -> Observations | None:
     near = frame.assign(distance=distance)[distance <= np.log(NEAR)]
     if near.empty:
         return None
-    nearest = near.groupby([*CELL[:2], *CELL[3:], "mixture", "seed", "run"], dropna=False)[
-        "distance"
-    ].idxmin()
+    nearest = near.groupby([*CELL, "seed", "run"], dropna=False)["distance"].idxmin()
     rows = frame.loc[np.sort(nearest.to_numpy())].reset_index(drop=True)
     return replace(observations, frame=rows)
 

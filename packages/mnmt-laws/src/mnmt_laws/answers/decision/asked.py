@@ -11,8 +11,7 @@ import numpy as np
 
 from mnmt_laws.answers.arguments import check_number, check_preference
 from mnmt_laws.answers.decision.wants import Want
-from mnmt_laws.answers.mixtures.best_mixture import FLOPS_PER_TOKEN_PARAMETER, Compute
-from mnmt_laws.answers.mixtures.model_size import size_range, within_budget
+from mnmt_laws.answers.mixtures.budget import FLOPS_PER_TOKEN_PARAMETER, Compute, size_range, within_budget
 from mnmt_laws.arrays import Array
 from mnmt_laws.errors import ArgumentError, TableError
 from mnmt_laws.fitting.law_fit import LawFit

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from mnmt_laws.answers.arguments import check_number, check_tasks
-from mnmt_laws.answers.mixtures.best_mixture import FLOPS_PER_TOKEN_PARAMETER
+from mnmt_laws.answers.mixtures.budget import FLOPS_PER_TOKEN_PARAMETER
 from mnmt_laws.answers.mixtures.simplex import simplex_points
 from mnmt_laws.arrays import Array
 from mnmt_laws.errors import ArgumentError

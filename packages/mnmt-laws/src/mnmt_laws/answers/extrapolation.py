@@ -1,4 +1,4 @@
-"""Reasons to doubt an answer: parameters undetermined, weights and sizes beyond the data."""
+"""The ways in which a prediction leaves the data: weights, sizes and lengths beyond those fitted."""
 
 from __future__ import annotations
 

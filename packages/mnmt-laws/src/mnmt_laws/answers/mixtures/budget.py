@@ -1,19 +1,47 @@
-"""The size and training length of a budget, by mean cost over the draws of a forecast."""
+"""A budget of compute: the size and training length of least mean cost over the draws of a forecast."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mnmt_laws.answers.mixtures.best_mixture import Compute
 from mnmt_laws.answers.mixtures.simplex import minimise_on_simplex
 from mnmt_laws.arrays import Array
+from mnmt_laws.errors import ArgumentError
 from mnmt_laws.forecasts.forecast import Forecast
 from mnmt_laws.forecasts.target import Target
 
 _AT_END = 0.05  # of log N, from an end of the range searched
 _SIZES = 400  # tried for the range of a size
+
+FLOPS_PER_TOKEN_PARAMETER = 6.0
+"""FLOPs of training, for each parameter and token: forward and backward (Kaplan et al. 2020)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compute:
+    """A budget of FLOPs, and the cost of each parameter and token: C = 6 N D."""
+
+    budget: float
+
+    flops_per_token_parameter: float = FLOPS_PER_TOKEN_PARAMETER
+
+    def tokens(self, size: Array) -> Array:
+        """Return the tokens that the budget pays for, at each size."""
+        return np.asarray(self.budget / (self.flops_per_token_parameter * size))
+
+    def size(self, tokens: float) -> float:
+        """Return the parameters that the budget pays for, at a number of tokens."""
+        return self.budget / (self.flops_per_token_parameter * tokens)
+
+    @property
+    def log_sizes(self) -> tuple[float, float]:
+        """The log of the least and the greatest size: one parameter, and the size for one token."""
+        largest = self.size(1.0)
+        if not largest > 1:
+            raise ArgumentError(f"`budget` must pay for a run, but {self.budget:g} FLOPs pay for none.")
+        return 0.0, float(np.log(largest))
 
 
 def within_budget(forecast: Forecast, compute: Compute, factors: Array) -> tuple[Forecast, tuple[str, ...]]:
