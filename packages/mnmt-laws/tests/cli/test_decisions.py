@@ -63,4 +63,4 @@ def test_design_writes_its_studies(run: Run, csv: Path, tmp_path: Path) -> None:
     assert paths[0] == tmp_path / "study.toml"
     texts = [path.read_text("utf-8") for path in paths]
     assert sum(len(tomllib.loads(text)["sweep"]["fit"]["mixtures"]) for text in texts) >= 1
-    assert "FLOPs, then " in texts[0]
+    assert "parameters, then " in texts[0]  # the table has neither tokens nor FLOPs

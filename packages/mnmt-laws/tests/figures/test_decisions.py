@@ -43,7 +43,7 @@ def test_proposed_runs_are_numbered_and_share_a_ring(observations: Observations,
     trained = replace(observations, frame=pd.DataFrame(rows))
     mixtures = ["en-de:0.3,en-zh:0.7", "en-de:0.9,en-zh:0.1", "en-de:0.3,en-zh:0.7"]
     runs = pd.DataFrame({"size": [1e6, 1e4, 1e6], "mixture": mixtures})
-    design = Design(regret=0.1, runs=runs, candidates=runs, reason="")
+    design = Design(regret=0.1, runs=runs, candidates=runs, unit="FLOPs", reason="")
     drawing = read(draw_design(design, trained, task="en-de"))
     numbers = drawing.rows("text").drop_duplicates()
     places = {row["order"]: (row["size"], row["weight"]) for row in numbers.to_dict("records")}

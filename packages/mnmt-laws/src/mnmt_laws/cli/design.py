@@ -9,10 +9,9 @@ from typing import Annotated
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from mnmt_laws.answers.design.candidates import CandidateRun, default_candidates
+from mnmt_laws.answers.design.candidates import CandidateRun
 from mnmt_laws.answers.design.next_runs import design as design_runs
-from mnmt_laws.answers.design.shapes import sizes_of
-from mnmt_laws.answers.design.study_toml import read_study, runs_of, studies_of
+from mnmt_laws.answers.design.study_toml import read_study, runs_of, studies_of, study_beside
 from mnmt_laws.answers.recommendation import Recommendation
 from mnmt_laws.answers.recommendation import recommend as recommend_mixture
 from mnmt_laws.cli.console import print_json, warn, wrote
@@ -72,7 +71,8 @@ def design(
     arguments = want.arguments(observations.tasks, observations.tasks)
     advice = recommend_mixture(observations, size=size, tokens=tokens, law=law, refits=refits, **arguments)
     base = study or study_beside(source)
-    result = design_runs(advice, runs=runs, budget=budget, candidates=_candidates(advice, base))
+    content = None if base is None else read_study(base)
+    result = design_runs(advice, runs=runs, budget=budget, study=content)
     if as_json:
         print_json({name: getattr(result, name) for name in ("regret", "reason", "runs", "candidates")})
     else:
@@ -82,19 +82,6 @@ def design(
     elif out is not None:
         _write_studies(advice, runs_of(result.runs), design_lines(result, advice), out, base)
     warn(warnings_of(advice.forecast.best))
-
-
-def study_beside(source: Path | None) -> Path | None:
-    """Return the study that a folder of run records was trained by, if a sweep has left it there."""
-    path = None if source is None else source / "study.toml"
-    return path if path is not None and path.is_file() else None
-
-
-def _candidates(advice: Recommendation, base: Path | None) -> list[CandidateRun]:
-    if base is None:
-        return default_candidates(advice.forecast)
-    shapes = sizes_of(advice.forecast.observations.frame, read_study(base))
-    return default_candidates(advice.forecast, [shape.num_params for shape in shapes])
 
 
 def _write_studies(

@@ -34,5 +34,7 @@ def design_lines(design: Design, answer: Recommendation) -> list[str]:
         size = f"{row['size']:,.0f} parameters, " if "size" in row else ""
         length = f"{row['tokens']:,.0f} tokens, " if "tokens" in row else ""
         left = cost_text(answer, row["regret"])
-        lines.append(f"{number}. {size}{length}{row['mixture']}: {row['cost']:.3g} FLOPs, then {left}")
+        lines.append(
+            f"{number}. {size}{length}{row['mixture']}: cost {row['cost']:.3g} {design.unit}, then {left}"
+        )
     return lines

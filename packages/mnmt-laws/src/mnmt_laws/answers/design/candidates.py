@@ -132,6 +132,15 @@ def _named(sources: list[str], weights: Array) -> dict[str, float]:
     return {source: float(weight) for source, weight in zip(sources, weights, strict=True) if weight > 0}
 
 
+def cost_unit(forecast: Forecast) -> str:
+    """Return the unit of `cost_of_runs`, by what the table has: FLOPs, tokens, parameters, or runs."""
+    rows = forecast.observations.frame
+    if forecast.target.size is None:
+        return "tokens" if forecast.target.tokens is not None else "runs"
+    known = rows["flops"].gt(0).any() or rows["tokens"].gt(0).any()
+    return "FLOPs" if known else "parameters"
+
+
 def cost_of_runs(forecast: Forecast) -> Callable[..., float]:
     """Return the FLOPs of a run by its size, and by its tokens where lengths vary.
 

@@ -12,7 +12,14 @@ import pandas as pd
 
 from mnmt_laws.answers.arguments import check_number
 from mnmt_laws.answers.decision.choice import Question, spread_of
-from mnmt_laws.answers.design.candidates import CandidateRun, as_candidate, cost_of_runs, default_candidates
+from mnmt_laws.answers.design.candidates import (
+    CandidateRun,
+    as_candidate,
+    cost_of_runs,
+    cost_unit,
+    default_candidates,
+)
+from mnmt_laws.answers.design.shapes import sizes_of
 from mnmt_laws.answers.design.value import Prospects
 from mnmt_laws.answers.recommendation import Recommendation
 from mnmt_laws.arrays import Array
@@ -20,7 +27,7 @@ from mnmt_laws.errors import ArgumentError
 from mnmt_laws.tables.mixture import format_mixture
 
 _NUM_RUNS = 3
-_LEAST = 0.01  # of the expected regret: a run that removes less is not proposed
+_LEAST = 0.05  # of the expected regret: a run that removes less is not proposed
 _MIXTURES = 100  # among which a choice would be made after a run
 
 
@@ -39,6 +46,9 @@ class Design:
     """Every candidate as the only run: `size`, `tokens`, `mixture`, `cost`, `removed` (expected regret) and
     `per_flop`, the best first."""
 
+    unit: str
+    """The unit of costs: FLOPs, or what the table has in their place; see `cost_unit`."""
+
     reason: str
     """Why nothing is worth training; empty if runs are proposed."""
 
@@ -49,6 +59,7 @@ def design(
     runs: int = _NUM_RUNS,
     candidates: Sequence[CandidateRun | tuple[float, Mapping[str, float]]] | None = None,
     budget: float = math.inf,
+    study: Mapping[str, Any] | None = None,
 ) -> Design:
     """Propose the runs that remove most of the advice's expected regret for their FLOPs.
 
@@ -63,6 +74,8 @@ def design(
         candidates: Sizes, mixtures and training lengths to choose from; by default `default_candidates`.
         budget: FLOPs that all proposed runs may cost together. A run costs 6 N D, or without length a power
             of size fitted to the table's `flops`, 6 N times the median `tokens`, or N.
+        study: The content of the study file that trained the runs: larger sizes are then such that can
+            be built like its own.
 
     Raises:
         TypeError: If a number has another type.
@@ -70,12 +83,14 @@ def design(
     """
     _check(runs, budget)
     forecast = advice.forecast
-    options = [as_candidate(forecast, option) for option in candidates or ()] or default_candidates(forecast)
-    price = cost_of_runs(forecast)
+    built = [shape.num_params for shape in sizes_of(forecast.observations.frame, study)] if study else ()
+    options = [as_candidate(forecast, option) for option in candidates or ()]
+    options = options or default_candidates(forecast, built)
+    price, unit = cost_of_runs(forecast), cost_unit(forecast)
     costs = np.array([float(price(*option.arguments)) for option in options])
     if not (costs <= budget).any():
         raise ArgumentError(
-            f"`budget` must be at least {costs.min():.3g} FLOPs, the cheapest run, but is {budget:.3g}."
+            f"`budget` must be at least {costs.min():.3g} {unit}, the cheapest run, but is {budget:.3g}."
         )
     prospects = _prospects(advice, options)
     worth = np.array([prospects.removed([option]) for option in range(len(options))])
@@ -92,6 +107,7 @@ def design(
             total_cost=proposed["cost"].cumsum(), regret=left, share=left / max(advice.regret, 1e-300)
         ),
         candidates=ranked.sort_values("per_flop", ascending=False, kind="stable").reset_index(drop=True),
+        unit=unit,
         reason=reason,
     )
 

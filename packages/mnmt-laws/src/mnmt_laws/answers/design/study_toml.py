@@ -135,6 +135,12 @@ def _steps(rows: pd.DataFrame, tokens: float) -> int:
     return round(float(nearest["step"]) * (ratio if abs(np.log(ratio)) > np.log(NEAR) else 1.0))
 
 
+def study_beside(folder: Path | None) -> Path | None:
+    """Return the study that a folder of run records was trained by, if a sweep has left it there."""
+    path = None if folder is None else folder / "study.toml"
+    return path if path is not None and path.is_file() else None
+
+
 def read_study(path: Path) -> dict[str, Any]:
     """Return the content of a study file.
 

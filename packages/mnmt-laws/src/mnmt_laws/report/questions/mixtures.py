@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 from mnmt_laws.answers.design.next_runs import Design, design
-from mnmt_laws.answers.design.study_toml import runs_of, studies_of
+from mnmt_laws.answers.design.study_toml import read_study, runs_of, studies_of, study_beside
 from mnmt_laws.errors import TableError
 from mnmt_laws.figures.decisions import draw_design, draw_frontier
 from mnmt_laws.figures.style import format_size
@@ -90,7 +90,8 @@ def answer_design(study: Study) -> Answer:
     """
     if study.recommendation is None or len(study.recommendation.weights) == 1:
         raise TableError(f"{study.observations.source}: no mixture is advised.")
-    result = design(study.recommendation)
+    base = study_beside(study.records[0].folder.parent if study.records else None)
+    result = design(study.recommendation, study=None if base is None else read_study(base))
     document = {"regret": result.regret, "reason": result.reason, "runs": records(result.runs)}
     sentence = design_sentence(result, study.recommendation)
     answer = Answer(findings=(sentence,), document={"design": plain(document)})
@@ -104,7 +105,7 @@ def answer_design(study: Study) -> Answer:
         lambda: [draw_design(result, study.observations, task=task) for task in tasks],
         folded=True,
     )
-    studies = studies_of(study.observations.frame, runs_of(result.runs))
+    studies = studies_of(study.observations.frame, runs_of(result.runs), base=base)
     return replace(
         answer,
         figures=(figure,),
@@ -129,6 +130,6 @@ def _next_runs(design: Design, sentence: str) -> TextTable:
     return TextTable(
         title="Runs to train next",
         note=f"{sentence} Each line counts those before it as trained.",
-        header=("", "N", "mixture", "FLOPs", "expected regret after", "less by"),
+        header=("", "N", "mixture", design.unit, "expected regret after", "less by"),
         rows=tuple(rows),
     )
