@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pandas as pd
 import pytest
 
 from mnmt_laws import CandidateRun, LawFit, Recommendation, default_candidates, design, recommend
@@ -65,9 +64,3 @@ def test_a_run_costs_six_flops_for_each_parameter_and_token(two_tasks: LawFit) -
 def test_mistakes_are_named(advice: Recommendation, change: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         design(advice, **change)  # type: ignore[arg-type]
-
-
-def test_runs_are_a_frame_with_mixtures(advice: Recommendation) -> None:
-    runs = design(advice, runs=2).runs
-    assert isinstance(runs, pd.DataFrame)
-    assert {"size", "mixture", "cost", "total_cost", "regret", "share"} <= set(runs)
