@@ -133,7 +133,11 @@ class Study:
         """The rival laws side by side; of many rows without simulations and left-out errors."""
         big = len(self.observations.rows_to_fit(zero_shot=True)) > _BIG
         tables = 0 if big else _SIMULATED
-        return compare(self.observations, objective=self.objective, left_out=not big, tables=tables)
+        advice = self.recommendation
+        return compare(
+            self.observations, objective=self.objective, left_out=not big, tables=tables,
+            forecast=None if advice is None else advice.forecast,
+        )  # fmt: skip
 
     def fit(self, law: LawName | Law) -> LawFit:
         """Fit a law as the options of the report say."""

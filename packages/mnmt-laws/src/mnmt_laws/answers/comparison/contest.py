@@ -22,7 +22,8 @@ from mnmt_laws.fitting.fit import fit
 from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.fitting.refits import NO_REFITS
 from mnmt_laws.fitting.uncertainty import ResidualBootstrap, Uncertainty
-from mnmt_laws.forecasts.forms import forms_of, forms_table
+from mnmt_laws.forecasts.forecast import Forecast
+from mnmt_laws.forecasts.forms import Form, forms_of, forms_table
 from mnmt_laws.forecasts.rivals import find_rivals, is_keyed, keep_comparable, label_of
 from mnmt_laws.forecasts.target import usual_target
 from mnmt_laws.laws import LawName
@@ -84,6 +85,7 @@ def compare(
     uncertainty: Uncertainty | None = None,
     left_out: bool = True,
     tables: int = 100,
+    forecast: Forecast | None = None,
 ) -> LawComparison:
     """Fit the laws that a table admits, and weigh them against each other.
 
@@ -101,6 +103,7 @@ def compare(
         uncertainty: As in `fit`, for the per-weighting law.
         left_out: Whether to measure errors on left-out sizes, lengths and mixtures, and shares by them.
         tables: Tables simulated from each rival's fit to test the verdict; 0 for none.
+        forecast: The average over laws and rulers of these observations, where it was made already.
 
     Raises:
         TableError: If the table cannot be read, or no two laws can be compared on it.
@@ -123,15 +126,19 @@ def compare(
     claims = _constancy(fits)
     preference = preference_sentence(verdict)
     named = None if laws is None else find_rivals(observations, laws)
-    forms = forms_table(forms_of(observations, usual_target(observations), named) if left_out else [])
+    forms = [] if not left_out else forecast.forms if forecast else _forms(observations, named)
     sentences = [
-        shares_sentence(forms), preference, *verdict.reasons[:3], *prediction_sentences(table),
+        shares_sentence(forms_table(forms)), preference, *verdict.reasons[:3], *prediction_sentences(table),
         constancy_sentence(claims),
     ]  # fmt: skip
     return LawComparison(
         table=table, constancy=claims, verdict=" ".join(filter(None, sentences)), preference=preference,
-        best=verdict.best, reasons=verdict.reasons, errors=errors, fits=fits, forms=forms,
+        best=verdict.best, reasons=verdict.reasons, errors=errors, fits=fits, forms=forms_table(forms),
     )  # fmt: skip
+
+
+def _forms(observations: Observations, laws: Sequence[Law] | None) -> Sequence[Form]:
+    return forms_of(observations, usual_target(observations), laws)
 
 
 def _fit_all(
