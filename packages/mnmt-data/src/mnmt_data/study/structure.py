@@ -1,14 +1,9 @@
-"""Study files: TOML whose sections become frozen dataclasses, each read by the package that owns it.
-
-Nothing is coerced, and a mistake is named by its key.
-"""
+"""Turn tables of TOML or JSON into dataclasses: nothing is coerced, a mistake is named by its key."""
 
 from __future__ import annotations
 
-import re
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
@@ -19,77 +14,7 @@ from cattrs import BaseValidationError, Converter, ForbiddenExtraKeysError, tran
 from cattrs.cols import homogenous_tuple_structure_factory, is_mapping, mapping_structure_factory
 from cattrs.gen import make_dict_structure_fn
 
-from mnmt_data.errors import StudyError
-
-SECTIONS = ("data", "model", "train", "sweep", "target")
-KEYS = ("name", *SECTIONS)
-
 Config = TypeVar("Config")
-
-
-@dataclass(frozen=True, kw_only=True)
-class StudyFile:
-    """A study as written: its name, and sections not yet checked."""
-
-    path: Path
-    """The TOML file."""
-
-    name: str
-    """Name of the study and of its folder under ``results/``."""
-
-    tables: Mapping[str, Any]
-    """{section: its table}."""
-
-    def section(self, name: str, config: type[Config]) -> Config:
-        """Return the section `name` as the dataclass `config`.
-
-        An absent section is `config()` if all its fields have defaults.
-
-        Raises:
-            StudyError: Naming file, section and key: the section is missing, a key is unknown or missing, a
-                value has the wrong type or is refused by the dataclass.
-        """
-        if name not in self.tables and not _has_defaults(config):
-            raise StudyError(f"{self.path}: section [{name}] is missing.")
-        try:
-            return structure(self.tables.get(name, {}), config, where=name)
-        except StructureError as error:
-            raise StudyError(f"{self.path}: {error}") from error
-
-
-def read_study(path: Path | str) -> StudyFile:
-    """Read a study file.
-
-    Raises:
-        StudyError: The file is missing or not TOML, has no valid `name`, or holds an unknown top-level key.
-    """
-    path = Path(path)
-    tables = _parse(path)
-    unknown = sorted(tables.keys() - set(KEYS))
-    if unknown:
-        raise StudyError(f"{path}: {_UNKNOWN} {unknown_key(unknown[0], KEYS)}")
-    name = tables.pop("name", None)
-    if not isinstance(name, str | NoneType) or not re.fullmatch(r"\w[\w.-]*", name or ""):
-        raise StudyError(f"{path}: `name` must be a folder name such as 'en-de-small', but is {name!r}.")
-    return StudyFile(path=path, name=str(name), tables=tables)
-
-
-def _parse(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise StudyError(f"{path}: no such study file.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise StudyError(f"{path}: not a TOML file: {error}") from error
-
-
-def _has_defaults(config: type) -> bool:
-    return all(
-        field.default is not MISSING or field.default_factory is not MISSING
-        for field in fields(config)
-        if field.init
-    )
-
 
 Hook = Callable[[Any, Any], Any]
 
@@ -124,13 +49,13 @@ def structure(table: Any, config: type[Config], *, where: str) -> Config:
         return _converter().structure(table, config)
     except BaseValidationError as error:
         mistakes = transform_error(error, where, _describe)
-        what, _, key = min(mistakes, key=lambda mistake: _UNKNOWN not in mistake).rpartition(" @ ")
+        what, _, key = min(mistakes, key=lambda mistake: UNKNOWN not in mistake).rpartition(" @ ")
     except TypeError as error:
         what, key = str(error), where
     raise StructureError(f"`{key}` {what}" if what.startswith("must be") else f"[{key}] {what}")
 
 
-_UNKNOWN = "unknown key"
+UNKNOWN = "unknown key"
 
 
 def unknown_key(key: str, valid: Sequence[str]) -> str:
@@ -146,7 +71,7 @@ def _describe(error: BaseException, _: type | None) -> str:
         return "must be given, but is missing."
     if isinstance(error, ForbiddenExtraKeysError):
         valid = [field.name for field in fields(error.cl) if field.init]
-        return f"holds an {_UNKNOWN} {unknown_key(min(error.extra_fields), valid)}"
+        return f"holds an {UNKNOWN} {unknown_key(min(error.extra_fields), valid)}"
     return str(error)
 
 

@@ -1,0 +1,80 @@
+from dataclasses import dataclass
+
+import pytest
+
+from mnmt_data.errors import DataError, StudyError
+from mnmt_data.study import read_study
+
+
+@dataclass(frozen=True, kw_only=True)
+class Train:
+    steps: int = 10
+    rate: float = 0.1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Data:
+    tasks: tuple[str, ...]
+
+
+def write(folder, text):
+    path = folder / "study.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_sections_become_dataclasses(tmp_path):
+    study = read_study(write(tmp_path, 'name = "s"\n[data]\ntasks = ["en-de"]\n[train]\nsteps = 3\n'))
+    assert (study.name, study.path) == ("s", tmp_path / "study.toml")
+    assert study.section("data", Data) == Data(tasks=("en-de",))
+    assert study.section("train", Train) == Train(steps=3)
+
+
+def test_absent_section_is_its_defaults(tmp_path):
+    assert read_study(write(tmp_path, 'name = "s"')).section("train", Train) == Train()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('name = "s"', "section [data] is missing."),
+        (
+            'name = "s"\n[data]\ntask = ["en-de"]',
+            "[data] holds an unknown key `task`; the valid ones are tasks; `tasks` may be meant.",
+        ),
+        ('name = "s"\n[data]', "`data.tasks` must be given, but is missing."),
+        ('name = "s"\n[data]\ntasks = "en-de"', "`data.tasks` must be an array, but is 'en-de'."),
+        ('name = "s"\ndata = 3', "`data` must be a table, but is 3."),
+        (
+            'name = "s"\n[data]\ntasks = []\ntsaks = []',
+            "[data] holds an unknown key `tsaks`; the valid ones are tasks; `tasks` may be meant.",
+        ),
+        ("", "`name` must be a folder name such as 'en-de-small', but is None."),
+        ("name = 3", "`name` must be a folder name such as 'en-de-small', but is 3."),
+        ('name = ""', "`name` must be a folder name such as 'en-de-small', but is ''."),
+        ('name = "../up"', "`name` must be a folder name such as 'en-de-small', but is '../up'."),
+        (
+            'name = "s"\n[dat]',
+            "unknown key `dat`; the valid ones are name, data, model, train, sweep, target; "
+            "`data` may be meant.",
+        ),
+        ("name = ", "not a TOML file: Invalid value (at end of document)"),
+    ],
+)
+def test_mistakes_name_file_and_key(tmp_path, text, message):
+    path = write(tmp_path, text)
+    with pytest.raises(StudyError) as raised:
+        read_study(path).section("data", Data)
+    assert str(raised.value) == f"{path}: {message}"
+
+
+def test_missing_file_is_named(tmp_path):
+    with pytest.raises(DataError, match=r"none\.toml: no such study file"):
+        read_study(tmp_path / "none.toml")
+
+
+def test_file_that_is_not_utf_8_is_named(tmp_path):
+    path = tmp_path / "latin.toml"
+    path.write_bytes('name = "é"'.encode("latin-1"))
+    with pytest.raises(StudyError, match=r"latin\.toml: not a TOML file"):
+        read_study(path)
