@@ -22,8 +22,8 @@ from .runs.run_record import read_run as read_run
 from .sweep.run_queue import Outcome as Outcome
 from .sweep.run_queue import SweepWatcher as SweepWatcher
 from .sweep.run_queue import train_runs as train_runs
+from .sweep.study_runs import run_configs as run_configs
 from .sweep.sweep_config import SweepConfig as SweepConfig
-from .sweep.sweep_config import run_configs as run_configs
 from .train_config import TrainConfig as TrainConfig
 from .training.run import train as train
 from .training.watcher import Watcher as Watcher

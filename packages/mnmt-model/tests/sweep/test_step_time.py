@@ -10,7 +10,7 @@ from mnmt_data.store import open_prepared
 from mnmt_data.study import read_study
 from mnmt_model.sweep import step_time
 from mnmt_model.sweep.step_time import MOST_MODELS, Step, Work, activation_bytes, measure_steps, step_seconds
-from mnmt_model.sweep.sweep_config import run_configs
+from mnmt_model.sweep.study_runs import run_configs
 
 STEPS = [
     Step(flops=100, seconds=1.0, batch_tokens=10, activation_bytes=500),

@@ -10,7 +10,7 @@ from mnmt_model.planning.flops import training_flops
 from mnmt_model.planning.parameters import count_parameters
 from mnmt_model.sweep.study_plan import plan_study, study_json
 from mnmt_model.sweep.study_plan_text import study_text
-from mnmt_model.sweep.sweep_config import run_configs
+from mnmt_model.sweep.study_runs import run_configs
 
 
 def test_a_study_is_planned_run_by_run(study_file: Path, results: Path) -> None:

@@ -129,7 +129,7 @@ def study_runs(
 ) -> tuple[Sequence[RunConfig], Path]:
     """Return the runs of a study without those in the tables `have`, and the folder of their records."""
     from mnmt_model.sweep.run_table import runs_left
-    from mnmt_model.sweep.sweep_config import run_configs
+    from mnmt_model.sweep.study_runs import run_configs
 
     study = read_study(path)
     results = out or Path("results") / study.name

@@ -19,7 +19,7 @@ from mnmt_model.runs.run_config import RunConfig
 from mnmt_model.runs.run_data import mean_lengths
 from mnmt_model.runs.run_record import Role
 from mnmt_model.sweep.schedule import Job, wall_seconds
-from mnmt_model.sweep.sweep_config import run_configs
+from mnmt_model.sweep.study_runs import run_configs
 from mnmt_model.sweep.workers import default_jobs
 
 MOST_EPOCHS = 4.0
