@@ -204,7 +204,7 @@ struct OptionalArguments {
             check_bias(*bias, logits);
         }
         if (choices.has_value()) {
-            STD_TORCH_CHECK(policy != 2, "`choices` cannot be given with policy 2");
+            MNMT_CHECK(policy != 2, "`choices` cannot be given with policy 2");
             check_per_choice(*choices, ScalarType::Int, logits, top_k, "choices");
             check_choices(*choices, padding, logits.size(2));
         }

@@ -50,7 +50,7 @@ struct GradientArguments {
     int64_t top_k() const { return choices.size(2); }
 
     void check() const {
-        STD_TORCH_CHECK(choices.dim() == 3, "`choices` must be (groups, tokens, top_k)");
+        MNMT_CHECK(choices.dim() == 3, "`choices` must be (groups, tokens, top_k)");
         check_top_k(logits, top_k());
         check_per_choice(grad_weights, gate_type(logits), logits, top_k(), "grad_weights");
         check_per_choice(choices, ScalarType::Int, logits, top_k(), "choices");

@@ -4,12 +4,13 @@
 #pragma once
 
 #include <torch/csrc/stable/tensor.h>
-#include <torch/headeronly/util/Exception.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
+
+#include "check.h"
 
 namespace mnmt_moe {
 
@@ -24,77 +25,74 @@ inline bool is_per_token(const Tensor& tensor, const Tensor& logits) {
 }
 
 inline void check_logits(const Tensor& logits) {
-    STD_TORCH_CHECK(logits.dim() == 3, "`logits` must be (groups, tokens, experts)");
-    STD_TORCH_CHECK(logits.size(2) >= 2, "`logits` must have at least 2 experts");
-    STD_TORCH_CHECK(logits.size(1) <= kMostTokens,
-                    "`logits` has more tokens in a group than int32 can number");
+    MNMT_CHECK(logits.dim() == 3, "`logits` must be (groups, tokens, experts)");
+    MNMT_CHECK(logits.size(2) >= 1, "`logits` must have at least 1 expert");
+    MNMT_CHECK(logits.size(1) <= kMostTokens, "`logits` has more tokens in a group than int32 can number");
 }
 
 inline void check_per_token(const Tensor& tensor, ScalarType dtype, const Tensor& logits, const char* name) {
-    STD_TORCH_CHECK(tensor.scalar_type() == dtype && is_per_token(tensor, logits), "`", name,
-                    "` has the wrong type or is not (groups, tokens)");
-    STD_TORCH_CHECK(tensor.device() == logits.device(), "`", name, "` must be on the device of `logits`");
+    MNMT_CHECK(tensor.scalar_type() == dtype && is_per_token(tensor, logits), "`", name,
+               "` has the wrong type or is not (groups, tokens)");
+    MNMT_CHECK(tensor.device() == logits.device(), "`", name, "` must be on the device of `logits`");
 }
 
 inline void check_per_group(const Tensor& tensor, ScalarType dtype, const Tensor& logits, const char* name) {
-    STD_TORCH_CHECK(tensor.scalar_type() == dtype && tensor.dim() == 1 && tensor.size(0) == logits.size(0),
-                    "`", name, "` has the wrong type or is not (groups)");
-    STD_TORCH_CHECK(tensor.device() == logits.device(), "`", name, "` must be on the device of `logits`");
+    MNMT_CHECK(tensor.scalar_type() == dtype && tensor.dim() == 1 && tensor.size(0) == logits.size(0), "`",
+               name, "` has the wrong type or is not (groups)");
+    MNMT_CHECK(tensor.device() == logits.device(), "`", name, "` must be on the device of `logits`");
 }
 
 inline void check_per_choice(const Tensor& tensor, ScalarType dtype, const Tensor& logits, int64_t top_k,
                              const char* name) {
-    STD_TORCH_CHECK(tensor.scalar_type() == dtype && tensor.dim() == 3 && tensor.size(0) == logits.size(0) &&
-                        tensor.size(1) == logits.size(1) && tensor.size(2) == top_k,
-                    "`", name, "` has the wrong type or is not (groups, tokens, ", top_k, ")");
-    STD_TORCH_CHECK(tensor.device() == logits.device(), "`", name, "` must be on the device of `logits`");
+    MNMT_CHECK(tensor.scalar_type() == dtype && tensor.dim() == 3 && tensor.size(0) == logits.size(0) &&
+                   tensor.size(1) == logits.size(1) && tensor.size(2) == top_k,
+               "`", name, "` has the wrong type or is not (groups, tokens, ", top_k, ")");
+    MNMT_CHECK(tensor.device() == logits.device(), "`", name, "` must be on the device of `logits`");
 }
 
 inline void check_grad_gate_means(const Tensor& grad, ScalarType dtype, const Tensor& logits) {
-    STD_TORCH_CHECK(grad.scalar_type() == dtype && grad.dim() == 2 && grad.size(0) == logits.size(0) &&
-                        grad.size(1) == logits.size(2),
-                    "`grad_gate_means` has the wrong type or is not (groups, experts)");
-    STD_TORCH_CHECK(grad.device() == logits.device(), "`grad_gate_means` must be on the device of `logits`");
+    MNMT_CHECK(grad.scalar_type() == dtype && grad.dim() == 2 && grad.size(0) == logits.size(0) &&
+                   grad.size(1) == logits.size(2),
+               "`grad_gate_means` has the wrong type or is not (groups, experts)");
+    MNMT_CHECK(grad.device() == logits.device(), "`grad_gate_means` must be on the device of `logits`");
 }
 
 inline void check_bias(const Tensor& bias, const Tensor& logits) {
-    STD_TORCH_CHECK(
-        bias.scalar_type() == ScalarType::Float && bias.dim() == 1 && bias.size(0) == logits.size(2),
-        "`bias` must be (experts), float32");
-    STD_TORCH_CHECK(bias.device() == logits.device(), "`bias` must be on the device of `logits`");
+    MNMT_CHECK(bias.scalar_type() == ScalarType::Float && bias.dim() == 1 && bias.size(0) == logits.size(2),
+               "`bias` must be (experts), float32");
+    MNMT_CHECK(bias.device() == logits.device(), "`bias` must be on the device of `logits`");
 }
 
 inline void check_top_k(const Tensor& logits, int64_t top_k) {
-    STD_TORCH_CHECK(top_k >= 1 && top_k <= 8 && top_k <= logits.size(2),
-                    "`top_k` must be in 1 to 8 and at most the number of experts");
+    MNMT_CHECK(top_k >= 1 && top_k <= 8 && top_k <= logits.size(2),
+               "`top_k` must be in 1 to 8 and at most the number of experts");
 }
 
 inline void check_renormalise(int64_t renormalise) {
-    STD_TORCH_CHECK(renormalise >= 0 && renormalise <= 2, "`renormalise` must be 0, 1 or 2");
+    MNMT_CHECK(renormalise >= 0 && renormalise <= 2, "`renormalise` must be 0, 1 or 2");
 }
 
 inline void check_options(const Tensor& logits, int64_t top_k, int64_t capacity, int64_t layer,
                           int64_t policy, double threshold, int64_t renormalise) {
     check_top_k(logits, top_k);
-    STD_TORCH_CHECK(capacity >= 1, "`capacity` must be at least 1");
-    STD_TORCH_CHECK(layer >= 0 && layer <= INT64_C(0xFFFFFFFF), "`layer` must be in 0 to 2^32 - 1");
-    STD_TORCH_CHECK(policy == 0 || (top_k == 2 && (policy == 1 || policy == 2)),
-                    "`policy` must be 0, or 1 or 2 with `top_k` 2");
-    STD_TORCH_CHECK(threshold > 0, "`threshold` must be positive");
+    MNMT_CHECK(capacity >= 1, "`capacity` must be at least 1");
+    MNMT_CHECK(layer >= 0 && layer <= INT64_C(0xFFFFFFFF), "`layer` must be in 0 to 2^32 - 1");
+    MNMT_CHECK(policy == 0 || (top_k == 2 && (policy == 1 || policy == 2)),
+               "`policy` must be 0, or 1 or 2 with `top_k` 2");
+    MNMT_CHECK(threshold > 0, "`threshold` must be positive");
     check_renormalise(renormalise);
 }
 
 inline void check_draws(const Tensor& logits, const std::optional<Tensor>& seed_and_step,
                         const std::optional<Tensor>& token_ids, bool needed) {
-    STD_TORCH_CHECK(
-        seed_and_step.has_value() == token_ids.has_value() && (seed_and_step.has_value() || !needed),
-        "`seed_and_step` and `token_ids` must both be given, or "
-        "neither with policy 0");
+    MNMT_CHECK(seed_and_step.has_value() == token_ids.has_value() && (seed_and_step.has_value() || !needed),
+               "`seed_and_step` and `token_ids` must both be given, or "
+               "neither with policy 0");
     if (seed_and_step.has_value()) {
-        STD_TORCH_CHECK(seed_and_step->scalar_type() == ScalarType::Long && seed_and_step->numel() == 2,
-                        "`seed_and_step` must be 2 numbers, int64");
-        STD_TORCH_CHECK(seed_and_step->device() == logits.device(),
-                        "`seed_and_step` must be on the device of `logits`");
+        MNMT_CHECK(seed_and_step->scalar_type() == ScalarType::Long && seed_and_step->numel() == 2,
+                   "`seed_and_step` must be 2 numbers, int64");
+        MNMT_CHECK(seed_and_step->device() == logits.device(),
+                   "`seed_and_step` must be on the device of `logits`");
         check_per_token(*token_ids, ScalarType::Long, logits, "token_ids");
     }
 }
@@ -131,12 +129,12 @@ inline void check_choices(const Tensor& choices, const Tensor& padding, int64_t 
     const auto* experts = choices.const_data_ptr<int32_t>();
     const auto* is_padding = padding.const_data_ptr<bool>();
     for (int64_t token = 0; token < padding.numel(); ++token, experts += top_k) {
-        STD_TORCH_CHECK(
-            is_padding[token] ? are_none(experts, top_k)
-                              : are_experts(experts, top_k, num_experts) && are_different(experts, top_k),
-            "`choices` must be ", top_k, " different experts for each token, and -1 for padding, ",
-            "but are ", listed(experts, top_k), " of ", num_experts, " for token ", token,
-            is_padding[token] ? ", which is padding" : "");
+        MNMT_CHECK(is_padding[token]
+                       ? are_none(experts, top_k)
+                       : are_experts(experts, top_k, num_experts) && are_different(experts, top_k),
+                   "`choices` must be ", top_k, " different experts for each token, and -1 for padding, ",
+                   "but are ", listed(experts, top_k), " of ", num_experts, " for token ", token,
+                   is_padding[token] ? ", which is padding" : "");
     }
 }
 
@@ -145,9 +143,9 @@ inline void check_choices(const Tensor& choices, int64_t num_experts) {
     const int64_t top_k = choices.size(2), tokens = choices.size(0) * choices.size(1);
     const auto* experts = choices.const_data_ptr<int32_t>();
     for (int64_t token = 0; token < tokens; ++token, experts += top_k) {
-        STD_TORCH_CHECK(are_experts(experts, top_k, num_experts) || are_none(experts, top_k),
-                        "`choices` must be experts, or -1 for padding, but are ", listed(experts, top_k),
-                        " of ", num_experts, " for token ", token);
+        MNMT_CHECK(are_experts(experts, top_k, num_experts) || are_none(experts, top_k),
+                   "`choices` must be experts, or -1 for padding, but are ", listed(experts, top_k), " of ",
+                   num_experts, " for token ", token);
     }
 }
 

@@ -23,7 +23,7 @@ void dispatch_logits(const Tensor& logits, Function function) {
         case ScalarType::Double:
             return function(double{});
         default:
-            STD_TORCH_CHECK(false, "`logits` must be float32, bfloat16 or float64");
+            refuse("`logits` must be float32, bfloat16 or float64");
     }
 }
 

@@ -40,7 +40,7 @@ std::vector<int32_t> rows_per_bin(const Tensor& load, int64_t capacity) {
         for (int64_t expert = 0; expert < num_experts; ++expert) {
             int64_t all = 0;
             for (int64_t rank = 0; rank < top_k; ++rank, ++claims) {
-                STD_TORCH_CHECK(*claims >= 0, "`load` must not be negative");
+                MNMT_CHECK(*claims >= 0, "`load` must not be negative");
                 all += *claims;
             }
             counts[expert * groups + group] = static_cast<int32_t>(std::min(all, capacity));
@@ -87,7 +87,7 @@ Tensor all_rows(const Choices& choices, const std::vector<int32_t>& first_rows,
             begin += size;
         }
     });
-    STD_TORCH_CHECK(exist, "`experts` and `slots` do not agree with `load`");
+    MNMT_CHECK(exist, "`experts` and `slots` do not agree with `load`");
     return rows;
 }
 
@@ -106,7 +106,7 @@ Tensor copy_of(const std::vector<int32_t>& values, const Tensor& like) {
 std::tuple<Tensor, Tensor> capacity_layout(const Tensor& experts, const Tensor& slots, const Tensor& load,
                                            int64_t capacity, int64_t bin_size) {
     check_routing(experts, slots, load, capacity);
-    STD_TORCH_CHECK(bin_size >= capacity, "`bin_size` must be at least `capacity`");
+    MNMT_CHECK(bin_size >= capacity, "`bin_size` must be at least `capacity`");
     const int64_t bins = load.size(0) * load.size(1);
     checked_num_rows(bins, bin_size);
     std::vector<int32_t> first_rows(bins);
@@ -129,7 +129,7 @@ std::tuple<Tensor, Tensor> ragged_layout(const Tensor& experts, const Tensor& sl
         for (int64_t bin = expert * groups; bin < (expert + 1) * groups; ++bin) {
             first_rows[bin] = static_cast<int32_t>(next);
             next += counts[bin];
-            STD_TORCH_CHECK(next <= num_rows, "`load` counts more choices than there are");
+            MNMT_CHECK(next <= num_rows, "`load` counts more choices than there are");
         }
         ends[expert] = static_cast<int32_t>(next);
     }

@@ -87,13 +87,13 @@ void for_tokens(int64_t tokens, int64_t width, Function function) {
             exist = false;
         }
     });
-    STD_TORCH_CHECK(exist, "`rows` must be -1 or rows of the buffers");
+    MNMT_CHECK(exist, "`rows` must be -1 or rows of the buffers");
 }
 
 void check_filled(const Tensor& filled, int64_t bin_size) {
     const auto* counts = read<int32_t>(filled);
     for (int64_t bin = 0; bin < filled.size(0); ++bin) {
-        STD_TORCH_CHECK(counts[bin] >= 0 && counts[bin] <= bin_size, "`filled` must be within [0, bin_size]");
+        MNMT_CHECK(counts[bin] >= 0 && counts[bin] <= bin_size, "`filled` must be within [0, bin_size]");
     }
 }
 

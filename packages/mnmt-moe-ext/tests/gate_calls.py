@@ -29,7 +29,7 @@ class Call:
 
     @property
     def renormalise(self) -> int:
-        return RENORMALISE.index(self.options.get("renormalise", "before"))
+        return RENORMALISE.index(self.options.get("renormalise", "never" if self.top_k == 1 else "before"))
 
     @property
     def top_k(self) -> int:
@@ -72,7 +72,7 @@ CALLS: dict[str, Call] = {
             (2, 41, 40), top_k=top_k, renormalise=renormalise, biased=biased, ties=True, capacity=6
         )
         for top_k in (1, 2, 3, 4, 5, 8)
-        for renormalise in RENORMALISE
+        for renormalise in (RENORMALISE if top_k > 1 else ("never",))
         for biased in (False, True)
     },
     **{
@@ -97,6 +97,10 @@ CALLS: dict[str, Call] = {
         for shape in ((1, 8, 2), (1, 9, 2), (1, 2113, 2), (130, 17, 2), (90, 65, 2))
     },
     **{f"few tokens, {shape}": make_call(shape, padding=1.0) for shape in ((0, 5, 4), (2, 0, 4), (3, 1, 4))},
+    **{
+        f"one expert, {dtype}": make_call((2, 33, 1), dtype, top_k=1, biased=True)
+        for dtype in (torch.float32, torch.bfloat16)
+    },
     "as many choices as experts": make_call((1, 9, 8), top_k=8, capacity=5),
     "the most experts and choices": make_call((1, 3, 4096), ties=True, top_k=8),
 }

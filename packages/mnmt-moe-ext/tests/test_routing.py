@@ -62,7 +62,7 @@ def test_a_compiled_graph_follows_the_number_of_tokens() -> None:
     ("arguments", "message"),
     [
         ({"num_tokens": 0}, "`num_tokens` must be at least 1, but is 0."),
-        ({"num_experts": 1}, "`num_experts` must be at least 2, but is 1."),
+        ({"num_experts": 0}, "`num_experts` must be at least 1, but is 0."),
         ({"capacity_factor": 0.0}, "`capacity_factor` must be positive and finite, but is 0.0."),
         ({"capacity_factor": math.nan}, "`capacity_factor` must be positive and finite, but is nan."),
     ],

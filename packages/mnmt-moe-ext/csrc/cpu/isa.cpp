@@ -1,10 +1,10 @@
 #include "isa.h"
 
-#include <torch/headeronly/util/Exception.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <string_view>
+
+#include "../check.h"
 
 namespace mnmt_moe {
 namespace {
@@ -29,7 +29,7 @@ Isa parse(std::string_view name) {
             return isa;
         }
     }
-    STD_TORCH_CHECK(false, "`MNMT_MOE_ISA` must be baseline, avx2 or avx512, but is ", std::string(name));
+    refuse("`MNMT_MOE_ISA` must be baseline, avx2 or avx512, but is ", name);
 }
 
 Isa select() {

@@ -4,9 +4,10 @@
 #include <cuda_bf16.h>
 #include <torch/csrc/stable/ops.h>
 #include <torch/csrc/stable/tensor.h>
-#include <torch/headeronly/util/Exception.h>
 
 #include <optional>
+
+#include "../check.h"
 
 namespace mnmt_moe {
 
@@ -37,8 +38,8 @@ void with_element_type(const torch::stable::Tensor& tensor, const char* name, co
     if (tensor.scalar_type() == ScalarType::Float) {
         function(float{});
     } else {
-        STD_TORCH_CHECK(tensor.scalar_type() == ScalarType::BFloat16, "`", name,
-                        "` on a GPU must be float32 or bfloat16");
+        MNMT_CHECK(tensor.scalar_type() == ScalarType::BFloat16, "`", name,
+                   "` on a GPU must be float32 or bfloat16");
         function(__nv_bfloat16{});
     }
 }

@@ -23,8 +23,8 @@ using torch::stable::new_empty;
 GateShape gate_shape(const Tensor& logits, int64_t top_k) {
     check_logits(logits);
     check_top_k(logits, top_k);
-    STD_TORCH_CHECK(logits.size(2) <= kMaxExperts, "`logits` on a GPU must have at most ", kMaxExperts,
-                    " experts, but has ", logits.size(2));
+    MNMT_CHECK(logits.size(2) <= kMaxExperts, "`logits` on a GPU must have at most ", kMaxExperts,
+               " experts, but has ", logits.size(2));
     return {logits.size(0), logits.size(1), static_cast<int>(logits.size(2)), static_cast<int>(top_k)};
 }
 
@@ -38,8 +38,8 @@ struct OptionalTensors {
           seed_and_step(contiguous_if_any(seed_and_step_)),
           token_ids(contiguous_if_any(token_ids_)) {
         check_draws(logits, seed_and_step, token_ids, policy != Policy::always);
-        STD_TORCH_CHECK(!choices.has_value() || policy != Policy::sampled,
-                        "`choices` cannot be given with policy 2");
+        MNMT_CHECK(!choices.has_value() || policy != Policy::sampled,
+                   "`choices` cannot be given with policy 2");
         if (bias.has_value()) {
             check_bias(*bias, logits);
         }
@@ -140,7 +140,7 @@ RoutedWithLayout route(const Tensor& logits, const Tensor& padding_mask, const s
                   policy, threshold, renormalise);
     const bool ragged = bin_size == 0;
     const int64_t num_experts = logits.size(2), bins = logits.size(0) * num_experts;
-    STD_TORCH_CHECK(ragged || bin_size >= capacity, "`bin_size` must be at least `capacity`, or 0");
+    MNMT_CHECK(ragged || bin_size >= capacity, "`bin_size` must be at least `capacity`, or 0");
     ragged ? checked_num_rows(logits.size(0) * top_k, logits.size(1)) : checked_num_rows(bins, bin_size);
     Tensor rows = new_empty(call.results.slots, call.results.slots.sizes());
     Tensor filled_or_ends = new_empty(rows, {ragged ? num_experts : bins});

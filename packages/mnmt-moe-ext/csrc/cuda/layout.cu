@@ -34,7 +34,7 @@ struct Routed {
 std::tuple<Tensor, Tensor> capacity_layout(const Tensor& experts, const Tensor& slots, const Tensor& load,
                                            int64_t capacity, int64_t bin_size) {
     check_routing(experts, slots, load, capacity);
-    STD_TORCH_CHECK(bin_size >= capacity, "`bin_size` must be at least `capacity`");
+    MNMT_CHECK(bin_size >= capacity, "`bin_size` must be at least `capacity`");
     const OnDeviceOf device(experts);
     const Routed routed(experts, slots, load, capacity);
     checked_num_rows(routed.bins(), bin_size);

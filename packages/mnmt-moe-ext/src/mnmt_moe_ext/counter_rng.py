@@ -31,7 +31,14 @@ class RandomKey:
     def make(
         cls, *, seed: int, step: int, layer: int = 0, device: torch.device | str | None = None
     ) -> RandomKey:
-        """Make the key of a seed, a step and a layer."""
+        """Make the key of a seed, a step and a layer.
+
+        Raises:
+            ValueError: A number has more than 64 bits.
+        """
+        for name, number in (("seed", seed), ("step", step)):
+            if not -(2**63) <= number < 2**63:
+                raise ValueError(f"`{name}` must be within 64 bits, but is {number}.")
         return cls(seed_and_step=torch.tensor([seed, step], device=device), layer=layer)
 
 

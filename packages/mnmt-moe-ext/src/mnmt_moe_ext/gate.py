@@ -15,7 +15,7 @@ from mnmt_moe_ext.gate_options import (
     GateOptions,
     Renormalise,
     SecondExpertPolicy,
-    no_padding,
+    check_dtype,
     number_tokens,
 )
 from mnmt_moe_ext.layout import Layout, check_bin_size
@@ -38,7 +38,7 @@ def top_k_gate(
     random_key: RandomKey | None = None,
     token_ids: Tensor | None = None,
     threshold: float = 0.5,
-    renormalise: Renormalise = "before",
+    renormalise: Renormalise | None = None,
 ) -> Routing:
     """Route each token to its `top_k` best experts; with two, the gate of GShard (Lepikhin et al. 2021).
 
@@ -60,7 +60,8 @@ def top_k_gate(
         random_key: The key of the draws of "random" and "sampled".
         token_ids: (groups, tokens) int64; a draw depends only on id and key. By default 0, 1, 2, …
         threshold: The threshold of "random"; 0.5 is GShard's.
-        renormalise: Weights are the gates over the token's sum, "before" drops or "after"; or "never".
+        renormalise: Weights are the gates over the token's sum, "before" drops (default) or "after"; or
+            "never", the only way for one choice: its gate over itself would teach the gate nothing.
 
     Raises:
         TypeError: An argument has the wrong dtype.
@@ -134,8 +135,7 @@ def to_arguments(logits: Tensor, padding_mask: Tensor | None, options: GateOptio
         ValueError: An argument has the wrong shape, device or value.
         RuntimeError: The operators for the device are missing.
     """
-    padding_mask = no_padding(logits) if padding_mask is None else padding_mask
-    options.check(logits, padding_mask)
+    padding_mask = options.check(logits, padding_mask)
     native.require(logits.device)
     key = None if options.second_expert_policy == "always" else options.random_key
     return (
@@ -150,7 +150,7 @@ def to_arguments(logits: Tensor, padding_mask: Tensor | None, options: GateOptio
         0 if key is None else key.layer,
         POLICY_NUMBERS[options.second_expert_policy],
         options.threshold,
-        RENORMALISE_NUMBERS[options.renormalise],
+        RENORMALISE_NUMBERS[options.normaliser],
     )
 
 
@@ -195,7 +195,7 @@ def uniform_choices(padding_mask: Tensor, num_experts: int, step: Tensor | int, 
 
     Args:
         padding_mask: (groups, tokens) bool, True for padding.
-        num_experts: E, at least 2.
+        num_experts: E.
         step: The training step, so that a token does not always meet the same experts.
         top_k: Choices of a token, at most E.
 
@@ -203,12 +203,14 @@ def uniform_choices(padding_mask: Tensor, num_experts: int, step: Tensor | int, 
         Choices (groups, tokens, top_k) int32, all different, -1 for padding.
 
     Raises:
-        ValueError: There are fewer than two experts, or fewer than choices.
+        TypeError: The mask is not bool.
+        ValueError: It has another shape, or there are fewer experts than choices.
     """
-    if num_experts < 2:
-        raise ValueError(f"`num_experts` must be at least 2, but is {num_experts}.")
     if not 1 <= top_k <= num_experts:
         raise ValueError(f"`top_k` must be in 1 to `num_experts` ({num_experts}), but is {top_k}.")
+    check_dtype("padding_mask", padding_mask, torch.bool)
+    if padding_mask.dim() != 2:
+        raise ValueError(f"`padding_mask` must be (groups, tokens), but is {tuple(padding_mask.shape)}.")
     position = (~padding_mask).cumsum(dim=1) - 1
     first = (position + step) % num_experts
     turn = position // num_experts + step

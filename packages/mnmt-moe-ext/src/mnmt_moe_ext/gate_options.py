@@ -14,7 +14,8 @@ SecondExpertPolicy = Literal["always", "random", "sampled"]
 Renormalise = Literal["before", "after", "never"]
 
 MAX_TOP_K = 8
-LOGIT_DTYPES = (torch.float32, torch.bfloat16, torch.float64)
+FLOAT_DTYPES = (torch.float32, torch.bfloat16, torch.float64)
+"""The dtypes of logits and of rows."""
 
 
 class GateKeywords(TypedDict, total=False):
@@ -28,7 +29,7 @@ class GateKeywords(TypedDict, total=False):
     random_key: RandomKey | None
     token_ids: Tensor | None
     threshold: float
-    renormalise: Renormalise
+    renormalise: Renormalise | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,20 +44,31 @@ class GateOptions:
     random_key: RandomKey | None = None
     token_ids: Tensor | None = None
     threshold: float = 0.5
-    renormalise: Renormalise = "before"
+    renormalise: Renormalise | None = None
 
-    def check(self, logits: Tensor, padding_mask: Tensor) -> None:
-        """Check the arguments of a gate.
+    @property
+    def normaliser(self) -> Renormalise:
+        """The given `renormalise`; by default "before", and "never" for one choice.
+
+        A choice's gate over itself is always 1, so that the gate would learn nothing.
+        """
+        default: Renormalise = "never" if self.top_k == 1 else "before"
+        return default if self.renormalise is None else self.renormalise
+
+    def check(self, logits: Tensor, padding_mask: Tensor | None) -> Tensor:
+        """Check the arguments of a gate, and return the mask of padding.
 
         Raises:
             TypeError: An argument has the wrong dtype.
             ValueError: An argument has the wrong shape, device or value.
         """
         _check_logits(logits)
+        if padding_mask is None:
+            padding_mask = torch.zeros(logits.shape[:2], dtype=torch.bool, device=logits.device)
         _check_tensor("padding_mask", padding_mask, torch.bool, logits, "(groups, tokens)", ())
         self._check_numbers(num_experts=logits.shape[2])
         _check_option("second_expert_policy", self.second_expert_policy, get_args(SecondExpertPolicy))
-        _check_option("renormalise", self.renormalise, get_args(Renormalise))
+        _check_option("renormalise", self.normaliser, get_args(Renormalise))
         if self.bias is not None:
             _check_bias(self.bias, logits)
         if self.choices is not None:
@@ -66,8 +78,12 @@ class GateOptions:
             _check_tensor("token_ids", self.token_ids, torch.int64, logits, "(groups, tokens)", ())
         if self.second_expert_policy != "always":
             self._check_policy(logits)
+        return padding_mask
 
     def _check_numbers(self, num_experts: int) -> None:
+        for name, number in (("top_k", self.top_k), ("capacity", self.capacity)):
+            if not isinstance(number, int | torch.SymInt | None):
+                raise TypeError(f"`{name}` must be a whole number, but is {number!r}.")
         if not 1 <= self.top_k <= MAX_TOP_K:
             raise ValueError(f"`top_k` must be in 1 to {MAX_TOP_K}, but is {self.top_k}.")
         if self.top_k > num_experts:
@@ -76,6 +92,11 @@ class GateOptions:
             )
         if self.capacity is not None and self.capacity < 1:
             raise ValueError(f"`capacity` must be at least 1, or None, but is {self.capacity}.")
+        if self.top_k == 1 and self.normaliser != "never":
+            raise ValueError(
+                '`renormalise` must be "never" with `top_k` 1, or the weight is always 1 and the gate learns '
+                f'nothing, but is "{self.renormalise}".'
+            )
         if not self.threshold > 0:
             raise ValueError(f"`threshold` must be positive, but is {self.threshold}.")
 
@@ -99,23 +120,28 @@ def number_tokens(token_ids: Tensor | None, padding_mask: Tensor) -> Tensor:
     return torch.arange(padding_mask.numel(), device=padding_mask.device).view(padding_mask.shape)
 
 
-def no_padding(logits: Tensor) -> Tensor:
-    """Return the mask of logits without padding, (groups, tokens) bool."""
-    return torch.zeros(logits.shape[:2], dtype=torch.bool, device=logits.device)
+def check_dtype(name: str, value: object, *dtypes: torch.dtype) -> None:
+    """Refuse what is no tensor of one of these dtypes: one, or all of `FLOAT_DTYPES`.
+
+    Raises:
+        TypeError: It is none.
+    """
+    actual = value.dtype if isinstance(value, Tensor) else type(value).__name__
+    if actual not in dtypes:
+        expected = dtypes[0] if len(dtypes) == 1 else "float32, bfloat16 or float64"
+        raise TypeError(f"`{name}` must be {expected}, but is {actual}.")
 
 
 def _check_logits(logits: Tensor) -> None:
-    if logits.dtype not in LOGIT_DTYPES:
-        raise TypeError(f"`logits` must be float32, bfloat16 or float64, but is {logits.dtype}.")
+    check_dtype("logits", logits, *FLOAT_DTYPES)
     if logits.dim() != 3:
         raise ValueError(f"`logits` must be (groups, tokens, experts), but is {tuple(logits.shape)}.")
-    if logits.shape[2] < 2:
-        raise ValueError(f"`logits` must have at least 2 experts, but has {logits.shape[2]}.")
+    if logits.shape[2] < 1:
+        raise ValueError("`logits` must have at least 1 expert, but has 0.")
 
 
 def _check_bias(bias: Tensor, logits: Tensor) -> None:
-    if bias.dtype != torch.float32:
-        raise TypeError(f"`bias` must be torch.float32, but is {bias.dtype}.")
+    check_dtype("bias", bias, torch.float32)
     if tuple(bias.shape) != (logits.shape[2],):
         raise ValueError(f"`bias` must be (experts,) = ({logits.shape[2]},), but is {tuple(bias.shape)}.")
     _check_device("bias", bias, logits)
@@ -123,8 +149,7 @@ def _check_bias(bias: Tensor, logits: Tensor) -> None:
 
 def _check_random_key(random_key: RandomKey, logits: Tensor) -> None:
     seed_and_step = random_key.seed_and_step
-    if seed_and_step.dtype != torch.int64:
-        raise TypeError(f"`random_key.seed_and_step` must be torch.int64, but is {seed_and_step.dtype}.")
+    check_dtype("random_key.seed_and_step", seed_and_step, torch.int64)
     if tuple(seed_and_step.shape) != (2,):
         raise ValueError(f"`random_key.seed_and_step` must be (2,), but is {tuple(seed_and_step.shape)}.")
     _check_device("random_key.seed_and_step", seed_and_step, logits)
@@ -136,8 +161,7 @@ def _check_tensor(
     name: str, tensor: Tensor, dtype: torch.dtype, logits: Tensor, layout: str, after: tuple[int, ...]
 ) -> None:
     """Check a tensor with one value, or `after` values, for each token."""
-    if tensor.dtype != dtype:
-        raise TypeError(f"`{name}` must be {dtype}, but is {tensor.dtype}.")
+    check_dtype(name, tensor, dtype)
     expected = (*logits.shape[:2], *after)
     if tuple(tensor.shape) != expected:
         raise ValueError(f"`{name}` must be {layout} = {expected}, but is {tuple(tensor.shape)}.")

@@ -69,7 +69,13 @@ def balance_loss(routing: Routing, *, counts: Tensor | None = None) -> Tensor:
         counts: (experts,) claims in a larger batch that should be balanced as a whole (Qiu et al. 2025,
             "Demons in the detail"): the sum of `routing.balance_counts` over its groups, parts and processes.
             By default each group's own claims (Lepikhin et al. 2021, GShard, algorithm 1).
+
+    Raises:
+        ValueError: `counts` are not those of the routing's experts.
     """
+    num_experts = routing.gate_means.shape[1]
+    if counts is not None and tuple(counts.shape) != (num_experts,):
+        raise ValueError(f"`counts` must be (experts,) = ({num_experts},), but is {tuple(counts.shape)}.")
     counts = (routing.balance_counts if counts is None else counts).to(routing.gate_means.dtype)
     shares = counts / counts.sum(dim=-1, keepdim=True).clamp(min=1)
     scale = counts.shape[-1] / (routing.real_tokens > 0).sum().clamp(min=1)
@@ -96,8 +102,8 @@ def expert_capacity(*, num_tokens: int, num_experts: int, capacity_factor: float
     """
     if num_tokens < 1:
         raise ValueError(f"`num_tokens` must be at least 1, but is {num_tokens}.")
-    if num_experts < 2:
-        raise ValueError(f"`num_experts` must be at least 2, but is {num_experts}.")
+    if num_experts < 1:
+        raise ValueError(f"`num_experts` must be at least 1, but is {num_experts}.")
     if not 0 < capacity_factor < math.inf:
         raise ValueError(f"`capacity_factor` must be positive and finite, but is {capacity_factor}.")
     share = num_tokens * capacity_factor / num_experts

@@ -6,9 +6,8 @@ import torch
 from torch import Tensor
 
 from mnmt_moe_ext import native
+from mnmt_moe_ext.gate_options import FLOAT_DTYPES, check_dtype
 from mnmt_moe_ext.layout import Layout
-
-ELEMENT_DTYPES = (torch.float32, torch.bfloat16, torch.float64)
 
 
 def dispatch(tokens: Tensor, layout: Layout) -> Tensor:
@@ -102,8 +101,7 @@ def buffer_shape(layout: Layout) -> tuple[int, ...]:
 
 
 def _check_elements(name: str, tensor: Tensor, layout: Layout) -> None:
-    if tensor.dtype not in ELEMENT_DTYPES:
-        raise TypeError(f"`{name}` must be float32, bfloat16 or float64, but is {tensor.dtype}.")
+    check_dtype(name, tensor, *FLOAT_DTYPES)
     _check_device(name, tensor, layout)
 
 

@@ -137,7 +137,7 @@ def calls(draw: st.DrawFn) -> Call:
         biased=draw(st.booleans()),
         padding=draw(st.sampled_from([0.0, 0.3])),
         capacity=draw(st.sampled_from([1, 2, 8, None])),
-        renormalise=draw(st.sampled_from(RENORMALISE)),
+        renormalise=draw(st.sampled_from(RENORMALISE if top_k > 1 else RENORMALISE[2:])),
         threshold=draw(st.sampled_from([0.25, 1.0])),
         second_expert_policy=policy,
     )

@@ -18,6 +18,8 @@ KEY = RandomKey.make(seed=1, step=1)
 MESSAGES = {
     TypeError: {
         "`logits` must be float32, bfloat16 or float64, but is torch.float16.": {"logits": LOGITS.half()},
+        "`logits` must be float32, bfloat16 or float64, but is list.": {"logits": LOGITS.tolist()},
+        "`capacity` must be a whole number, but is 2.5.": {"capacity": 2.5},
         "`padding_mask` must be torch.bool, but is torch.float32.": {"padding_mask": torch.zeros(2, 3)},
         "`bias` must be torch.float32, but is torch.float64.": {"bias": torch.zeros(4).double()},
         "`random_key.seed_and_step` must be torch.int64, but is torch.float32.": {
@@ -29,7 +31,7 @@ MESSAGES = {
     },
     ValueError: {
         "`logits` must be (groups, tokens, experts), but is (3, 4).": {"logits": LOGITS[0]},
-        "`logits` must have at least 2 experts, but has 1.": {"logits": LOGITS[..., :1]},
+        "`logits` must have at least 1 expert, but has 0.": {"logits": LOGITS[..., :0]},
         "`padding_mask` must be (groups, tokens) = (2, 3), but is (3, 2).": {
             "padding_mask": torch.zeros(3, 2, dtype=torch.bool)
         },
@@ -44,6 +46,8 @@ MESSAGES = {
         "`bias` must be (experts,) = (4,), but is (3,).": {"bias": torch.zeros(3)},
         "`bias` must be on cpu like `logits`, but is on meta.": {"bias": torch.zeros(4, device="meta")},
         '`renormalise` must be "before", "after" or "never", but is "often".': {"renormalise": "often"},
+        '`renormalise` must be "never" with `top_k` 1, or the weight is always 1 and the gate learns '
+        'nothing, but is "before".': {"top_k": 1, "renormalise": "before"},
         '`top_k` must be 2 with `second_expert_policy` "random", but is 3.': {
             "second_expert_policy": "random",
             "top_k": 3,
@@ -116,15 +120,26 @@ def test_forced_choices_must_be_different_experts_or_padding(
     padding_mask = torch.zeros(2, 3, dtype=torch.bool)
     padding_mask[1, 2] = is_padding
     numbers = ", ".join(map(str, experts))
-    with pytest.raises(
-        RuntimeError, match=f"{top_k} different experts .* but are {numbers} of 4 for token 5"
-    ):
+    what = ", which is padding" if is_padding else ""
+    message = (
+        f"`choices` must be {top_k} different experts for each token, and -1 for padding, "
+        f"but are {numbers} of 4 for token 5{what}"
+    )
+    with pytest.raises(RuntimeError, match=f"^{re.escape(message)}$"):
         top_k_gate(LOGITS, padding_mask, top_k=top_k, capacity=4, choices=choices)
 
 
 def test_uniform_choices_need_enough_experts() -> None:
     padding_mask = torch.zeros(1, 2, dtype=torch.bool)
-    with pytest.raises(ValueError, match=r"^`num_experts` must be at least 2, but is 1\.$"):
-        uniform_choices(padding_mask, 1, step=0)
+    assert uniform_choices(padding_mask, 1, step=3, top_k=1).tolist() == [[[0], [0]]]
     with pytest.raises(ValueError, match=r"^`top_k` must be in 1 to `num_experts` \(3\), but is 4\.$"):
         uniform_choices(padding_mask, 3, step=0, top_k=4)
+    with pytest.raises(TypeError, match=r"^`padding_mask` must be torch.bool, but is torch.float32\.$"):
+        uniform_choices(padding_mask.float(), 3, step=0)
+    with pytest.raises(ValueError, match=r"^`padding_mask` must be \(groups, tokens\), but is \(2,\)\.$"):
+        uniform_choices(padding_mask[0], 3, step=0)
+
+
+def test_a_seed_has_64_bits() -> None:
+    with pytest.raises(ValueError, match=r"^`seed` must be within 64 bits, but is 18446744073709551616\.$"):
+        RandomKey.make(seed=2**64, step=1)

@@ -61,19 +61,20 @@ def balance(gates: Numbers, experts: list[list[int]], num_experts: int) -> float
 @st.composite
 def gate_calls(draw: st.DrawFn) -> dict[str, Any]:
     generator = torch.Generator().manual_seed(draw(st.integers(0, 2**31)))
-    num_experts = draw(st.integers(2, 20))
+    num_experts = draw(st.integers(1, 20))
     shape = (draw(st.integers(1, 2)), draw(st.integers(1, 30)), num_experts)
     logits = torch.randn(shape, generator=generator, dtype=torch.float64)
     bias = torch.randn(num_experts, generator=generator) if draw(st.booleans()) else None
     if draw(st.booleans()):
         logits, bias = logits.round(), None if bias is None else bias.round()
+    top_k = draw(st.integers(1, min(8, num_experts)))
     return {
         "logits": logits,
         "padding_mask": torch.rand(shape[:2], generator=generator) < draw(st.sampled_from([0.0, 0.4])),
-        "top_k": draw(st.integers(1, min(8, num_experts))),
+        "top_k": top_k,
         "bias": bias,
         "capacity": draw(st.sampled_from([None, 1, 2, 5])),
-        "renormalise": draw(st.sampled_from(["before", "after", "never"])),
+        "renormalise": draw(st.sampled_from(["before", "after", "never"] if top_k > 1 else ["never"])),
     }
 
 

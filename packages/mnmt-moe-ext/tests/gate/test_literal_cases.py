@@ -266,3 +266,25 @@ def test_only_padding(gate: Gate) -> None:
     assert routing.z_loss.item() == 0
     (gradient,) = torch.autograd.grad(routing.weights.sum() + routing.auxiliary_loss + routing.z_loss, logits)
     assert not gradient.any()
+
+
+def test_the_gate_of_one_choice_learns(gate: Gate) -> None:
+    """Of Σ_t c_t w_t with w = softmax(z)_e of the chosen e, the gradient is c_t w (1_i=e - softmax(z)_i)."""
+    logits = torch.randn(2, 9, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    importance = torch.linspace(-1, 2, 18, dtype=torch.float64).view(2, 9, 1)
+    gates, chosen = logits.softmax(dim=-1), torch.nn.functional.one_hot(logits.argmax(dim=-1), 5)
+    expected = importance * (gates * chosen).sum(dim=-1, keepdim=True) * (chosen - gates)
+    routing = gate(logits.requires_grad_(), top_k=1, capacity=None)
+    (gradient,) = torch.autograd.grad((importance * routing.weights).sum(), logits)
+    torch.testing.assert_close(gradient, expected)
+
+
+def test_one_expert(gate: Gate) -> None:
+    logits = torch.tensor([[[3.0], [-1.0], [0.5]]], requires_grad=True)
+    padding_mask = torch.tensor([[False, True, False]])
+    routing = gate(logits, padding_mask, top_k=1, capacity=1)
+    assert routing.experts.tolist() == [[[0], [-1], [0]]]
+    assert routing.slots.tolist() == [[[0], [-1], [-1]]]
+    assert routing.weights.tolist() == [[[1], [0], [0]]]
+    assert routing.auxiliary_loss.item() == 1
+    assert routing.z_loss.item() == pytest.approx((3.0**2 + 0.5**2) / 2)

@@ -15,7 +15,6 @@ from mnmt_moe_ext.gate_options import (
     GateOptions,
     Renormalise,
     SecondExpertPolicy,
-    no_padding,
     number_tokens,
 )
 from mnmt_moe_ext.layout import Layout
@@ -38,7 +37,7 @@ def top_k_gate(
     random_key: RandomKey | None = None,
     token_ids: Tensor | None = None,
     threshold: float = 0.5,
-    renormalise: Renormalise = "before",
+    renormalise: Renormalise | None = None,
 ) -> Routing:
     """Compute `mnmt_moe_ext.top_k_gate` in plain torch; it can be differentiated any number of times."""
     options = GateOptions(
@@ -52,8 +51,7 @@ def top_k_gate(
         threshold=threshold,
         renormalise=renormalise,
     )
-    padding_mask = no_padding(logits) if padding_mask is None else padding_mask
-    options.check(logits, padding_mask)
+    padding_mask = options.check(logits, padding_mask)
     logits = logits if logits.dtype == torch.float64 else logits.float()
     # Autograd would multiply the NaNs of padding by 0.
     logits = logits.masked_fill(padding_mask.unsqueeze(-1), 0)
@@ -64,7 +62,7 @@ def top_k_gate(
     return Routing(
         experts=experts,
         slots=slots,
-        weights=weigh(gates, choices, slots, renormalise),
+        weights=weigh(gates, choices, slots, options.normaliser),
         gate_means=gates.sum(dim=1) / real_tokens.clamp(min=1).unsqueeze(-1),
         log_sums=logits.logsumexp(dim=-1).masked_fill(padding_mask, 0),
         load=one_hot(experts, logits.shape[-1]).sum(dim=1).transpose(1, 2).int(),
@@ -102,7 +100,7 @@ def choose(logits: Tensor, padding_mask: Tensor, options: GateOptions) -> tuple[
     if options.second_expert_policy == "sampled":
         choices = sample_second(scores, choices, draws)
         return choices, choices
-    keep = keep_second(logits, choices, draws * options.threshold, options.renormalise)
+    keep = keep_second(logits, choices, draws * options.threshold, options.normaliser)
     return choices, torch.stack([choices[..., 0], choices[..., 1].where(keep, NONE)], dim=-1)
 
 
