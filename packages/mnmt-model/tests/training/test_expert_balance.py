@@ -15,6 +15,7 @@ from mnmt_model.distributed import World
 from mnmt_model.training import ExpertBalance
 from mnmt_model.transformer import ModelConfig
 from mnmt_model.transformer.build import build_model
+from mnmt_model.transformer.experts.gate import Gate
 from mnmt_model.transformer.experts.routes import Balance
 
 EXACT = {"rel": 2e-5}
@@ -155,3 +156,36 @@ def test_shares_are_those_of_the_parts_so_far() -> None:
     second = 3 * (4 / 10 * 1.0 + 2 / 10 * 2.0 + 4 / 10 * 3.0) / 10
     assert total == pytest.approx(first + second, rel=1e-6)
     assert z_total == pytest.approx((1.5 + 2.5) / 10, rel=1e-6)
+
+
+@pytest.mark.parametrize("accumulation", [1, 2])
+def test_the_objective_is_all_that_training_minimises(
+    balanced: RunConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, accumulation: int
+) -> None:
+    def first_line(name: str, **factors: float) -> dict[str, Any]:
+        settings = {"auxiliary_loss_over": "group", "auxiliary_loss": 0.0, "router_z_loss": 0.0, **factors}
+        run = changed(balanced, steps=1, log_every=1, accumulation=accumulation, **settings)
+        train(run, tmp_path / name)
+        (line,) = (tmp_path / name / "metrics.jsonl").read_text().splitlines()
+        return dict(json.loads(line))
+
+    bare = first_line("bare")
+    assert bare["objective"] == bare["loss"]
+    mixtures = len(bare["load"])
+    auxiliary = first_line("auxiliary", auxiliary_loss=0.5)
+    assert auxiliary["objective"] - auxiliary["loss"] == pytest.approx(
+        0.5 * mixtures * auxiliary["auxiliary_loss"], rel=1e-4
+    )
+    logits: dict[int, list[torch.Tensor]] = {}
+    compute = Gate.logits
+
+    def record(gate: Gate, x: torch.Tensor) -> torch.Tensor:
+        if gate.training:
+            logits.setdefault(gate.number, []).append(compute(gate, x).detach())
+        return compute(gate, x)
+
+    monkeypatch.setattr(Gate, "logits", record)
+    z = first_line("z", router_z_loss=0.25)
+    squares = [torch.cat(parts).logsumexp(dim=1).square().mean().item() for parts in logits.values()]
+    assert len(squares) == mixtures
+    assert z["objective"] - z["loss"] == pytest.approx(0.25 * sum(squares), rel=1e-4)

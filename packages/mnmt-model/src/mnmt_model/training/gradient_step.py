@@ -36,7 +36,8 @@ class StepLosses:
     """The losses of a step: sums over this process's part of the batch, and counts."""
 
     objective: Tensor
-    """Scalar: the training objective, summed over this process's predicted tokens."""
+    """Scalar: the training objective, summed over this process's predicted tokens, with its share of the
+    gates' losses."""
     nats: Tensor
     """Scalar: -log p of this process's target tokens, summed."""
     src_tokens: int
@@ -114,8 +115,10 @@ class GradientStep:
             if losses.balance is not None:
                 auxiliary = self.experts.auxiliary(losses.balance, is_empty=is_empty)
                 balance = losses.balance._replace(auxiliary=auxiliary)
-                losses = losses._replace(balance=balance)
-                loss = loss + self._gate_loss(balance, is_empty=is_empty)
+                gate_loss = self._gate_loss(balance, is_empty=is_empty)
+                loss = loss + gate_loss
+                objective = losses.objective + gate_loss.detach() * (batch.tgt_tokens / self.world.size)
+                losses = losses._replace(balance=balance, objective=objective)
             loss.backward()  # type: ignore[no-untyped-call]
         return losses
 

@@ -136,9 +136,9 @@ class ModelConfig:
             _require_positive("encoder_layers", layers)
 
     def _check_experts(self) -> None:
-        if self.num_experts == 1 or self.num_experts < 0:
+        if self.num_experts < 0:
             raise ValueError(
-                f"`num_experts` must be 0 for a dense model, or at least 2, but is {self.num_experts}."
+                f"`num_experts` must be 0 for a dense model, or at least 1, but is {self.num_experts}."
             )
         if not 1 <= self.experts_per_token <= MAX_EXPERTS_PER_TOKEN:
             raise ValueError(

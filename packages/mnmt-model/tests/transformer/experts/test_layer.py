@@ -302,6 +302,20 @@ def losses_and_gradients(model: TranslationModel) -> list[Tensor]:
     return [total.detach(), *torch.autograd.grad(total, list(model.parameters()), allow_unused=True)]
 
 
+def test_one_expert_is_a_feed_forward() -> None:
+    config = replace(CONFIG, num_experts=1, experts_per_token=1, renormalise="never", capacity_factor=0.0)
+    batch = sentences([5, 3])
+    x = torch.randn(batch.num_tokens, 16, generator=torch.Generator().manual_seed(1))
+    mixture = make_mixture(config)
+    expected = every_expert(mixture, x)[0]
+    torch.testing.assert_close(mixture(x, routes_for(batch).sources()), expected)
+    torch.testing.assert_close(mixture.eval()(x), expected)
+    losses = make_model(config).train()(Sentences.from_padded(SRC), Sentences.from_padded(TGT))
+    assert losses.balance.auxiliary.item() == pytest.approx(
+        2
+    )  # 1 for the mixture of the encoder, and of the decoder
+
+
 @pytest.mark.parametrize("architecture", ["encdec", "prefix-lm-toponly", "causal-lm"])
 def test_checkpointing_activations_changes_nothing(architecture: Architecture) -> None:
     model = make_model(replace(CONFIG, architecture=architecture)).train()
@@ -396,8 +410,8 @@ def test_without_compiled_operators_the_reference_runs_and_says_so_once(
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"num_experts": 1}, "`num_experts` must be 0 for a dense model, or at least 2, but is 1."),
-        ({"num_experts": -4}, "`num_experts` must be 0 for a dense model, or at least 2, but is -4."),
+        ({"num_experts": -4}, "`num_experts` must be 0 for a dense model, or at least 1, but is -4."),
+        ({"num_experts": 1}, "`experts_per_token` must be at most `num_experts` (1), but is 2."),
         ({"experts_every": 0}, "`experts_every` must be at least 1, but is 0."),
         (
             {"capacity_factor": -0.5},
