@@ -1,9 +1,15 @@
 from __future__ import annotations
 
+import bz2
+import gzip
+import lzma
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from backports import zstd
 
+from mnmt_data import DataError
 from mnmt_eval.errors import EvalError
 from mnmt_eval.text import read_lines, read_text
 
@@ -23,10 +29,33 @@ def test_lines_end_with_line_feeds_alone(tmp_path: Path, content: bytes, lines: 
     assert read_lines(tmp_path / "text") == lines
 
 
-def test_text_that_is_not_utf8_is_told_with_its_line(tmp_path: Path) -> None:
-    (tmp_path / "text").write_bytes(b"a\n\xff\n")
-    with pytest.raises(EvalError, match=r"text:2: not valid UTF-8"):
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"a\n\xff\n", r"text:2: not valid UTF-8 \(byte 0xff\); perhaps it is Windows-1252"),
+        ("größer\n".encode("utf-16"), r"text: is UTF-16 or UTF-32 text"),
+        (b"eins\rzwei\rdrei\r", r"text: its lines end in carriage returns alone"),
+        (gzip.compress(b"a\n"), r"text: is gzip-compressed; let its name end in \.gz"),
+        (b"PK\x03\x04", r"text: is a zip archive, not text"),
+        (b"<html>\n", r"text: is mark-up \(<html\), not a sentence a line"),
+    ],
+)
+def test_what_is_no_text_is_named(tmp_path: Path, content: bytes, message: str) -> None:
+    (tmp_path / "text").write_bytes(content)
+    with pytest.raises(DataError, match=message):
         read_lines(tmp_path / "text")
+
+
+@pytest.mark.parametrize(
+    ("ending", "pack"),
+    [(".gz", gzip.compress), (".bz2", bz2.compress), (".xz", lzma.compress), (".zst", zstd.compress)],
+)
+def test_compressed_text_is_read(tmp_path: Path, ending: str, pack: Callable[[bytes], bytes]) -> None:
+    path = tmp_path / f"text{ending}"
+    path.write_bytes(pack("eins\u2028\nzwei\r\n".encode()))
+    assert read_text(path) == ["eins\u2028", "zwei"]
+    (tmp_path / f"a.csv{ending}").write_bytes(pack(b'src,mt\n"a, b",c\n'))
+    assert read_text(tmp_path / f"a.csv{ending}", "src") == ["a, b"]
 
 
 def write(folder: Path, name: str, content: str) -> Path:

@@ -52,7 +52,11 @@ def test_bad_lines_are_skipped_counted_and_shown(folder, cli):
     path = folder / "corpus/train.en-de.tsv"
     assert report.samples["bad line"] == (
         ("no tab", f"{path}:2: has no tab; give source, tab, target on every line."),
-        ("en \\xff\tde", f"{path}:51: not valid UTF-8 (byte 0xff); convert the file to UTF-8."),
+        (
+            "en \\xff\tde",
+            f"{path}:51: not valid UTF-8 (byte 0xff); perhaps it is Windows-1252 or ISO-8859-1; "
+            "convert the file to UTF-8.",
+        ),
     )
     assert data.train_counts["en-de"].pairs + sum(report.counts.values()) == 200
     _, out, _ = cli("inspect", folder / "out/data")

@@ -1,20 +1,23 @@
+import bz2
 import codecs
 import gzip
 import logging
+import lzma
+import random
 import tracemalloc
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
+from backports import zstd as zstd_module
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mnmt_data.errors import DataError
 from mnmt_data.readers import lines as lines_module
-from mnmt_data.readers.byte_sources import File
-from mnmt_data.readers.lines import Lines, LineSplitter
+from mnmt_data.readers.byte_sources import CODECS, File
+from mnmt_data.readers.lines import Lines, LineSplitter, read_lines
 from mnmt_data.readers.reader import LONGEST_LINE, LONGEST_SENTENCE
 
 LINE = st.text(st.characters(exclude_characters="\n\r", exclude_categories=["Cs"]), max_size=12)
@@ -27,7 +30,10 @@ def write(folder, name, content):
 
 
 def zstd(content):
-    return pa.Codec("zstd").compress(content, asbytes=True)
+    return zstd_module.compress(content, options={zstd_module.CompressionParameter.checksum_flag: 1})
+
+
+PACKS = {"": bytes, ".gz": gzip.compress, ".zst": zstd, ".xz": lzma.compress, ".bz2": bz2.compress}
 
 
 def read(path):
@@ -45,7 +51,7 @@ def read(path):
         ("\n", [""]),
         ("a\r\nb\r\n", ["a", "b"]),
         ("a\r\nb\r", ["a", "b"]),
-        ("a\rb\r\r\n", ["a\rb\r"]),
+        ("a\rb\r\r\nc\nd\ne\nf\n", ["a\rb\r", "c", "d", "e", "f"]),
         ("\ufeffa\n\ufeffb\n", ["a", "\ufeffb"]),
         ("\ufeff", []),
         ("a\x00b\n\x00\n", ["a\x00b", "\x00"]),
@@ -53,9 +59,10 @@ def read(path):
         ("a\u2028b\u2029c\x0bd\x0ce\x1cf\n", ["a\u2028b\u2029c\x0bd\x0ce\x1cf"]),
     ],
 )
-@pytest.mark.parametrize(("ending", "pack"), [("", bytes), (".gz", gzip.compress), (".zst", zstd)])
+@pytest.mark.parametrize(("ending", "pack"), PACKS.items())
 def test_only_newlines_end_lines(tmp_path, content, lines, ending, pack):
-    assert read(write(tmp_path, f"text{ending}", pack(content.encode()))) == lines
+    path = write(tmp_path, f"text{ending}", pack(content.encode()))
+    assert read(path) == read_lines(File(path)) == lines
 
 
 @given(st.lists(LINE, max_size=8), st.lists(st.integers(0, 200), max_size=6), st.booleans())
@@ -84,20 +91,28 @@ def test_lines_can_be_taken_and_the_rest_counted(tmp_path):
     assert lines.take(1) == []
 
 
+LATIN = "perhaps it is Windows-1252 or ISO-8859-1; convert the file to UTF-8"
+OTHER = "perhaps it is Windows-1251, GB18030 or Shift_JIS; convert the file to UTF-8"
+
+
 @pytest.mark.parametrize(
-    ("content", "line", "byte"),
+    ("content", "line", "byte", "remedy"),
     [
-        (b"a\nb\xffc\n", 2, "0xff"),
-        (b"a\nb\n\xc3", 3, "0xc3"),
-        (b"good\n\xed\xa0\x80 a lone surrogate\n", 2, "0xed"),
-        (b"\xe4rger in Latin-1\n", 1, "0xe4"),
+        (b"a\nb\xffc\n", 2, "0xff", LATIN),
+        (b"a\nb\n\xc3", 3, "0xc3", LATIN),
+        (b"\xe4rger in Latin-1\n", 1, "0xe4", LATIN),
+        ("Über Maß\nÄrger, größer\n".encode("cp1252"), 1, "0xdc", LATIN),
+        ("Привет, мир\n".encode("cp1251"), 1, "0xcf", OTHER),
+        ("你好，世界\n".encode("gb18030"), 1, "0xc4", OTHER),
+        ("größer\nÄrger\n".encode() + b"d\xe4s\n", 3, "0xe4", "other lines are, so mend or remove this one"),
     ],
 )
-def test_the_line_that_is_not_utf8_is_named(tmp_path, content, line, byte):
+def test_the_line_that_is_not_utf8_is_named(tmp_path, content, line, byte, remedy):
     path = write(tmp_path, "text", content)
-    with pytest.raises(DataError) as error:
-        read(path)
-    assert str(error.value) == f"{path}:{line}: not valid UTF-8 (byte {byte}); convert the file to UTF-8."
+    for reads in (read, lambda path: read_lines(File(path))):
+        with pytest.raises(DataError) as error:
+            reads(path)
+        assert str(error.value) == f"{path}:{line}: not valid UTF-8 (byte {byte}); {remedy}."
 
 
 def test_the_faulty_line_is_counted_over_all_chunks(tmp_path, monkeypatch):
@@ -111,11 +126,20 @@ def test_the_faulty_line_is_counted_over_all_chunks(tmp_path, monkeypatch):
     ("content", "message"),
     [
         (codecs.BOM_UTF16_LE + "ab\n".encode("utf-16-le"), "is UTF-16 or UTF-32 text"),
-        (codecs.BOM_UTF16_BE + "ab\n".encode("utf-16-be"), "is UTF-16 text"),
+        (codecs.BOM_UTF16_BE + "ab\n".encode("utf-16-be"), "is UTF-16 or UTF-32 text"),
         (("A sentence of some length.\n" * 2).encode("utf-16-le"), "every other byte is NUL, as in UTF-16"),
         (("A sentence of some length.\n" * 2).encode("utf-16-be"), "every other byte is NUL, as in UTF-16"),
         (gzip.compress(b"a\n", mtime=0), "is gzip-compressed; let its name end in .gz."),
         (zstd(b"a\n"), "is zstd-compressed; let its name end in .zst."),
+        (b"\x50\x2a\x4d\x18\0\0\0\0" + zstd(b"a\n"), "is zstd-compressed; let its name end in .zst."),
+        (lzma.compress(b"a\n"), "is xz-compressed; let its name end in .xz."),
+        (bz2.compress(b"a\n"), "is bzip2-compressed; let its name end in .bz2."),
+        (b"PK\x03\x04 and on", "is a zip archive, not text; give text."),
+        (b"%PDF-1.7\n", "is PDF, not text; give text."),
+        (b"<!DOCTYPE html>\n<p>404", "is mark-up (<!DOCTYPE html), not a sentence a line; let its name"),
+        (b'\xef\xbb\xbf<?xml version="1.0"?>\n<tmx/>\n', 'is mark-up (<?xml version="1.0"?), not a sentence'),
+        (b"one\rtwo\rthree\r", "its lines end in carriage returns alone (CR, of classic Mac OS); convert"),
+        (b"one\rtwo\nthree\rfour\n", "its lines end in carriage returns alone"),
     ],
 )
 def test_what_is_not_utf8_from_the_start_is_told(tmp_path, content, message):
@@ -126,34 +150,73 @@ def test_what_is_not_utf8_from_the_start_is_told(tmp_path, content, message):
     assert str(error.value).count("\n") == 0
 
 
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("text.gz", gzip.compress(b"line\n" * 50_000, mtime=0)[:-9]),
-        ("text.gz", gzip.compress(b"line\n" * 50_000, mtime=0)[:40]),
-        ("text.gz", gzip.compress(b"one\n", mtime=0) + gzip.compress(b"two\n", mtime=0)[:-3]),
-        ("text.gz", b""),
-        ("text.gz", b"not compressed\n"),
-        ("text.zst", zstd(b"line\n" * 50_000)[:-1]),
-        ("text.zst", zstd(b"one\n") + zstd(b"two\n")[:-2]),
-        ("text.zst", b""),
-        ("text.zst", b"not compressed\n"),
-    ],
-)
-def test_a_truncated_or_damaged_file_is_never_taken_as_whole(tmp_path, name, content):
-    path = write(tmp_path, name, content)
-    codec = {".gz": "gzip", ".zst": "zstd"}[path.suffix]
+@pytest.mark.parametrize("ending", [".gz", ".zst", ".xz", ".bz2"])
+@pytest.mark.parametrize("cut", [-1, -9, 12])
+@pytest.mark.parametrize("members", [1, 2])
+def test_a_truncated_file_is_never_taken_as_whole(tmp_path, ending, cut, members):
+    member = PACKS[ending](b"line\n" * 50_000)
+    path = write(tmp_path, f"text{ending}", member * (members - 1) + member[:cut])
     with pytest.raises(DataError) as error:
         read(path)
-    assert str(error.value).startswith(f"{path}: cannot be read as {codec} (")
-    assert str(error.value).endswith("); it is truncated or damaged, fetch it again.")
+    assert str(error.value).startswith(f"{path}: cannot be read as {CODECS[ending]} (")
+    assert str(error.value).endswith("; it is cut off, fetch it again.")
 
 
-def test_members_that_were_joined_are_all_read(tmp_path):
-    assert read(
-        write(tmp_path, "a.gz", gzip.compress(b"one\n", mtime=0) + gzip.compress(b"two\n", mtime=0))
-    ) == ["one", "two"]
-    assert read(write(tmp_path, "a.zst", zstd(b"one\n") + zstd(b"two\n"))) == ["one", "two"]
+@pytest.mark.parametrize("ending", [".gz", ".zst", ".xz", ".bz2"])
+def test_a_damaged_file_is_never_taken_as_whole(tmp_path, ending):
+    packed = bytearray(PACKS[ending](bytes(random.Random(1).choices(b"abcdefghij\n", k=100_000))))
+    packed[len(packed) // 2] ^= 0x55
+    with pytest.raises(DataError, match=r"; it is cut off or damaged, fetch it again\.$"):
+        read(write(tmp_path, f"text{ending}", bytes(packed)))
+
+
+@pytest.mark.parametrize("ending", [".gz", ".zst", ".xz", ".bz2"])
+@pytest.mark.parametrize("codec", ["", ".gz", ".zst", ".xz", ".bz2"])
+def test_a_name_that_belies_the_codec_is_told(tmp_path, ending, codec):
+    path = write(tmp_path, f"text{ending}", PACKS[codec](b"some text\n"))
+    if ending == codec:
+        assert read(path) == ["some text"]
+        return
+    name = CODECS[ending]
+    said = (
+        f"is {CODECS[codec]}, not {name}; let its name end in {codec}"
+        if codec
+        else (f"is not {name}, though its name says so; give it the ending of what it is")
+    )
+    with pytest.raises(DataError) as error:
+        read(path)
+    assert str(error.value) == f"{path}: {said}."
+    path.write_bytes(b"")
+    with pytest.raises(DataError, match=rf"is empty, which {name} never is; write or fetch it again\.$"):
+        read(path)
+
+
+@given(
+    lines=st.lists(LINE, max_size=8),
+    ending=st.sampled_from([".gz", ".zst", ".xz", ".bz2"]),
+    at=st.integers(0, 40),
+)
+def test_members_that_were_joined_are_all_read(tmp_path_factory, lines, ending, at):
+    content, path = "".join(f"{line}\n" for line in ["x", *lines]).encode(), tmp_path_factory.getbasetemp()
+    packed = PACKS[ending](content[:at]) + PACKS[ending](content[at:])
+    assert read(write(path, f"joined{ending}", packed)) == ["x", *lines]
+
+
+def test_gzip_may_have_padding_between_and_after_its_members(tmp_path):
+    packed = gzip.compress(b"one\n") + bytes(512) + gzip.compress(b"two\n") + bytes(512)
+    assert read(write(tmp_path, "a.gz", packed)) == ["one", "two"]
+
+
+@pytest.mark.parametrize("log", [27, 29, 31])
+def test_zstd_may_have_windows_of_up_to_2_gib_and_frames_to_skip(tmp_path, log):
+    options = {
+        zstd_module.CompressionParameter.window_log: log,
+        zstd_module.CompressionParameter.checksum_flag: 1,
+    }
+    stream = zstd_module.ZstdCompressor(options=options)  # whose frames do not know their size
+    packed = stream.compress(b"one\n" * 1000) + stream.flush()
+    skipped = b"\x50\x2a\x4d\x18\x04\0\0\0abcd"
+    assert read(write(tmp_path, "a.zst", skipped + packed + skipped + packed)) == ["one"] * 2000
 
 
 @pytest.mark.parametrize("size", [LONGEST_SENTENCE + 1, 300_000, 3_000_000])

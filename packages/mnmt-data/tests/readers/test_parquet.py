@@ -125,7 +125,10 @@ def test_what_is_not_parquet_is_one_line(tmp_path, content):
     path.write_bytes(path.read_bytes()[:-10] if content is None else content)
     with pytest.raises(DataError) as error:
         list(open_reader(str(path), "en-de").blocks())
-    assert str(error.value).startswith(f"{path}: cannot be read as Parquet (")
+    said = {b"": "is empty, which", None: "cannot be read as Parquet ("}.get(
+        content, "is not Parquet, though"
+    )
+    assert str(error.value).startswith(f"{path}: {said}")
     assert "\n" not in str(error.value)
 
 

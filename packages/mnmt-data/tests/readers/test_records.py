@@ -114,12 +114,12 @@ def test_the_formats_stand_in_corpus_folders(tmp_path):
 MISTAKES = [
     ("x.tsv", "a\tA\nno tab\nb\tB\n", ":2: has no tab; give source, tab, target on every line.", "no tab"),
     ("x.tsv", "id\ten\tde\n1\ta\n", ":2: must have the 3 columns of the header.", "1\ta"),
-    ("x.tsv", b"a\tA\n\xff\tB\n", ":2: not valid UTF-8 (byte 0xff); convert the file to UTF-8.", "\\xff\tB"),
+    ("x.tsv", b"a\tA\n\xff\tB\n", ":2: not valid UTF-8 (byte 0xff); perhaps", "\\xff\tB"),
     ("x.csv", "en,de\na\n", ":2: has 1 columns, but the header has 2; quote cells with commas.", "a"),
     (
         "x.csv",
         b"en,de\na,A\n\xffb,B\n",
-        ":3: not valid UTF-8 (byte 0xff); convert the file to UTF-8.",
+        ":3: not valid UTF-8 (byte 0xff); perhaps",
         "\\xffb,B",
     ),
     (

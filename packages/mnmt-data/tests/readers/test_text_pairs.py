@@ -58,7 +58,9 @@ def test_a_truncated_side_is_not_taken_for_a_shorter_one(tmp_path):
     whole = gzip.compress("".join(f"{n}\n" for n in range(200_000)).encode())
     for code, content in (("en", whole), ("de", whole[: len(whole) // 2])):
         (tmp_path / f"x.{code}.gz").write_bytes(content)
-    with pytest.raises(DataError, match=r"x\.de\.gz: cannot be read as gzip \(Truncated compressed stream\)"):
+    with pytest.raises(
+        DataError, match=r"x\.de\.gz: cannot be read as gzip \(.*\); it is cut off, fetch it again\."
+    ):
         list(open_reader(str(tmp_path / "x.{lang}.gz"), "en-de").blocks())
 
 
@@ -74,7 +76,7 @@ def test_a_file_removed_since_is_one_line(tmp_path):
     (tmp_path / "x.de").unlink()
     with pytest.raises(DataError) as error:
         list(reader.blocks())
-    what = "no such file; mend the path or fetch the corpus; its folder holds x.en."
+    what = "no such file; its folder holds x.en."
     assert str(error.value) == f"{tmp_path / 'x.de'}: {what}"
 
 

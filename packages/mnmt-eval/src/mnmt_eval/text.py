@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from mnmt_data.errors import folder_holds
+from mnmt_data import readers
+from mnmt_data.errors import DataError
 from mnmt_eval.errors import EvalError
 
 Row = tuple[str, Sequence[str]]
@@ -21,21 +22,12 @@ _USUAL_NAME = re.compile("id|src|source|tgt|target|refs?|references?|mt|hyp|hypo
 
 
 def read_lines(path: Path) -> list[str]:
-    r"""Return the lines of a text file, which end with \n or \r\n and nothing else.
+    r"""Return the lines of a text file, perhaps compressed, which end with \n or \r\n and nothing else.
 
     Raises:
-        EvalError: If there is no such file, or a line is not UTF-8; the message names the line.
-        OSError: If the file cannot be read.
+        DataError: If there is no such file, it is cut off or no text, or a line is not UTF-8.
     """
-    try:
-        lines = path.read_bytes().split(b"\n")
-    except FileNotFoundError:
-        raise EvalError(f"{path}: no such file; {folder_holds(path)}.") from None
-    except IsADirectoryError:
-        raise EvalError(f"{path}: must be a file, but is a folder.") from None
-    if not lines[-1]:
-        lines.pop()
-    return [decode_line(line, name=str(path), number=number) for number, line in enumerate(lines, start=1)]
+    return readers.read_lines(readers.File(path))
 
 
 def decode_line(line: bytes, *, name: str, number: int) -> str:
@@ -47,13 +39,13 @@ def decode_line(line: bytes, *, name: str, number: int) -> str:
         number: The line's number, from 1.
 
     Raises:
-        EvalError: If the line is not UTF-8.
+        DataError: If the line is not UTF-8, or the first begins like a file that is no text.
     """
-    content = line.removesuffix(b"\n").removesuffix(b"\r")
+    content = readers.check_head(line, name) if number == 1 else line
     try:
-        return content.decode("utf-8-sig" if number == 1 else "utf-8")
-    except UnicodeDecodeError:
-        raise EvalError(f"{name}:{number}: not valid UTF-8; convert the text to UTF-8.") from None
+        return content.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise DataError(readers.not_utf8(name, number, error, readers.utf8_remedy(line))) from None
 
 
 def join_lines(text: str) -> str:
@@ -128,7 +120,7 @@ def split_rows(path: Path, lines: Sequence[str]) -> list[Row]:
     Raises:
         EvalError: If a row has more or fewer cells than the first, or quotes of CSV do not match.
     """
-    if path.suffix.lower() == ".csv":
+    if _is_csv(path):
         rows = list(_csv_rows(path, lines))
     else:
         rows = [(f"{path}:{number}", line.split("\t")) for number, line in enumerate(lines, start=1)]
@@ -138,6 +130,10 @@ def split_rows(path: Path, lines: Sequence[str]) -> list[Row]:
                 f"{place}: must have {len(rows[0][1])} columns, as the first line has, but has {len(cells)}."
             )
     return rows
+
+
+def _is_csv(path: Path) -> bool:
+    return readers.plain_name(path).lower().endswith(".csv")
 
 
 def _csv_rows(path: Path, lines: Sequence[str]) -> Iterator[Row]:
@@ -156,7 +152,7 @@ def _refuse_table(path: Path, lines: Sequence[str], option: str) -> None:
     if holds_objects(lines):
         raise EvalError(f"{path}: holds JSON lines; name the key of the texts with {option}.")
     tabs = {line.count("\t") for line in lines}
-    if path.suffix.lower() == ".csv" or (len(lines) > 1 and len(tabs) == 1 and tabs != {0}):
+    if _is_csv(path) or (len(lines) > 1 and len(tabs) == 1 and tabs != {0}):
         raise EvalError(
             f"{path}: is a table; name a column with {option}, by its name in the first line, or by its "
             "number if there are no names."

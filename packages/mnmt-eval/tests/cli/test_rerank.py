@@ -63,7 +63,7 @@ def test_other_metrics_choose_too(
         (("--metric", "rouge"), "`--metric` must be one of bleu, chrf, chrf++, ter, bleurt, but"),
         (("--metric", "language"), "bleurt, but is 'language'."),
         (("--samples", "{tmp}/few"), "few: must have samples for each of 3 sources, but has 1."),
-        (("--samples", "{tmp}"), ": must be a file, but is a folder."),
+        (("--samples", "{tmp}"), ": is a folder; name a file in it."),
     ],
 )
 def test_a_mistake_is_one_line(

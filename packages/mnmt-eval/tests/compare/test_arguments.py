@@ -98,7 +98,7 @@ def test_texts_have_the_name_of_their_test_set(command_line: CommandLine, folder
             "one --reference missing --task en-de",
             "missing: no such file; its folder holds all.tsv, .* more.",
         ),
-        ("one --reference empty --task en-de", "empty: must be a file, but is a folder."),
+        ("one --reference empty --task en-de", "empty: is a folder; name a file in it."),
         ("one --reference gaps --task en-de", "gaps:2: must have a reference, but is blank"),
     ],
 )

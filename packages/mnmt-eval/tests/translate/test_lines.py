@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mnmt_data import DataError
+from mnmt_data.errors import UserError
 from mnmt_eval.errors import EvalError
 from mnmt_eval.translate import SourceLine
 from mnmt_eval.translate.lines import is_blank, source_lines, tagged_source_lines
@@ -72,13 +73,17 @@ def test_tagged_lines_go_each_into_its_language() -> None:
         (b"en-de\ta\n\n", UNTAGGED),
         (b"en-de\ta\nen-xx\tb\n", "in:2: no tag <2xx>"),
         (b"en-de\ta\nende\tb\n", "in:2: not a pair"),
-        (b"en-de\ta\n\xff\n", "in:2: not valid UTF-8; convert the text to UTF-8."),
+        (
+            b"en-de\ta\n\xff\n",
+            "in:2: not valid UTF-8 (byte 0xff); perhaps it is Windows-1252 or ISO-8859-1; "
+            "convert the file to UTF-8.",
+        ),
     ],
 )
 def test_a_bad_line_is_told_by_its_number_after_those_before(content: bytes, message: str) -> None:
     lines = tagged_source_lines(io.BytesIO(content), name="in", target_of=target_of)
     assert next(lines).text == "a"
-    with pytest.raises(EvalError) as complaint:
+    with pytest.raises(UserError) as complaint:
         next(lines)
     assert str(complaint.value) == message
 

@@ -1,16 +1,8 @@
-"""Readers of every format of parallel text, which give blocks of sentence pairs."""
+"""Readers of every format of parallel text, which give blocks of sentence pairs.
 
-from mnmt_data.readers.columns import ScoreColumn
-from mnmt_data.readers.open import find_readers, open_reader
-from mnmt_data.readers.reader import Block, Reader
-from mnmt_data.readers.scores import ScoredReader, with_scores
+Names are imported when they are first used, since only some of them need pyarrow.
+"""
 
-__all__ = [
-    "Block",
-    "Reader",
-    "ScoreColumn",
-    "ScoredReader",
-    "find_readers",
-    "open_reader",
-    "with_scores",
-]
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

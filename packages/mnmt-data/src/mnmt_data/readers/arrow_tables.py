@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from mnmt_data.errors import DataError
-from mnmt_data.readers.byte_sources import check_is_file, unreadable
+from mnmt_data.readers.byte_sources import PARQUET, check_is_file, unreadable
 from mnmt_data.readers.columns import STRUCT, OneTable, Place, ScoreColumn, find_sides, no_sides, sentence_of
 from mnmt_data.readers.language_codes import origin_code
 from mnmt_data.readers.reader import BLOCK_PAIRS, BadLine, Block, Choice, every_block
@@ -136,7 +136,7 @@ class ParquetPairs(OneTable):
                     batches
                 )
         except (pa.ArrowException, OSError) as error:
-            raise DataError(unreadable(self.path, "Parquet", error)) from None
+            raise DataError(unreadable(self.path, PARQUET, error)) from None
 
 
 def _fields(schema: pa.Schema) -> list[str]:

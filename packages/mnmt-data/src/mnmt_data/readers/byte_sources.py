@@ -2,25 +2,47 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import lzma
+import re
+import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from lzma import LZMAError
+from functools import partial
 from pathlib import Path
-from typing import BinaryIO, Protocol, cast
+from types import MappingProxyType
+from typing import Any, Protocol
 from zipfile import BadZipFile, ZipFile
-
-import pyarrow as pa
 
 from mnmt_data.errors import DataError, folder_holds
 
 CHUNK_BYTES = 2**18
 """Small enough for a chunk and its text to stay in the processor's cache."""
 
-CODECS = {".gz": "gzip", ".zst": "zstd"}
-"""Arrow's codecs, by the ending of a file's name. They read several members and detect truncation."""
+CODECS = MappingProxyType({".gz": "gzip", ".zst": "zstd", ".xz": "xz", ".bz2": "bzip2"})
+"""Codecs by the ending of a file's name. All read several members and detect truncation."""
 
-_ZIP_ERRORS = (BadZipFile, EOFError, NotImplementedError, RuntimeError, OSError, zlib.error, LZMAError)
+ZIP = "a zip archive"
+PARQUET = "Parquet"
+
+_SIGNATURES = {
+    "gzip": re.compile(rb"\x1f\x8b"),
+    "zstd": re.compile(rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18"),  # a frame, or one to skip
+    "xz": re.compile(rb"\xfd7zXZ\0"),
+    "bzip2": re.compile(rb"BZh[1-9]"),
+    ZIP: re.compile(rb"PK[\x03\x05]"),
+    PARQUET: re.compile(b"PAR1"),
+    "PDF": re.compile(b"%PDF-"),
+    "7-zip": re.compile(rb"7z\xbc\xaf"),
+}
+_LARGEST_WINDOW = 31
+"""Logarithm of the largest window of zstd, 2 GiB, which `zstd --long=31` packs with."""
+
+_CONTENT_ERRORS = (EOFError, zlib.error, lzma.LZMAError, OSError)
+_ZIP_ERRORS = (BadZipFile, NotImplementedError, RuntimeError, *_CONTENT_ERRORS)
 
 
 class ByteSource(Protocol):
@@ -56,23 +78,19 @@ class File:
         """Yield the content.
 
         Raises:
-            DataError: If the file is missing, cannot be read, or is truncated or damaged.
+            DataError: If the file is missing, cannot be read, is cut off or damaged, or its name belies its
+                codec.
         """
-        codec = CODECS.get(self.path.suffix)
+        codec = CODECS.get(self.path.suffix.lower())
         check_is_file(self.path)
         try:
-            with self._open_stream(codec) as stream:
+            if codec is not None:
+                _check_kind(self.path, codec)
+            with _OPENERS[codec](self.path) as stream:
                 while chunk := stream.read(CHUNK_BYTES):
                     yield chunk
-        except (OSError, pa.ArrowException) as error:
+        except _CONTENT_ERRORS as error:
             raise DataError(unreadable(self.path, codec, error)) from None
-
-    def _open_stream(self, codec: str | None) -> BinaryIO:
-        if codec is None:
-            return cast("BinaryIO", self.path.open("rb", buffering=0))
-        if self.path.stat().st_size == 0:
-            raise OSError("it is empty")
-        return cast("BinaryIO", pa.CompressedInputStream(pa.OSFile(str(self.path)), codec))
 
 
 @dataclass(frozen=True)
@@ -91,14 +109,39 @@ class ZipMember:
         """Yield the content.
 
         Raises:
-            DataError: If the archive is truncated, damaged or encrypted.
+            DataError: If the archive is cut off, damaged or encrypted.
         """
         try:
             with ZipFile(self.path) as archive, archive.open(self.member) as stream:
                 while chunk := stream.read(CHUNK_BYTES):
                     yield chunk
         except _ZIP_ERRORS as error:
-            raise DataError(unreadable(self.path, "a zip", error)) from None
+            raise DataError(unreadable(self.path, ZIP, error)) from None
+
+
+@contextmanager
+def _open_zstd(path: Path) -> Iterator[Any]:
+    """Open a file that zstd packed, whatever its window."""
+    if sys.version_info >= (3, 14):
+        from compression import zstd
+    else:
+        from backports import zstd
+
+    options = {int(zstd.DecompressionParameter.window_log_max): _LARGEST_WINDOW}
+    try:
+        with zstd.open(path, options=options) as stream:
+            yield stream
+    except zstd.ZstdError as error:
+        raise OSError(str(error)) from None
+
+
+_OPENERS: dict[str | None, Callable[[Path], AbstractContextManager[Any]]] = {
+    None: partial(open, mode="rb", buffering=0),
+    "gzip": gzip.open,
+    "xz": lzma.open,
+    "bzip2": bz2.open,
+    "zstd": _open_zstd,
+}
 
 
 def path_of(source: str) -> Path:
@@ -113,6 +156,11 @@ def path_of(source: str) -> Path:
         raise DataError(f"{source}: no such user; write the path in full.") from None
 
 
+def plain_name(path: Path) -> str:
+    """Return the name of a file without the ending of a codec."""
+    return path.stem if path.suffix.lower() in CODECS else path.name
+
+
 def check_is_file(path: Path) -> None:
     """Check that a path is a file.
 
@@ -122,29 +170,62 @@ def check_is_file(path: Path) -> None:
     if path.is_dir():
         raise DataError(f"{path}: is a folder; name a file in it.")
     if not path.exists():
-        raise DataError(f"{path}: no such file; mend the path or fetch the corpus; {folder_holds(path)}.")
+        raise DataError(f"{path}: no such file; {folder_holds(path)}.")
 
 
 def members(path: Path) -> list[str]:
     """Return the names of the files in a zip archive.
 
     Raises:
-        DataError: If the archive is missing, truncated or damaged.
+        DataError: If the archive is missing, cut off or damaged.
     """
     check_is_file(path)
     try:
         with ZipFile(path) as archive:
             return [member.filename for member in archive.infolist() if not member.is_dir()]
     except _ZIP_ERRORS as error:
-        raise DataError(unreadable(path, "a zip", error)) from None
+        raise DataError(unreadable(path, ZIP, error)) from None
+
+
+def kind_of(head: bytes) -> str | None:
+    """Return the format that the first bytes of a file show: a codec, `ZIP`, `PARQUET` and so on, or None."""
+    return next((kind for kind, signature in _SIGNATURES.items() if signature.match(head)), None)
+
+
+def _check_kind(path: Path, kind: str) -> None:
+    """Check that the first bytes of a file are those of a format.
+
+    Raises:
+        DataError: If they are not; the message names the format that they show.
+    """
+    with path.open("rb") as file:
+        head = file.read(8)
+    if not head:
+        raise DataError(f"{path}: is empty, which {kind} never is; write or fetch it again.")
+    if (actual := kind_of(head)) == kind:
+        return
+    endings = [ending for ending, codec in CODECS.items() if codec == actual]
+    remedy = f"let its name end in {endings[0]}" if endings else "give it the ending of what it is"
+    what = f"is {actual}, not {kind}" if actual else f"is not {kind}, though its name says so"
+    raise DataError(f"{path}: {what}; {remedy}.")
 
 
 def unreadable(path: Path, kind: str | None, error: Exception) -> str:
     """Describe in one line why a library cannot read a file; `kind` is its format, None for plain text."""
-    if kind is None:
-        return f"{path}: cannot be read ({one_line(error)}); check the file and its permissions."
-    what = f"cannot be read as {kind} ({one_line(error)})"
-    return f"{path}: {what}; it is truncated or damaged, fetch it again."
+    reason = one_line(error)
+    if kind is None or getattr(error, "errno", None) is not None:
+        return f"{path}: cannot be read ({reason}); check the file and its permissions."
+    if kind in _SIGNATURES:
+        try:
+            _check_kind(path, kind)
+        except DataError as other:
+            return str(other)
+    what = f"{path}: cannot be read as {kind} ({reason})"
+    if isinstance(error, (NotImplementedError, RuntimeError)):  # encrypted, or packed by a rare method
+        return f"{what}; write it anew without that."
+    if isinstance(error, EOFError):
+        return f"{what}; it is cut off, fetch it again."
+    return f"{what}; it is cut off or damaged, fetch it again."
 
 
 def one_line(error: Exception) -> str:

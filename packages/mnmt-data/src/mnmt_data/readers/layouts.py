@@ -7,7 +7,7 @@ from glob import escape
 from pathlib import Path
 
 from mnmt_data.errors import DataError, folder_holds
-from mnmt_data.readers.byte_sources import CODECS, File
+from mnmt_data.readers.byte_sources import CODECS, File, plain_name
 from mnmt_data.readers.language_codes import best_tag, canonical_task, languages
 from mnmt_data.readers.text_pairs import TextPairs
 
@@ -94,8 +94,7 @@ def _texts(folder: Path, task: str) -> Iterator[tuple[str, TextPairs]]:
     """Yield names and texts of the files `NAME.LANG` that exist in both languages of a task, by name."""
     stems: dict[str, dict[str, list[Path]]] = {}
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
-        plain = path.stem if path.suffix in CODECS else path.name
-        stem, _, tag = plain.rpartition(".")
+        stem, _, tag = plain_name(path).rpartition(".")
         if stem and not stem.startswith(".") and path.is_file():
             stems.setdefault(stem, {}).setdefault(tag, []).append(path)
     for stem, tags in stems.items():

@@ -2,40 +2,14 @@
 
 from __future__ import annotations
 
-import codecs
 import logging
-import re
 import sys
 from collections.abc import Iterator
 
 from mnmt_data.errors import DataError
 from mnmt_data.readers.byte_sources import ByteSource
+from mnmt_data.readers.encoding import check_head, not_utf8, utf8_remedy
 from mnmt_data.readers.reader import LONGEST_LINE, LONGEST_SENTENCE, BadLine
-
-_OTHER_MARKS = {
-    codecs.BOM_UTF16_LE: "UTF-16 or UTF-32 text (it starts with that byte-order mark); convert it to UTF-8",
-    codecs.BOM_UTF16_BE: "UTF-16 text (it starts with that byte-order mark); convert it to UTF-8",
-    b"\x1f\x8b": "gzip-compressed; let its name end in .gz",
-    b"\x28\xb5\x2f\xfd": "zstd-compressed; let its name end in .zst",
-    b"\xfd7zXZ\x00": "xz-compressed; compress it as .gz or .zst",
-}
-_HEAD_BYTES = 4096
-_UTF16 = re.compile(rb"(?:[\t\n\r -~]\x00){16}|(?:\x00[\t\n\r -~]){16}")
-
-
-def without_mark(head: bytes, name: str) -> bytes:
-    """Return the first chunk of a UTF-8 file without its byte-order mark.
-
-    Raises:
-        DataError: If it starts like a UTF-16 or compressed file; a few NULs are allowed.
-    """
-    for mark, what in _OTHER_MARKS.items():
-        if head.startswith(mark):
-            raise DataError(f"{name}: is {what}.")
-    if _UTF16.search(head[:_HEAD_BYTES]):
-        raise DataError(f"{name}: every other byte is NUL, as in UTF-16 text; convert it to UTF-8.")
-    return head.removeprefix(codecs.BOM_UTF8)
-
 
 _BATCH = 4096
 _EXCERPT = 200
@@ -126,6 +100,22 @@ def _pieces(source: ByteSource, splitter: LineSplitter) -> Iterator[bytes]:
     yield splitter.finish()
 
 
+def read_lines(source: ByteSource) -> list[str]:
+    r"""Return all lines of a text, however long; each ends with ``\n`` or ``\r\n`` and nothing else.
+
+    Raises:
+        DataError: If the source cannot be read, is no text, or has a line that is not UTF-8.
+    """
+    data = check_head(b"".join(source.chunks()), source.name)
+    try:
+        lines = data.decode("utf-8").replace("\r\n", "\n").split("\n")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise DataError(not_utf8(source.name, line, error, utf8_remedy(data))) from None
+    lines[-1] = lines[-1].removesuffix("\r")
+    return lines if lines[-1] else lines[:-1]
+
+
 class LineSplitter:
     """Cuts chunks of bytes into decoded lines; a line may span chunks."""
 
@@ -145,7 +135,7 @@ class LineSplitter:
         Raises:
             DataError: If a line is longer than `LONGEST_LINE`.
         """
-        data = without_mark(chunk, self._name) if self._tail is None else self._tail + chunk
+        data = check_head(chunk, self._name) if self._tail is None else self._tail + chunk
         cut = data.rfind(b"\n") + 1
         if cut:
             self._dropped = 0
@@ -182,7 +172,8 @@ class LineSplitter:
             text = data.decode("utf-8")
         except UnicodeDecodeError as error:
             if not self._skip_bad:
-                raise DataError(self._not_utf8(data, error)) from None
+                line = self._lines + data.count(b"\n", 0, error.start) + 1
+                raise DataError(not_utf8(self._name, line, error, utf8_remedy(data))) from None
             text = self._decode_each(data)
         if "\r" in text:
             text = text.replace("\r\n", "\n")
@@ -195,21 +186,16 @@ class LineSplitter:
 
     def _decode_each(self, data: bytes) -> str:
         """Return the lines; list those that are not UTF-8 as bad, and leave them empty."""
-        lines = data.split(b"\n")
+        lines, remedy = data.split(b"\n"), utf8_remedy(data)
         for number, line in enumerate(lines):
             try:
                 line.decode("utf-8")
             except UnicodeDecodeError as error:
-                what = self._not_utf8(line, error, before=number)
+                what = not_utf8(self._name, self._lines + number + 1, error, remedy)
                 text = line[:_EXCERPT].decode("utf-8", errors="backslashreplace")
                 self.bad.append(BadLine(row=self._lines + number, what=what, text=text))
                 lines[number] = b""
         return b"\n".join(lines).decode("utf-8")
-
-    def _not_utf8(self, data: bytes, error: UnicodeDecodeError, *, before: int = 0) -> str:
-        line = self._lines + before + data.count(b"\n", 0, error.start) + 1
-        wrong = f"not valid UTF-8 (byte 0x{data[error.start]:02x})"
-        return f"{self._name}:{line}: {wrong}; convert the file to UTF-8."
 
     def _shorten(self, line: str, number: int) -> str:
         if len(line) <= LONGEST_SENTENCE:

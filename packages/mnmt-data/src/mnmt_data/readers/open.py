@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from mnmt_data.errors import DataError
 from mnmt_data.readers.arrow_tables import ParquetPairs
-from mnmt_data.readers.byte_sources import File, check_is_file, path_of
+from mnmt_data.readers.byte_sources import CODECS, File, check_is_file, path_of
 from mnmt_data.readers.language_codes import languages, opposite, spellings, task_spellings
 from mnmt_data.readers.layouts import mtdata_texts, named_texts, sacrebleu_texts
 from mnmt_data.readers.opus_zip import open_zip
@@ -26,20 +26,17 @@ def _open_tmx(path: Path, task: str) -> Reader:
     return TmxPairs(File(path), task)
 
 
+_TEXT_FORMATS: Mapping[str, Callable[[Path, str], Reader]] = {
+    ".tsv": TsvPairs,
+    ".csv": CsvPairs,
+    ".jsonl": JsonPairs,
+    ".tmx": _open_tmx,
+}
+"""Formats that may be compressed, by the ending of the file's name without that of the codec."""
+
 FORMATS: Mapping[str, Callable[[Path, str], Reader]] = MappingProxyType(
     {
-        ".tsv": TsvPairs,
-        ".tsv.gz": TsvPairs,
-        ".tsv.zst": TsvPairs,
-        ".csv": CsvPairs,
-        ".csv.gz": CsvPairs,
-        ".csv.zst": CsvPairs,
-        ".jsonl": JsonPairs,
-        ".jsonl.gz": JsonPairs,
-        ".jsonl.zst": JsonPairs,
-        ".tmx": _open_tmx,
-        ".tmx.gz": _open_tmx,
-        ".tmx.zst": _open_tmx,
+        **{form + codec: opened for form, opened in _TEXT_FORMATS.items() for codec in ("", *CODECS)},
         ".zip": open_zip,
         ".parquet": ParquetPairs,
     }
@@ -50,9 +47,9 @@ FORMATS: Mapping[str, Callable[[Path, str], Reader]] = MappingProxyType(
 def find_readers(folder: Path, testset: str, task: str) -> tuple[Reader, ...]:
     """Open all files in a corpus folder that hold a test set and task.
 
-    These are the files named for the task: texts `TESTSET.SRC-TGT.SRC` and `.TGT`, each plain, `.gz` or
-    `.zst`; sacreBLEU's files; `TESTSET.SRC-TGT` in one of `FORMATS`. If there are none, files so named for
-    the opposite direction are used; otherwise mtdata's files, whose names have no direction.
+    These are the files named for the task: texts `TESTSET.SRC-TGT.SRC` and `.TGT`, each plain or with an
+    ending of `CODECS`; sacreBLEU's files; `TESTSET.SRC-TGT` in one of `FORMATS`. If there are none, files so
+    named for the opposite direction are used; otherwise mtdata's files, whose names have no direction.
 
     Returns:
         The readers, in a fixed order; empty if the folder does not hold the test set and task.
@@ -81,7 +78,7 @@ def open_reader(source: str, task: str) -> Reader:
     """Open a reader of a source that a study names.
 
     Args:
-        source: The path of a file with an ending of `FORMATS`; or of two texts, plain, `.gz` or `.zst`, with
+        source: The path of a file with an ending of `FORMATS`; or of two texts, plain or compressed, with
             `{lang}` for the language codes: `raw/europarl.{lang}.gz`; or the folder of a saved data set; or
             the name of a data set for `open_hub_dataset`. `~` is the home folder.
         task: The language pair, `SRC-TGT`.
@@ -102,7 +99,8 @@ def open_reader(source: str, task: str) -> Reader:
     for ending, opened in FORMATS.items():
         if path.name.lower().endswith(ending):
             return opened(path, task)
-    what = f"the name must end in one of {', '.join(FORMATS)}, or have {LANG} for two texts"
+    endings = f"{', '.join(_TEXT_FORMATS)} ({', '.join(CODECS)} may follow), .zip, .parquet"
+    what = f"the name must end in one of {endings}, or have {LANG} for two texts"
     raise DataError(f"{path}: unknown format; {what}.")
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mnmt_data.errors import DataError
-from mnmt_data.readers.byte_sources import CODECS, File
+from mnmt_data.readers.byte_sources import CODECS, File, plain_name
 from mnmt_data.readers.columns import OneTable, ScoreColumn
 from mnmt_data.readers.language_codes import languages, spellings
 from mnmt_data.readers.lines import Line, Lines
@@ -108,7 +108,7 @@ def _expected(reader: Reader, name: str) -> Path:
     path = reader.paths[0]
     if not isinstance(reader, TextPairs):
         return path.with_name(f"{path.name}.{name}")
-    plain = path.name.removesuffix(path.suffix) if path.suffix in CODECS else path.name
+    plain = plain_name(path)
     codes = "|".join(re.escape(code) for code in spellings(languages(reader.task)[0]))
     match = re.fullmatch(rf"(.*(?<![A-Za-z0-9]))(?:{codes})((?![A-Za-z0-9]).*)", plain)
     return path.with_name(f"{match[1]}{name}{match[2]}" if match else f"{plain}.{name}")

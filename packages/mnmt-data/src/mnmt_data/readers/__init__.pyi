@@ -1,0 +1,13 @@
+from .byte_sources import File as File
+from .byte_sources import plain_name as plain_name
+from .columns import ScoreColumn as ScoreColumn
+from .encoding import check_head as check_head
+from .encoding import not_utf8 as not_utf8
+from .encoding import utf8_remedy as utf8_remedy
+from .lines import read_lines as read_lines
+from .open import find_readers as find_readers
+from .open import open_reader as open_reader
+from .reader import Block as Block
+from .reader import Reader as Reader
+from .scores import ScoredReader as ScoredReader
+from .scores import with_scores as with_scores

@@ -1,0 +1,93 @@
+"""Tell text from other files, and UTF-8 from other encodings, by the bytes."""
+
+from __future__ import annotations
+
+import codecs
+import re
+
+from mnmt_data.errors import DataError
+from mnmt_data.readers.byte_sources import CODECS, kind_of
+
+_HEAD_BYTES = 2**16
+_FEWEST_NULS = 16
+"""NULs at the start of a text, at even or at odd places only, that show UTF-16; text may have a few."""
+
+_MARKUP = re.compile(
+    rb"\s*(<(?:\?xml|!doctype|tmx|xliff|tstset|refset|srcset|mteval|dataset|html)\b[^\n>]{0,40})", re.I
+)
+_UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_HIGH = re.compile(rb"[\x80-\xff]+")
+_LONGEST_RUN = 1.5
+"""Mean length of runs of high bytes up to which they are accented letters among ASCII."""
+
+
+def check_head(head: bytes, name: str) -> bytes:
+    """Return the start of a UTF-8 text without its byte-order mark.
+
+    Args:
+        head: The first bytes of the text, or all.
+        name: The name for messages.
+
+    Raises:
+        DataError: If it starts like UTF-16, a compressed file, an archive or mark-up, or its lines end in
+            carriage returns alone.
+    """
+    if head.startswith(_UTF16_MARKS):
+        what = "is UTF-16 or UTF-32 text (it starts with that byte-order mark)"
+        raise DataError(f"{name}: {what}; convert it to UTF-8.")
+    if (kind := kind_of(head)) is not None:
+        endings = [ending for ending, codec in CODECS.items() if codec == kind]
+        remedy = f"-compressed; let its name end in {endings[0]}" if endings else ", not text; give text"
+        raise DataError(f"{name}: is {kind}{remedy}.")
+    if _is_utf16(head[:_HEAD_BYTES]):
+        raise DataError(f"{name}: every other byte is NUL, as in UTF-16 text; convert it to UTF-8.")
+    head = head.removeprefix(codecs.BOM_UTF8)
+    if begin := markup_of(head):
+        remedy = "let its name end in what it is, such as .sgm, .xml, .tmx or .xliff"
+        raise DataError(f"{name}: is mark-up ({begin}), not a sentence a line; {remedy}.")
+    _check_line_ends(head, name)
+    return head
+
+
+def markup_of(head: bytes) -> str:
+    """Return how a document of SGML, XML or HTML begins; `""` if these first bytes are of another file."""
+    match = _MARKUP.match(head.removeprefix(codecs.BOM_UTF8))
+    return match[1].decode("utf-8", errors="replace").strip() if match else ""
+
+
+def _is_utf16(head: bytes) -> bool:
+    """Return whether NULs stand at even or at odd places only, as in UTF-16 text with ASCII characters."""
+    even, odd = head[::2].count(0), head[1::2].count(0)
+    return min(even, odd) == 0 and max(even, odd) >= _FEWEST_NULS
+
+
+def _check_line_ends(head: bytes, name: str) -> None:
+    """Refuse text with more carriage returns alone than half its line feeds; one or a few are stray ones."""
+    alone = head.count(b"\r") - head.count(b"\r\n") - head.endswith(b"\r")
+    if 2 * alone > (ends := head.count(b"\n")) and (alone > 1 or not ends):
+        remedy = r"convert them, as in `tr '\r' '\n' < OLD > NEW`"
+        raise DataError(f"{name}: its lines end in carriage returns alone (CR, of classic Mac OS); {remedy}.")
+
+
+def not_utf8(name: str, line: int, error: UnicodeDecodeError, remedy: str) -> str:
+    """Return the message about a line, numbered from 1, that is not UTF-8; see `utf8_remedy`."""
+    return f"{name}:{line}: not valid UTF-8 (byte 0x{error.object[error.start]:02x}); {remedy}."
+
+
+def utf8_remedy(data: bytes) -> str:
+    """Return what to do about lines that are not all UTF-8: mend one, or convert all from their encoding."""
+    lines = [line for line in data.split(b"\n") if not line.isascii()]
+    if 2 * sum(map(_is_utf8, lines)) > len(lines):
+        return "other lines are, so mend or remove this one"
+    runs = _HIGH.findall(data)
+    if sum(map(len, runs)) <= _LONGEST_RUN * len(runs):
+        return "perhaps it is Windows-1252 or ISO-8859-1; convert the file to UTF-8"
+    return "perhaps it is Windows-1251, GB18030 or Shift_JIS; convert the file to UTF-8"
+
+
+def _is_utf8(line: bytes) -> bool:
+    try:
+        line.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
