@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 
 from mnmt_data.errors import DataError
-from mnmt_data.filters import CleanConfig, Cleaner, clean_block, language_id, language_scores
+from mnmt_data.filters import CleanConfig, Cleaner, clean_block, language_scores
 from mnmt_data.filters.language_id import (
     LEAST,
     FastText,
-    Lingua,
     Py3langid,
     WrongLanguage,
     labels_of,
@@ -39,10 +38,9 @@ NLLB = (
 )
 
 
-@pytest.fixture(params=["py3langid", "lingua"])
-def library(request: pytest.FixtureRequest) -> Any:
-    pytest.importorskip(request.param)
-    return request.param
+@pytest.fixture
+def library() -> Any:
+    return "py3langid"
 
 
 def dropped(library: Any, task: str, src: str, tgt: str, languages: tuple[str, ...] = ()) -> bool:
@@ -72,7 +70,6 @@ def test_pairs_with_a_side_in_another_language_are_dropped(
 
 
 def test_names_of_programs_are_left_to_themselves() -> None:
-    pytest.importorskip("py3langid")
     assert not dropped(True, "en-de", "LibreOffice Writer", "LibreOffice Writer:")
 
 
@@ -87,7 +84,6 @@ def test_other_languages_of_the_study_are_candidates_too(library: str) -> None:
      ("fil", "tl"), ("iw", "he"), ("sr_Latn", "sr"), ("swh", "sw"), ("id", "id"), ("ind", "id")],
 )  # fmt: skip
 def test_codes_of_tasks_are_found_under_the_labels_of_py3langid(code: str, label: str) -> None:
-    pytest.importorskip("py3langid")
     identifier = Cleaner(CleanConfig(language_id=True), "en-de").filters["wrong language"].identifier  # type: ignore[attr-defined]
     assert labels_of(code, identifier.labels) == (label,)
 
@@ -170,11 +166,11 @@ def test_settings_say_which_library() -> None:
     assert structure({"language_id": True}, CleanConfig, where="clean").language_id == "py3langid"
     table = {"language_id": "fasttext", "language_id_model": "lid.bin"}
     assert structure(table, CleanConfig, where="clean").language_id_model == Path("lid.bin")
-    for wrong in ({"language_id": "fasttext"}, {"language_id": "lingua", "language_id_model": "lid.bin"}):
+    for wrong in ({"language_id": "fasttext"}, {"language_id": True, "language_id_model": "lid.bin"}):
         with pytest.raises(StructureError, match="`language_id_model` must be given for"):
             structure(wrong, CleanConfig, where="clean")
     for value in ("langid", 1):
-        message = "`clean.language_id` must be one of 'py3langid', 'lingua', 'fasttext', true, false, but is"
+        message = "`clean.language_id` must be one of 'py3langid', 'fasttext', true, false, but is"
         with pytest.raises(StructureError, match=message):
             structure({"language_id": value}, CleanConfig, where="clean")
 
@@ -223,9 +219,8 @@ def test_what_is_no_model_is_named(fasttext_model: Any, tmp_path: Any) -> None:
         FastText(tmp_path / "words.bin").labels  # noqa: B018
 
 
-@pytest.mark.parametrize(("identifier", "module"), [(Lingua(), "lingua"), (Py3langid(), "py3langid")])
-def test_the_libraries_own_models_are_limited_to_the_labels(identifier: Any, module: Any) -> None:
-    pytest.importorskip(module)
+def test_the_model_that_comes_along_is_limited_to_the_labels() -> None:
+    identifier = Py3langid()
     assert {"en", "de", "zh"} <= set(identifier.labels)
     texts = ["Das Wetter war so schlecht, dass niemand kam.", "The weather was bad."]
     table = identifier.probabilities(texts, ("de", "en", "fr"))
@@ -235,32 +230,15 @@ def test_the_libraries_own_models_are_limited_to_the_labels(identifier: Any, mod
     np.testing.assert_allclose(reordered[:, ::-1], table)
 
 
-def test_lingua_knows_nothing_of_figures() -> None:
-    pytest.importorskip("lingua")
-    assert not Lingua().probabilities(["1 + 1"], ("de", "en")).any()
-
-
-@pytest.mark.parametrize(
-    ("library", "module", "extra"),
-    [
-        ("py3langid", "py3langid.langid", "langid"),
-        ("lingua", "lingua", "lingua"),
-        ("fasttext", "fasttext", "fasttext"),
-    ],
-)
-def test_a_missing_library_is_named_with_its_extra(
-    monkeypatch: Any, tmp_path: Any, library: Any, module: Any, extra: Any
-) -> None:
-    monkeypatch.setitem(sys.modules, module, None)
-    language_id._py3langid_labels.cache_clear()
-    model = tmp_path / "none.bin" if library == "fasttext" else None
+def test_a_missing_library_is_named_with_its_extra(monkeypatch: Any, tmp_path: Any) -> None:
+    monkeypatch.setitem(sys.modules, "fasttext", None)
     with pytest.raises(
-        DataError, match=rf"^\[data\.clean\] `language_id` = '{library}' needs the extra `{extra}`: "
+        DataError, match=r"^\[data\.clean\] `language_id` = 'fasttext' needs the extra `fasttext`: "
     ):
-        open_identifier(library, model).labels  # noqa: B018
+        open_identifier("fasttext", tmp_path / "none.bin").labels  # noqa: B018
 
 
 def test_identifiers_travel_without_their_models(fasttext_model: Any) -> None:
-    for identifier in (FastText(fasttext_model), Py3langid(), Lingua()):
+    for identifier in (FastText(fasttext_model), Py3langid()):
         assert identifier.labels
         assert len(pickle.dumps(identifier)) < 500

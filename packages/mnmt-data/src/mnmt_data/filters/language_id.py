@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from mnmt_data.errors import DataError, missing_extra
 
-Library = Literal["py3langid", "lingua", "fasttext"]
-"""Names of the libraries in a study: py3langid and lingua have models, fastText needs one from the user."""
+Library = Literal["py3langid", "fasttext"]
+"""Names of the libraries in a study: py3langid has a model, fastText needs one from the user."""
 
 LEAST = 1e-5
 """Floor of fastText's probabilities, so that models with thousands of labels return few of them."""
@@ -53,7 +53,7 @@ def open_identifier(library: Library, model: Path | None = None) -> Identifier:
     """Return a library with its model; only fastText needs a path."""
     if library == "fasttext" and model is not None:
         return FastText(model)
-    return Lingua() if library == "lingua" else Py3langid()
+    return Py3langid()
 
 
 @dataclass(frozen=True)
@@ -69,25 +69,6 @@ class Py3langid:
         """Return probabilities among the labels: (texts, labels)."""
         rank = _py3langid(frozenset(labels)).rank
         rankings = (dict(rank(text)) for text in texts)
-        return _table(([ranking[label] for label in labels] for ranking in rankings), labels)
-
-
-@dataclass(frozen=True)
-class Lingua:
-    """N-grams of one to five letters, and rules for alphabets: best of the three on short text."""
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """Two-letter codes."""
-        return tuple(sorted(language.iso_code_639_1.name.lower() for language in _lingua().Language.all()))
-
-    def probabilities(self, texts: Sequence[str], labels: tuple[str, ...]) -> NDArray[np.float64]:
-        """Return probabilities among the labels, all 0 for a text without letters: (texts, labels)."""
-        # Its parallel functions would take all cores in every worker process.
-        values = map(_detector(labels).compute_language_confidence_values, texts)
-        rankings = (
-            {entry.language.iso_code_639_1.name.lower(): entry.value for entry in row} for row in values
-        )
         return _table(([ranking[label] for label in labels] for ranking in rankings), labels)
 
 
@@ -133,26 +114,9 @@ def _py3langid(labels: frozenset[str]) -> Any:
 
 def _load_py3langid() -> Any:
     """Load py3langid's model, in half a second; `set_languages` restricts it for good."""
-    try:
-        from py3langid.langid import MODEL_FILE, LanguageIdentifier
-    except ImportError as error:
-        raise _missing("py3langid", "langid") from error
+    from py3langid.langid import MODEL_FILE, LanguageIdentifier
+
     return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
-
-
-@cache
-def _detector(labels: tuple[str, ...]) -> Any:
-    lingua = _lingua()
-    codes = [getattr(lingua.IsoCode639_1, label.upper()) for label in labels]
-    return lingua.LanguageDetectorBuilder.from_iso_codes_639_1(*codes).build()
-
-
-def _lingua() -> Any:
-    try:
-        import lingua
-    except ImportError as error:
-        raise _missing("lingua", "lingua") from error
-    return lingua
 
 
 @cache
@@ -160,7 +124,8 @@ def _fasttext(path: Path) -> Any:
     try:
         import fasttext
     except ImportError as error:
-        raise _missing("fasttext", "fasttext") from error
+        needed = missing_extra("fasttext")
+        raise DataError(f"[data.clean] `language_id` = 'fasttext' {needed}.") from error
     try:
         model = fasttext.load_model(str(path))
         model.predict("")  # refused by models of words
@@ -179,8 +144,6 @@ def language_scores(
     model: Path | None = None,
 ) -> NDArray[np.float64]:
     """Return the likelihood of each candidate language: (texts, candidates), comparable within a text.
-
-    A row is 0 if the library recognises nothing, such as lingua in a text without letters.
 
     Args:
         texts: The texts.
@@ -293,7 +256,3 @@ def _unknown(task: str, code: str, labels: Labels) -> DataError:
 def _like(code: str, labels: Labels) -> str:
     near = ", ".join(sorted(get_close_matches(code, labels, n=8, cutoff=0.0)))
     return f"name a language that its model knows, such as {near}"
-
-
-def _missing(library: str, extra: str) -> DataError:
-    return DataError(f"[data.clean] `language_id` = {library!r} {missing_extra(extra)}.")
