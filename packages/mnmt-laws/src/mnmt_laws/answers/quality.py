@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pandas as pd
 from scipy import stats
 
 from mnmt_laws.errors import ArgumentError
+from mnmt_laws.tables.metrics import read_metric
 from mnmt_laws.tables.source import TableSource, observe, open_source
 
 _PAIRING = ["run", "size", "task", "weight", "mixture", "seed"]
@@ -28,7 +31,7 @@ def pair_metrics(
     Raises:
         TableError: If the source cannot be read, or a choice must be made.
     """
-    table = open_source(source).table
+    table = replace(open_source(source).table, rising=None)  # every metric goes its own way
     rows = table.frame
     for column, value in (("testset", testset), ("architecture", architecture)):
         rows = rows if value is None else rows[rows[column].eq(value)]
@@ -37,7 +40,7 @@ def pair_metrics(
     losses = observe(table, metric="loss", testset=testset, architecture=architecture)
     architecture = losses.frame["architecture"].iloc[0]
     rows = rows[rows["testset"].eq(losses.testset) & rows["architecture"].eq(architecture)]
-    metrics = sorted(rows["metric"].unique())
+    metrics = sorted(name for name in rows["metric"].unique() if read_metric(name))
     if len(metrics) < 2:
         return pd.DataFrame(columns=["task", "loss"])
     parts = [

@@ -66,6 +66,9 @@ class TableConfig:
     at: str | None = None
     """Read every run at this length, as `step=2000` or `tokens=1e9`, within its learning curve."""
 
+    rising: Annotated[bool | None, Parameter("--higher-is-better", negative="--lower-is-better")] = None
+    """Whether higher values are better, for a metric whose name does not tell."""
+
     example: Annotated[bool, Parameter(negative="")] = False
     """Analyse the example table that comes with mnmt-laws."""
 
@@ -139,9 +142,8 @@ def open_table(source: Path | None, config: TableConfig) -> RunSource:
     opened = (
         RunSource(table=example_table()) if source is None else open_source(source, columns=config.columns)
     )
-    if config.length is None:
-        return opened
-    return replace(opened, table=read_table_at(opened.table, config.length))
+    table = replace(opened.table, rising=config.rising)
+    return replace(opened, table=table if config.length is None else read_table_at(table, config.length))
 
 
 def observe_table(source: Path | None, config: TableConfig) -> Observations:

@@ -60,7 +60,7 @@ def fit(
         irreducible: The use of the column `irreducible`: it bounds every L∞ from above, is taken as L∞, or is
             ignored.
         prior: `weak` gives every parameter a weak prior, whose centre the tasks share as far as they agree;
-            `none` fits every task by itself; `auto` is weak where runs are few, else none.
+            `none` fits every task by itself; `auto` is weak where losses are few, else none.
 
     Raises:
         TableError: If the table cannot be read, lacks columns of the law or has too few sizes, or a value is
@@ -140,7 +140,7 @@ def _fit_tasks(
 
 
 def wants_prior(prior: PriorChoice, law: Law, samples: Iterable[Sample], objective: Objective) -> bool:
-    """Return whether a fit has weak priors: where `prior` says so, or where a task has few values.
+    """Return whether a fit has weak priors: where `prior` says so, or where a task has few losses.
 
     Raises:
         ArgumentError: If the objective is not a sum of squares, or no such choice exists.
@@ -150,7 +150,7 @@ def wants_prior(prior: PriorChoice, law: Law, samples: Iterable[Sample], objecti
     if prior == "weak" and not objective.squared:
         raise ArgumentError(f"`prior` must be none with {objective.name}; weak goes with log-ols and ols.")
     if prior == "auto" and objective.squared:
-        return any(has_few_values(law, sample) for sample in samples)
+        return any(has_few_values(law, sample) for sample in samples if not sample.rising)
     return prior == "weak"
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -112,34 +111,6 @@ def _remedy(text: str) -> str:
             "e+", "e"
         )
     return ""
-
-
-CEILINGS: dict[str, float | None] = {"bleu": 100, "chrf": 100, "chrf++": 100, "bleurt": None, "comet": None}
-"""Metrics that rise with size, and their upper bound in points, if known."""
-
-KNOWN_METRICS = frozenset({"loss", *CEILINGS})
-
-
-def is_rising(metric: str) -> bool:
-    """Return whether a metric rises with size to a ceiling; all others fall to a floor, as losses do."""
-    return metric.casefold() in CEILINGS
-
-
-def ceiling_of(metric: str, values: pd.Series) -> float:
-    """Return the upper bound of a metric, in the unit of `values`; infinite where it is unknown.
-
-    If all values of BLEU or chrF are at most 1, they count as fractions.
-    """
-    points = CEILINGS.get(metric.casefold())
-    if points is None:
-        return math.inf
-    return 1.0 if values.le(1).all() else float(points)
-
-
-def metric_of_column(name: str) -> str:
-    """Return the metric in a column's name, such as `bleu` in `bleu_dev`; by default `loss`."""
-    words = re.split(r"[^a-z+]+", name.casefold())
-    return next((word for word in words if word in CEILINGS), "loss")
 
 
 _CLOSE = 0.8

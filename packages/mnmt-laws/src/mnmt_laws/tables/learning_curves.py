@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from mnmt_laws.arrays import Array
 from mnmt_laws.errors import ArgumentError, TableError
-from mnmt_laws.tables.columns import is_rising
 from mnmt_laws.tables.lengths import CELL, LENGTHS, ROUNDING, level_numbers, run_names
+from mnmt_laws.tables.metrics import read_metric
 from mnmt_laws.tables.validation import CURVE
 
 Positions = np.ndarray[tuple[int], np.dtype[np.intp]]
@@ -88,7 +88,7 @@ def read_at(
     rows = known.iloc[after].drop(columns="curve")
     span = np.log(positions[after] / positions[before])
     share = np.where(span > 0, np.log(length / positions[before]) / np.where(span > 0, span, 1.0), 1.0)
-    falls = ~rows["metric"].map(is_rising).to_numpy(bool)
+    falls = rows["metric"].map(_falls).to_numpy(bool)
     logs = {name: falls if name == "value" else np.ones_like(falls) for name in _READ}
     numbers = {
         name: _between(known[name].to_numpy(float), before, after, share, log=log)
@@ -104,6 +104,11 @@ def read_at(
             f"measured are {_lengths(positions)}."
         )
     return rows, _left_out_warning(left_out, rows, column, length)
+
+
+def _falls(metric: str) -> bool:
+    known = read_metric(metric)
+    return known is not None and not known.rising
 
 
 def _lengths(positions: Array) -> str:

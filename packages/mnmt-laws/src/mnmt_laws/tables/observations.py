@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import pandas as pd
 
 from mnmt_laws.errors import TableError, did_you_mean
-from mnmt_laws.tables.columns import ceiling_of, is_rising
 from mnmt_laws.tables.learning_curves import last_measurements, read_at
 from mnmt_laws.tables.lengths import Lengths, measure_lengths
+from mnmt_laws.tables.metrics import LOSS, Metric, ceiling_of, doubtful_losses, read_metric
 from mnmt_laws.tables.mixture import mixture_weights
 from mnmt_laws.tables.row_location import RowLocator
 from mnmt_laws.tables.table import RunTable
@@ -30,6 +30,14 @@ class Observations:
     """One row for each run and task: the run table's columns at its last step, or at a common length."""
 
     metric: str
+    """Its name; `loss` for every loss in nats, measured as a perplexity or in bits though it may be."""
+
+    rising: bool
+    """Whether the metric rises with size (chrF) rather than falls (loss)."""
+
+    unit: str
+    """Unit of the values."""
+
     testset: str
     source: str
 
@@ -42,19 +50,9 @@ class Observations:
         return RowLocator(source=self.source)
 
     @property
-    def rising(self) -> bool:
-        """Whether the metric rises with size (chrF) rather than falls (loss)."""
-        return is_rising(self.metric)
-
-    @property
     def ceiling(self) -> float:
         """Upper bound of the metric; infinite where unknown, 1 for BLEU and chrF in fractions."""
         return ceiling_of(self.metric, self.frame["value"])
-
-    @property
-    def unit(self) -> str:
-        """Unit of the values."""
-        return "nats per token" if self.metric == "loss" else "points"
 
     @property
     def fit(self) -> pd.DataFrame:
@@ -142,13 +140,35 @@ def select(
     require_unique(frame, CELL, table.locator)
     ordered = frame.sort_values(_ORDER, kind="stable").reset_index(drop=True)
     first = ordered.iloc[0]
+    kind = _kind_of(first["metric"], table)
+    doubts = doubtful_losses(ordered, table.locator) if kind.unit == LOSS.unit else ()
     return Observations(
         frame=ordered,
-        metric=first["metric"],
+        metric=LOSS.text if kind.is_loss else kind.text,
+        rising=kind.rising,
+        unit=kind.unit,
         testset=first["testset"],
         source=table.source,
-        warnings=(*table.warnings, *left_out),
+        warnings=(*table.warnings, *left_out, *doubts),
     )
+
+
+def _kind_of(name: str, table: RunTable) -> Metric:
+    """Return the kind of a metric, by its name or else by what the table's reader was told."""
+    known, rising = read_metric(name), table.rising
+    if known is None and rising is None:
+        raise TableError(
+            f"{table.source}: nothing tells which way `{name}` goes; say --higher-is-better or "
+            f"--lower-is-better, in Python read_table(…, rising=True) or False."
+        )
+    if known is not None and rising in (None, known.rising):
+        return known if known.is_loss else replace(known, text=name)
+    if known not in (None, LOSS):  # `loss` is also what a table without names is taken for
+        raise TableError(
+            f"{table.source}: {name} is better where it is {'lower' if rising else 'higher'}; leave "
+            f"--{'higher' if rising else 'lower'}-is-better (`rising`) out."
+        )
+    return Metric(kind="score" if rising else "error", text="score" if known == LOSS else name)
 
 
 def learning_curves(
@@ -184,7 +204,12 @@ def _choose(
 
 def rows_of_metric(table: RunTable, metric: str | None) -> pd.DataFrame:
     """Return the rows of one metric: by default the only one, or `loss`."""
-    return _only(table.frame, "metric", metric or _default(table.frame, "metric", "loss"), table.source)
+    return _only(table.frame, "metric", metric or _usual_metric(table.frame), table.source)
+
+
+def _usual_metric(frame: pd.DataFrame) -> str | None:
+    losses = [name for name in frame["metric"].unique() if (known := read_metric(name)) and known.is_loss]
+    return losses[0] if len(losses) == 1 else _default(frame, "metric", "loss")
 
 
 def _default(frame: pd.DataFrame, column: str, usual: str) -> str | None:

@@ -17,9 +17,9 @@ from mnmt_laws.tables.columns import (
     KINDS,
     REQUIRED,
     column_warnings,
-    metric_of_column,
     task_warnings,
 )
+from mnmt_laws.tables.metrics import metric_of_column
 from mnmt_laws.tables.readers import read_csv
 from mnmt_laws.tables.row_location import RowLocator
 from mnmt_laws.tables.validation import validate
@@ -40,13 +40,21 @@ class RunTable:
     warnings: tuple[str, ...] = ()
     """Possible slips: columns that are not read, tasks that are spelt alike."""
 
+    rising: bool | None = None
+    """Whether higher values are better, for a metric whose name does not tell."""
+
     @property
     def locator(self) -> RowLocator:
         """How messages name its rows."""
         return RowLocator(source=self.source)
 
 
-def read_table(source: str | Path | pd.DataFrame, *, columns: Mapping[str, str] | None = None) -> RunTable:
+def read_table(
+    source: str | Path | pd.DataFrame,
+    *,
+    columns: Mapping[str, str] | None = None,
+    rising: bool | None = None,
+) -> RunTable:
     """Read and validate a run table.
 
     Args:
@@ -54,6 +62,7 @@ def read_table(source: str | Path | pd.DataFrame, *, columns: Mapping[str, str] 
         columns: The source's names for the columns of a run table, `{"size": "params"}`. With one `*`,
             `{"mixture": "train_*"}` gathers a mixture from a column for each source, and
             `{"value": "valid_*"}` makes rows of a column for each task.
+        rising: Whether higher values are better, for a metric whose name does not tell.
 
     Raises:
         TableError: If the file or anything in it is wrong; the message names file, row and remedy.
@@ -62,10 +71,12 @@ def read_table(source: str | Path | pd.DataFrame, *, columns: Mapping[str, str] 
     mapping = ColumnMap(columns=columns or {})
     if isinstance(source, pd.DataFrame):
         frame = _flatten_index(source, mapping)
-        return _validate(frame, list(frame.columns), RowLocator(source="table"), mapping)
-    path = Path(source)
-    frame, names = _read_file(path, mapping)
-    return _validate(frame, names, RowLocator(source=str(path)), mapping)
+        names, locator = list(frame.columns), RowLocator(source="table")
+    else:
+        path = Path(source)
+        frame, names = _read_file(path, mapping)
+        locator = RowLocator(source=str(path))
+    return replace(_validate(frame, names, locator, mapping), rising=rising)
 
 
 def _validate(frame: pd.DataFrame, names: Sequence[str], locator: RowLocator, mapping: ColumnMap) -> RunTable:
@@ -73,8 +84,8 @@ def _validate(frame: pd.DataFrame, names: Sequence[str], locator: RowLocator, ma
     known = mapping.names(names)
     metric = metric_of_column(mapping.file_column("value"))
     table = mapping.apply(_number_rows(frame, mapping), locator)
-    valid, inferred = validate(table, known, locator, metric=metric)
-    warnings = (*column_warnings(known, list(KINDS)), *task_warnings(valid["task"].unique()), *inferred)
+    valid, notes = validate(table, known, locator, metric=metric)
+    warnings = (*column_warnings(known, list(KINDS)), *task_warnings(valid["task"].unique()), *notes)
     return RunTable(
         frame=valid,
         source=locator.source,

@@ -9,9 +9,7 @@ import pandas as pd
 
 from mnmt_laws.errors import TableError
 from mnmt_laws.tables.columns import (
-    CEILINGS,
     IMPLIED,
-    KNOWN_METRICS,
     LABELS,
     NUMBERS,
     REQUIRED,
@@ -19,6 +17,7 @@ from mnmt_laws.tables.columns import (
     read_labels,
     read_numbers,
 )
+from mnmt_laws.tables.metrics import losses_in_nats, read_metric
 from mnmt_laws.tables.mixture import complete_mixtures
 from mnmt_laws.tables.row_location import RowLocator, reject
 
@@ -39,6 +38,8 @@ def check_values(table: pd.DataFrame, locator: RowLocator) -> None:
     """Raise TableError if a value is outside its range."""
     weight = table["weight"].to_numpy()
     percentages = 2.0 <= weight[weight > 1].max(initial=0) <= 100
+    metrics = {name: read_metric(name) for name in table["metric"].unique()}
+    losses = [name for name, metric in metrics.items() if metric is not None and metric.is_loss]
     rules = {
         "size": (table["size"] <= 0, "`size` must be above 0 parameters"),
         "weight": (
@@ -49,7 +50,7 @@ def check_values(table: pd.DataFrame, locator: RowLocator) -> None:
         ),
         "unique_tokens": (table["unique_tokens"] <= 0, "`unique_tokens` must be above 0"),
         "value": (
-            (table["metric"] == "loss") & (table["value"] <= 0),
+            table["metric"].isin(losses) & (table["value"] <= 0),
             "a loss must be above 0 nats per token; give the cross-entropy, not the log-likelihood",
         ),
         "irreducible": (table["irreducible"] < 0, "`irreducible` must not be negative"),
@@ -60,11 +61,11 @@ def check_values(table: pd.DataFrame, locator: RowLocator) -> None:
     }
     for column, (wrong, rule) in rules.items():
         reject(np.asarray(wrong), table, locator, rule, table[column])
-    for metric, ceiling in CEILINGS.items():
-        if ceiling is not None:
-            rows = table["metric"].eq(metric).to_numpy()
-            wrong = rows & ~table["value"].between(0, ceiling).to_numpy()
-            rule = f"{metric} must be in [0, {ceiling:g}]; correct the value, or the row's `metric`"
+    for name, metric in metrics.items():
+        if metric is not None and metric.ceiling is not None:
+            rows = table["metric"].eq(name).to_numpy()
+            wrong = rows & ~table["value"].between(0, metric.ceiling).to_numpy()
+            rule = f"{name} must be in [0, {metric.ceiling:g}]; correct the value, or the row's `metric`"
             reject(wrong, table, locator, rule, table["value"])
 
 
@@ -118,11 +119,12 @@ def validate(
         table[column] = read_numbers(frame, column, locator, required=False)
     table["role"] = table["role"].replace("", "fit")
     table["metric"] = table["metric"].map(_spelling_of(table["metric"])).astype(object)
+    table, converted = losses_in_nats(table, locator)
     check_values(table, locator)
     table, rounded = complete_mixtures(table, locator, has_weights="weight" in frame.columns)
     table, computed = _complete_tokens(table)
     require_unique(table, ["run", *CELL], locator)
-    return table, (*rounded, *computed)
+    return table, (*converted, *rounded, *computed)
 
 
 def _complete_tokens(table: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]]:
@@ -137,9 +139,7 @@ def _complete_tokens(table: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]
 
 def _spelling_of(metrics: pd.Series) -> dict[str, str]:
     """Return the spelling of each metric: `bleu` for `BLEU`, unknown ones unchanged."""
-    return {
-        metric: metric.lower() if metric.lower() in KNOWN_METRICS else metric for metric in metrics.unique()
-    }
+    return {metric: metric.lower() if read_metric(metric) else metric for metric in metrics.unique()}
 
 
 def _require_columns(frame: pd.DataFrame, names: Sequence[str], source: str) -> None:
@@ -163,7 +163,9 @@ def _require_columns(frame: pd.DataFrame, names: Sequence[str], source: str) -> 
 
 def _meant(name: str, names: Sequence[str]) -> str | None:
     """Return the column of the table that probably holds an absent one."""
-    metrics = [column for column in names if column.casefold() in KNOWN_METRICS]
-    if name == "value" and metrics:
-        return metrics[0]
+    if name == "value":
+        for column in names:
+            known = read_metric(column)
+            if known is not None and known.text == column.casefold():
+                return column
     return closest(name, names, cutoff=0.6 if name in REQUIRED else 0.8)
