@@ -87,6 +87,16 @@ def test_scores_of_sentences_are_sacrebleus(references: int) -> None:
         assert scores.tolist() == pytest.approx(expected, rel=1e-12)
 
 
+def test_values_of_many_blocks_are_sacrebleus(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To the last bit, with mean lengths of three references, and outputs that share no n-gram with any."""
+    hypotheses = [*GERMAN.hypotheses, "zzz", "?!"] * 9
+    streams = [[*lines, "Hund.", "Katze"] * 9 for lines in (*GERMAN.references, GERMAN.others)]
+    monkeypatch.setattr("mnmt_eval.metrics.sacrebleu_metrics._BLOCK", 4)
+    for name, scorer in {"bleu": BLEU(), "chrf": CHRF(), "chrf++": CHRF(word_order=2), "ter": TER()}.items():
+        value = of_sacrebleu(name, "de", 3).score(hypotheses, streams).value
+        assert value == scorer.corpus_score(hypotheses, streams).score
+
+
 WORDS = st.lists(st.sampled_from(["a", "bc", "bd", "e.", "f"]), max_size=6).map(" ".join)
 
 

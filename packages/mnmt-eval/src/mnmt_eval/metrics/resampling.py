@@ -12,7 +12,7 @@ from mnmt_eval.errors import EvalError
 from mnmt_eval.metrics.config import BOOTSTRAP_SAMPLES, SEED
 from mnmt_eval.metrics.protocol import Floats, Metric
 
-_CHUNK_DRAWS = 2**22
+_CHUNK_DRAWS = 2**20
 # A multiple of 32 bits, so that chunks draw the same numbers as a single call.
 _CHUNK_SAMPLES = 32
 
@@ -150,6 +150,7 @@ def _chunks(samples: int, sentences: int) -> Iterator[int]:
 
 def _counts(draws: NDArray[np.int64]) -> Floats:
     """Count the draws of each sentence, (samples, sentences)."""
-    samples, sentences = draws.shape
-    places = draws + sentences * np.arange(samples)[:, None]
-    return np.bincount(places.ravel(), minlength=draws.size).reshape(samples, sentences).astype(np.float64)
+    counts = np.empty(draws.shape)
+    for row, draw in zip(counts, draws, strict=True):
+        row[:] = np.bincount(draw, minlength=len(row))
+    return counts

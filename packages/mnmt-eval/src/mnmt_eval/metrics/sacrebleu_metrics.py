@@ -24,6 +24,8 @@ from mnmt_eval.metrics.protocol import Floats, ReferenceMetric, Score
 
 _ORDERS = 4
 _BETA = 2
+_BLOCK = 500
+"""Sentences whose statistics are computed together; sacreBLEU keeps all n-grams of their references."""
 
 _TOKENIZERS = {
     "zh": ("zh", "zho", "cmn", "yue", "wuu"),
@@ -61,11 +63,18 @@ class SacrebleuMetric(ReferenceMetric):
         self, hypotheses: Sequence[str], references: Sequence[Sequence[str]], sources: Sequence[str]
     ) -> Floats:
         """Return sacreBLEU's statistics of each sentence."""
+        blocks = [slice(start, start + _BLOCK) for start in range(0, len(hypotheses), _BLOCK)]
+        return np.concatenate(
+            [self._block(hypotheses[block], [each[block] for each in references]) for block in blocks]
+        )
+
+    def _block(self, hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> Floats:
         return np.array(self._scorer._extract_corpus_statistics(hypotheses, references), dtype=np.float64)
 
     def corpus(self, statistics: Floats) -> Score:
         """Return the value in sacreBLEU's arithmetic, so that it equals sacreBLEU's to the last bit."""
-        return self._score(float(self._scorer._aggregate_and_compute(statistics.tolist()).score))
+        total = statistics.cumsum(axis=0)[-1:].tolist()  # in the order in which sacreBLEU sums
+        return self._score(float(self._scorer._aggregate_and_compute(total).score))
 
 
 class NgramMetric(SacrebleuMetric):
