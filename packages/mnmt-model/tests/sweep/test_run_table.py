@@ -95,21 +95,33 @@ def test_a_run_that_may_stop_early_has_its_losses_at_any_step(runs: list[RunConf
 
 
 @pytest.mark.parametrize(
-    ("column", "cell", "value"),
+    ("column", "cell", "message"),
     [
-        ("size", "77.0", "6384"),
-        ("seed", "2", "1"),
-        ("mixture", "xx-aa:0.5,xx-bb:0.5", "xx-aa:1.0"),
-        ("cooldown_start", "8", "4"),
-        ("data_fingerprint", "0123456789ab", ""),
-        ("config_fingerprint", "0123456789ab", ""),
+        ("size", "77.0", "has the size 77.0, but in the study 6384"),
+        ("seed", "2", "has the seed 2, but in the study 1"),
+        (
+            "mixture",
+            "xx-aa:0.5,xx-bb:0.5",
+            "has the mixture xx-aa:0.5,xx-bb:0.5, but in the study xx-aa:1.0",
+        ),
+        ("cooldown_start", "8", "has the cooldown_start 8, but in the study 4"),
+        (
+            "data_fingerprint",
+            "0123456789ab",
+            r"was trained on data of other text or another \[data\] section than the study's",
+        ),
+        (
+            "config_fingerprint",
+            "0123456789ab",
+            r"was trained with another \[model\] or \[train\] section than the study's",
+        ),
     ],
 )
 def test_a_table_of_another_run_is_refused_in_one_line(
-    runs: list[RunConfig], tmp_path: Path, column: str, cell: str, value: str
+    runs: list[RunConfig], tmp_path: Path, column: str, cell: str, message: str
 ) -> None:
     table = write(tmp_path / "runs.csv", [*rows(runs[0]), *rows(runs[1], **{column: cell})])
-    message = rf"runs\.csv row 6: {runs[1].name} has the {column} {cell}, but in the study {value}"
+    message = rf"runs\.csv row 6: {runs[1].name} {message}: they are two runs; give the study another name"
     with pytest.raises(RunError, match=message) as error:
         runs_left(runs, [table])
     assert "\n" not in str(error.value)

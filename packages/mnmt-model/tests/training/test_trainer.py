@@ -19,7 +19,8 @@ from mnmt_data.store.description import PreparedDescription
 from mnmt_data.study import read_study
 from mnmt_model import RunConfig, RunError, load_run, run_configs, train
 from mnmt_model.checkpoints import find_checkpoints
-from mnmt_model.runs.run_record import read_evals, read_run
+from mnmt_model.runs import open_data
+from mnmt_model.runs.run_record import read_evals, read_run, write_run
 from mnmt_model.training.watcher import Watcher
 
 
@@ -193,9 +194,30 @@ def test_data_prepared_anew_in_another_way_are_refused(run: RunConfig, results: 
         train(run, tmp_path / "run", watchers=[KillAt(7)])
     shutil.copytree(results / "data", tmp_path / "data")
     description = PreparedDescription.read(tmp_path / "data")
-    dataclasses.replace(description, fingerprint="another").write(tmp_path / "data")
-    with pytest.raises(RunError, match=r"was trained with another data_fingerprint \(\w+, now another\)"):
+    changed = dataclasses.replace(
+        description, fingerprint="another", config={**description.config, "seed": 7}
+    )
+    changed.write(tmp_path / "data")
+    message = (
+        r"run\.json: was trained on other prepared data: \[data\] `seed` was 1 and is 7; prepare the old"
+    )
+    with pytest.raises(RunError, match=message):
         train(dataclasses.replace(run, data=tmp_path / "data"), tmp_path / "run")
+    record = dataclasses.replace(read_run(tmp_path / "run"), data="../data")
+    write_run(tmp_path / "run", record)
+    with pytest.raises(RunError, match=r"trained on other data than .*data: \[data\] `seed` was 1 and is 7"):
+        open_data(tmp_path / "run")
+
+
+def test_other_test_sets_keep_a_run_usable(run: RunConfig, results: Path, tmp_path: Path) -> None:
+    with pytest.raises(Killed):
+        train(run, tmp_path / "run", watchers=[KillAt(7)])
+    shutil.copytree(results / "data", tmp_path / "data")
+    description = PreparedDescription.read(tmp_path / "data")
+    config = {**description.config, "test_corpora": {"news": "corpora/news"}}
+    dataclasses.replace(description, fingerprint="another", config=config).write(tmp_path / "data")
+    write_run(tmp_path / "run", dataclasses.replace(read_run(tmp_path / "run"), data="../data"))
+    assert open_data(tmp_path / "run").fingerprint == "another"
 
 
 def test_training_ends_early_where_the_dev_loss_falls_no_more(run: RunConfig, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -15,12 +15,13 @@ from mnmt_data.errors import DataError
 from mnmt_data.jobs.cluster import ClusterConfig, SlurmWorkers
 from mnmt_data.jobs.queue import JobPool, JobQueue, QueueWork
 from mnmt_data.jobs.workers import Crew, LocalWorkers, num_cores
+from mnmt_data.prepare.changes import DIGESTS, InputFiles, Origin, first_change, input_files
 from mnmt_data.prepare.checksums import ChecksumCache
 from mnmt_data.prepare.clean import clean
 from mnmt_data.prepare.config import DataConfig
 from mnmt_data.prepare.describe import describe, valid_losses
 from mnmt_data.prepare.encode import SEGMENT_PAIRS, encode, tasks_to_shuffle, write_weights
-from mnmt_data.prepare.fingerprint import fingerprint_of, shuffled
+from mnmt_data.prepare.fingerprint import PAIRS_VERSION, fingerprint_of, shuffled
 from mnmt_data.prepare.inputs import Inputs, find_inputs, synthetic_corpus
 from mnmt_data.prepare.splits import split_pairs
 from mnmt_data.prepare.stages import Progress, Report, Stages
@@ -32,7 +33,7 @@ from mnmt_data.store.description import PreparedDescription
 from mnmt_data.store.lock import file_lock
 from mnmt_data.store.prepared import PreparedData, open_prepared
 from mnmt_data.store.vocabulary import Vocabulary
-from mnmt_data.study import StudyFile
+from mnmt_data.study import StudyFile, structure
 
 PARTIAL = ".data.partial"
 """Name of the folder where data are prepared."""
@@ -125,25 +126,37 @@ def _stages(
 
 
 def _prepare(study: StudyFile, config: DataConfig, out: Path, stages: Stages) -> PreparedData:
-    checksums = ChecksumCache(out / ".data.digests.json", stages)
+    checksums = ChecksumCache(out / DIGESTS, stages)
     inputs = find_inputs(config, _corpus(config, out, checksums, stages.report))
-    fingerprint = fingerprint_of(config, inputs, checksums)
+    fingerprint, files = fingerprint_of(config, inputs, checksums), input_files(config, inputs, checksums)
     checksums.save()
     folder, space = out / "data", Workspace(folder=out / PARTIAL)
-    if _is_current(folder, fingerprint):
+    if _is_current(folder, fingerprint, config, files, stages.report):
         space.remove()
         stages.report(f"up to date: {folder}")
         return open_prepared(folder)
-    if space.open([fingerprint, version("mnmt-data"), BLOCK_PAIRS, SEGMENT_PAIRS]):
-        stages.report(f"continuing with {space.folder}")
+    _open(space, fingerprint, config, files, stages.report)
     if not space.is_complete():
         described = _run_stages(config, inputs, checksums, space, stages)
         if tasks_to_shuffle(config, space):
             fingerprint = shuffled(fingerprint)
         described = _with_known_losses(described, inputs, stages.report)
+        described = replace(described, inputs=files, pairs_version=PAIRS_VERSION)
         replace(described, study=study.name, fingerprint=fingerprint).write(space.folder)
     space.publish(folder)
     return open_prepared(folder)
+
+
+def _open(space: Workspace, fingerprint: str, config: DataConfig, files: InputFiles, report: Report) -> None:
+    """Continue the unfinished data of the same settings and text, or begin new ones and report why."""
+    identity: list[str | int] = [fingerprint, version("mnmt-data"), BLOCK_PAIRS, SEGMENT_PAIRS]
+    if (before := space.mark("origin")) is not None and space.mark("identity") != identity:
+        reason = first_change(structure(before, Origin, where="origin"), config, files)
+        report(f"{space.folder}: begun anew, since {reason or 'another version of mnmt-data began it'}")
+    if space.open(identity):
+        report(f"continuing with {space.folder}")
+    else:
+        space.set_mark("origin", asdict(Origin(config=asdict(config), inputs=files)))
 
 
 def _corpus(config: DataConfig, out: Path, checksums: ChecksumCache, report: Report) -> Path | None:
@@ -186,11 +199,22 @@ def _with_known_losses(described: PreparedDescription, inputs: Inputs, report: R
     return replace(described, irreducible=irreducible, power_law_limit=limits)
 
 
-def _is_current(folder: Path, fingerprint: str) -> bool:
+def _is_current(
+    folder: Path, fingerprint: str, config: DataConfig, files: InputFiles, report: Report
+) -> bool:
+    """Return whether a folder has the data; if it has others, report why they are prepared again."""
     try:
-        return open_prepared(folder).fingerprint in (fingerprint, shuffled(fingerprint))
+        data = open_prepared(folder).description
     except DataError:
         return False
+    if data.fingerprint in (fingerprint, shuffled(fingerprint)):
+        return True
+    change = first_change(Origin(config=data.config, inputs=data.inputs), config, files)
+    if change is None and data.inputs and data.pairs_version == PAIRS_VERSION:
+        return True
+    reason = change or "another version of mnmt-data prepared it, or its text has changed"
+    report(f"{folder}: prepared again, since {reason}; runs on the old data cannot be continued")
+    return False
 
 
 @contextmanager

@@ -131,6 +131,12 @@ class PreparedDescription:
     files: Mapping[str, FileInfo] = field(default_factory=dict)
     """{path in the folder: size and checksum}."""
 
+    inputs: Mapping[str, Mapping[str, FileInfo]] = field(default_factory=dict)
+    """{source, or setting that names a file: {path: size and checksum}}, of the files that were read."""
+
+    pairs_version: int = 0
+    """Version of the pairs that the same inputs give; 0 where an earlier release prepared them."""
+
     study: str = ""
     """Name of the study."""
 

@@ -104,6 +104,7 @@ def new_record(run: RunConfig, folder: Path, *, vocab_size: int, data: PreparedD
         seed=run.seed,
         data=relpath(run.data.resolve(), folder.resolve()),
         data_fingerprint=data.fingerprint if data else None,
+        data_config=data.description.config if data else None,
         config_fingerprint=config_fingerprint(run),
         branch=asdict(run.branch) if run.branch else None,
         config=_as_read({"model": asdict(run.model.resolved()), "train": asdict(run.train)}),

@@ -6,9 +6,13 @@ from collections.abc import Mapping
 from os.path import relpath
 from pathlib import Path
 
+from mnmt_data.prepare import recorded_changes
 from mnmt_data.store import VOCABULARY, PreparedData, checksum, open_prepared
 from mnmt_model.errors import RunError
 from mnmt_model.runs.run_record import RUN, RunRecord, read_run
+
+PREPARE_THOSE = "prepare the old ones again, with another --out for the new ones"
+"""What to do if a run's data were prepared with other settings since."""
 
 
 def data_folder(run: Path, record: RunRecord) -> Path:
@@ -20,7 +24,8 @@ def open_data(run: Path) -> PreparedData:
     """Open the prepared data of the run in the folder `run`.
 
     Raises:
-        RunError: If its record cannot be read, or the data are missing.
+        RunError: If its record cannot be read, or the data are missing or were prepared with other settings
+            since, other test sets left aside.
         DataError: If the data cannot be read.
     """
     record = read_run(run)
@@ -30,7 +35,12 @@ def open_data(run: Path) -> PreparedData:
             f"{run / RUN}: its data should be at {record.data} from there, and are not; keep the run "
             "where they are, or change `data`"
         )
-    return open_prepared(folder)
+    data = open_prepared(folder)
+    if record.data_fingerprint != data.fingerprint and record.data_config is not None:
+        changes = recorded_changes(record.data_config, data.description.config)
+        if change := next((change for change in changes if not change.is_of_a_test_set), None):
+            raise RunError(f"{run / RUN}: was trained on other data than {folder}: {change}; {PREPARE_THOSE}")
+    return data
 
 
 def mean_lengths(mixture: Mapping[str, float], data: PreparedData) -> tuple[float, float]:

@@ -64,6 +64,8 @@ class RunRecord:
     """Folder of the prepared data, relative to the run's folder."""
     data_fingerprint: str | None = None
     """Fingerprint of the prepared data."""
+    data_config: Mapping[str, Any] | None = None
+    """The `[data]` section that the data were prepared with, every default written out."""
     config_fingerprint: str | None = None
     """Checksum of the settings in `config` that affect the weights."""
     branch: Mapping[str, Any] | None = None

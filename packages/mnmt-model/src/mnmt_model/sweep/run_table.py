@@ -102,10 +102,9 @@ def _check_same(identity: Mapping[str, Any], row: Mapping[str, str], where: str)
     for column, value in identity.items():
         cell = row.get(column)
         if cell and _READ.get(column, float)(cell) != value:
-            raise RunError(
-                f"{where} has the {column} {cell}, but in the study {_text(value)}: they are two runs; set "
-                "the study back, give one of them another name, or leave the table out"
-            )
+            other = _OTHER.get(column, f"has the {column} {cell}, but in the study {_text(value)}")
+            remedy = "give the study another name, or leave the table out"
+            raise RunError(f"{where} {other}: they are two runs; {remedy}")
 
 
 def _mixture(cell: str) -> dict[str, float]:
@@ -125,6 +124,12 @@ def _text(value: Any) -> str:
 def _fingerprint(cell: str) -> str:
     return cell[:DIGITS]
 
+
+_OTHER = {
+    "data_fingerprint": "was trained on data of other text or another [data] section than the study's",
+    "config_fingerprint": "was trained with another [model] or [train] section than the study's",
+}
+"""What a difference means in columns whose values tell nothing."""
 
 _READ: dict[str, Callable[[str], Any]] = {
     "mixture": _mixture,

@@ -7,6 +7,7 @@ from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
+from mnmt_data.prepare import check_prepared
 from mnmt_data.store import PreparedData, open_prepared
 from mnmt_data.stream import Mixture
 from mnmt_data.study import StructureError, StudyFile, structure
@@ -26,6 +27,7 @@ def run_configs(study: StudyFile, data: Path) -> list[RunConfig]:
     Raises:
         RunError: If a mixture names a task that is not in the data, two grids hold the same run, or a key
             of mixtures of experts has no effect.
+        DataError: If the data are missing, or were prepared with another `[data]` section.
     """
     sweep = study.section("sweep", SweepConfig)
     for section, config in (("model", ModelConfig), ("train", TrainConfig)):
@@ -36,6 +38,7 @@ def run_configs(study: StudyFile, data: Path) -> list[RunConfig]:
     except ValueError as error:
         raise RunError(f"{study.path}: {error}") from None
     prepared = open_prepared(data)
+    check_prepared(study, prepared)
     runs: dict[str, RunConfig] = {}
     for role, size, mixture, seed in _cells(sweep):
         mixture = _over_all_tasks(study, _weights(mixture, prepared), prepared.tasks)

@@ -6,17 +6,42 @@ from collections.abc import Iterator, Mapping, Set
 from pathlib import Path
 from typing import Any
 
+from mnmt_data.prepare import recorded_changes
 from mnmt_model.checkpoints import CHECKPOINTS, checkpoint_name, find_checkpoints, link_checkpoint
 from mnmt_model.distributed.world import on_first_rank
 from mnmt_model.errors import RunError
 from mnmt_model.runs.run_config import RunConfig
+from mnmt_model.runs.run_data import PREPARE_THOSE
 from mnmt_model.runs.run_record import RUN, RunRecord, read_run
 from mnmt_model.train_config import free_settings
 
-FIXED_KEYS = frozenset({"branch", "config", "mixture", "seed", "vocab_size", "data_fingerprint"})
-"""Keys of run.json that must not change for training to continue."""
+FIXED_KEYS = frozenset({"branch", "config", "mixture", "seed", "vocab_size"})
+"""Keys of run.json that must not change for training to continue, besides the data."""
 LENGTH = frozenset({"branch", "cooldown_steps", "steps"})
 """Settings in which a branch differs from its trunk."""
+
+
+def check_same(
+    path: Path, before: RunRecord, now: RunRecord, *, anew: str, free: Set[str] = frozenset()
+) -> None:
+    """Check that training can go on from an earlier record.
+
+    Args:
+        path: The file of the earlier record.
+        before: The earlier record.
+        now: The current record.
+        anew: How to start anew instead, the end of the message.
+        free: Names of further keys and settings that may change.
+
+    Raises:
+        RunError: If data or settings have changed; it names the first change.
+    """
+    if before.data_fingerprint != now.data_fingerprint and "data_fingerprint" not in before.absent:
+        changes = recorded_changes(before.data_config or {}, now.data_config or {})
+        change = f": {changes[0]}" if changes else ", of other text or another release"
+        raise RunError(f"{path}: was trained on other prepared data{change}; {PREPARE_THOSE}, or {anew}")
+    if changed := first_change(before, now, free=free):
+        raise RunError(f"{path}: was trained with another {changed}; set it back, or {anew}")
 
 
 def first_change(record: RunRecord, now: RunRecord, *, free: Set[str] = frozenset()) -> str | None:
@@ -85,8 +110,5 @@ def start_branch(run: RunConfig, folder: Path, record: RunRecord) -> None:
 
 
 def _check_trunk(trunk: Path, record: RunRecord) -> None:
-    if changed := first_change(read_run(trunk), record, free=LENGTH):
-        raise RunError(
-            f"{trunk / RUN}: was trained with another {changed}, and {record.run} branches off it; "
-            "set it back, or remove both folders to train anew"
-        )
+    anew = f"remove both folders to train anew, since {record.run} branches off it"
+    check_same(trunk / RUN, read_run(trunk), record, anew=anew, free=LENGTH)

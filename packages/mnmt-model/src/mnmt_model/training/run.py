@@ -17,7 +17,7 @@ from mnmt_model.errors import Interrupted, RunError, RunInUseError, one_line
 from mnmt_model.planning.experts import slot_warning
 from mnmt_model.runs.run_config import RunConfig, new_record
 from mnmt_model.runs.run_record import RUN, RunRecord, Status, next_attempt, read_run, utc_now, write_run
-from mnmt_model.training.continuation import first_change, start_branch, trunk_checkpoint
+from mnmt_model.training.continuation import check_same, start_branch, trunk_checkpoint
 from mnmt_model.training.failures import explain
 from mnmt_model.training.interruption import Interruption
 from mnmt_model.training.trainer import Trainer
@@ -127,11 +127,8 @@ def matching_record(run: RunConfig, folder: Path, data: PreparedData) -> RunReco
     if not (folder / RUN).exists() or not find_checkpoints(folder / CHECKPOINTS):
         return None
     record = read_run(folder)
-    if changed := first_change(record, new_record(run, folder, vocab_size=data.vocab.size, data=data)):
-        raise RunError(
-            f"{folder / RUN}: was trained with another {changed}; "
-            "set it back, or remove the folder to train anew"
-        )
+    now = new_record(run, folder, vocab_size=data.vocab.size, data=data)
+    check_same(folder / RUN, record, now, anew="remove the folder to train anew")
     return replace(record, role=run.role)
 
 

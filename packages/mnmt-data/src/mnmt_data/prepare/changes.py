@@ -1,0 +1,254 @@
+"""The differences between a study's `[data]` and the prepared data: settings, and the text that they name."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+from mnmt_data.errors import DataError
+from mnmt_data.prepare.checksums import ChecksumCache
+from mnmt_data.prepare.config import DEV_AND_TEST, DataConfig
+from mnmt_data.prepare.inputs import Inputs, find_inputs
+from mnmt_data.prepare.stages import Stages
+from mnmt_data.store.description import FileInfo
+from mnmt_data.store.prepared import PreparedData
+from mnmt_data.study import StructureError, StudyFile, structure
+
+_log = logging.getLogger(__name__)
+
+TEXT = ("corpus", "files", "test_corpora")
+"""Settings that name text, which may move."""
+
+INPUT_FILES = ("vocab.path", "clean.language_id_model")
+"""Settings that name other files, which may move."""
+
+SPLITS = ("train", *DEV_AND_TEST)
+
+DIGESTS = ".data.digests.json"
+"""Name of the file of remembered checksums."""
+
+_NO_EFFECT_WITH_PATH = tuple(
+    f"vocab.{name}"
+    for name in ("kind", "size", "temperature", "sentences", "byte_fallback", "character_coverage")
+)
+_LONGEST_VALUE = 60
+
+InputFiles = Mapping[str, Mapping[str, FileInfo]]
+"""{source, or setting that names a file: {path: size and checksum}}."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """A setting of `[data]` with another value than the data were prepared with."""
+
+    key: str
+    """The setting, such as `vocab.size`."""
+    old: Any
+    new: Any
+
+    @property
+    def setting(self) -> str:
+        """The setting as a message names it: "[data.vocab] `size`"."""
+        table, _, name = f"data.{self.key}".rpartition(".")
+        return f"[{table}] `{name}`"
+
+    @property
+    def values(self) -> tuple[str, str]:
+        """The old and the new value as TOML has them, shortened."""
+        return _as_toml(self.old), _as_toml(self.new)
+
+    def __str__(self) -> str:
+        old, new = self.values
+        return f"{self.setting} was {old} and is {new}"
+
+    @property
+    def is_of_a_test_set(self) -> bool:
+        """Whether it concerns only test sets beside dev and test."""
+        return self.key.startswith(("test_corpora.", "files.")) and self.key.split(".")[1] not in SPLITS
+
+
+@dataclass(frozen=True, kw_only=True)
+class Origin:
+    """What data are made from."""
+
+    config: Mapping[str, Any]
+    """The `[data]` section, every default written out."""
+    inputs: InputFiles
+
+
+def check_prepared(study: StudyFile, data: PreparedData) -> None:
+    """Check that the `[data]` section of a study is that of its prepared data.
+
+    Settings without effect on the data may differ, and paths, if the same files are there now. Text that
+    changed in its place is a warning, since the data are whole. A study without the section has nothing to
+    compare.
+
+    Raises:
+        StudyError: If the section has a mistake.
+        DataError: If a setting has changed; the message names it and both values.
+    """
+    old = data.description.config
+    if "data" not in study.tables or not old:
+        return
+    config = study.section("data", DataConfig)
+    for change in setting_changes(old, config):
+        if not _has_only_moved(change, config, data):
+            before, now = change.values
+            what = f"{change.setting} is {now}, but {data.folder} was prepared with {before}"
+            remedy = "set it to that, or prepare again, with another --out to keep the runs on those data"
+            raise DataError(f"{study.path}: {what}; {remedy}.")
+    for path, file in _files(data.description.inputs):
+        if path.is_file() and (size := path.stat().st_size) != file.bytes:
+            was = f"{size:,} bytes, and had {file.bytes:,} when {data.folder} was prepared from it"
+            _log.warning("%s: has %s", path, was)
+
+
+def first_change(before: Origin, config: DataConfig, inputs: InputFiles) -> str | None:
+    """Return the first difference between data, finished or not, and what would be prepared now.
+
+    Args:
+        before: What the data are made from.
+        config: The `[data]` section now.
+        inputs: The files now.
+
+    Returns:
+        Such as "[data] `seed` was 1 and is 2", or None if there is no difference.
+    """
+    for change in setting_changes(before.config, config):
+        if not _names_files(change.key):
+            return str(change)
+    for name in sorted(before.inputs.keys() | inputs.keys()) if before.inputs else ():
+        old, new = _digests(before.inputs, name), _digests(inputs, name)
+        if old != new:
+            verb = "has changed" if old and new else "is new" if new else "is gone"
+            return f"{', '.join(inputs.get(name) or before.inputs[name])} {verb}"
+    return None
+
+
+def recorded_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Change]:
+    """Return the settings that differ between two `[data]` sections of prepared data, paths left out.
+
+    It is empty if another release wrote the new one.
+    """
+    try:
+        changes = setting_changes(old, structure(new, DataConfig, where="data"))
+    except StructureError:
+        return []
+    return [change for change in changes if not _names_files(change.key)]
+
+
+def setting_changes(old: Mapping[str, Any], new: DataConfig) -> list[Change]:
+    """Return the settings that differ and shape the data; one that `old` lacks had its default.
+
+    Args:
+        old: The `[data]` section as prepared.json has it.
+        new: The section of a study.
+    """
+    idle = set(_idle_settings(new))
+    return [change for change in _changes(old, new, "") if change.key not in idle]
+
+
+def input_files(
+    config: DataConfig, inputs: Inputs, checksums: ChecksumCache
+) -> dict[str, dict[str, FileInfo]]:
+    """Return {source, or setting that names a file: {path: size and checksum}} of a study.
+
+    Synthetic text is left out, since its settings say all of it.
+    """
+    named = [] if config.synthetic is not None else list(inputs.paths)
+    named += [("vocab.path", config.vocab.path)] if config.vocab.path else []
+    model = config.clean.language_id_model
+    named += [("clean.language_id_model", model)] if model else []
+    digests = checksums.of(path for _, path in named)
+    files: dict[str, dict[str, FileInfo]] = {}
+    for name, path in named:
+        info = FileInfo(bytes=path.stat().st_size, sha256=digests[path])
+        files.setdefault(name, {})[str(path)] = info
+    return files
+
+
+def _idle_settings(config: DataConfig) -> Iterator[str]:
+    """Yield settings that do not matter to the data, given the others."""
+    yield "max_bad_share"
+    if config.vocab.path is not None:
+        yield from _NO_EFFECT_WITH_PATH
+    if config.synthetic is not None:
+        yield from ("dev_sentences", "on_bad_line")
+        yield from (f"leaks.{field.name}" for field in fields(config.leaks))
+        if not config.test_corpora:
+            yield "test_sentences"
+    for split in DEV_AND_TEST:
+        if set(config.files.get(split, {})) >= set(config.evaluated) and not config.test_corpora:
+            yield f"{split}_sentences"
+
+
+def _changes(old: Any, new: Any, key: str) -> Iterator[Change]:
+    """Yield the differences between a value of prepared.json and the same of a study."""
+    prefix = f"{key}." if key else ""
+    if is_dataclass(new) and isinstance(old, Mapping):
+        for field in fields(new):
+            value = getattr(new, field.name)
+            yield from _changes(old.get(field.name, _default(field)), value, f"{prefix}{field.name}")
+    elif isinstance(new, Mapping) and isinstance(old, Mapping):
+        for name in dict.fromkeys((*old, *new)):
+            yield from _changes(old.get(name), new.get(name), f"{prefix}{name}")
+    elif _plain(old) != _plain(new):
+        yield Change(key, _plain(old), _plain(new))
+
+
+def _default(field: Field[Any]) -> Any:
+    if field.default_factory is not MISSING:
+        return field.default_factory()
+    return None if field.default is MISSING else field.default
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON has it."""
+    if is_dataclass(value):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {name: _plain(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return str(value) if isinstance(value, Path) else value
+
+
+def _as_toml(value: Any) -> str:
+    """Return a value about as TOML writes it, and the start of a long array or table."""
+    if value is None:
+        return "not given"
+    text = json.dumps(value, ensure_ascii=False)
+    return text if isinstance(value, str) or len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…"
+
+
+def _names_files(key: str) -> bool:
+    return key.partition(".")[0] in TEXT or key in INPUT_FILES
+
+
+def _has_only_moved(change: Change, config: DataConfig, data: PreparedData) -> bool:
+    """Return whether a setting names other paths of the same files, or files that are not here now."""
+    before = data.description.inputs
+    if not _names_files(change.key) or change.old is None or change.new is None:
+        return False
+    checksums = ChecksumCache(data.folder.parent / DIGESTS, Stages())
+    try:
+        now = input_files(config, find_inputs(config, config.corpus), checksums)
+    except (DataError, OSError):
+        return True
+    checksums.save()
+    names = {change.key} if change.key in INPUT_FILES else {*before, *now}.difference(INPUT_FILES)
+    return not before or all(_digests(now, name) == _digests(before, name) for name in names)
+
+
+def _digests(files: InputFiles, name: str) -> list[str]:
+    return [file.sha256 for file in files.get(name, {}).values()]
+
+
+def _files(files: InputFiles) -> Iterator[tuple[Path, FileInfo]]:
+    for by_path in files.values():
+        for path, file in by_path.items():
+            yield Path(path), file
