@@ -5,9 +5,14 @@ import gzip
 import lzma
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from xml.sax.saxutils import escape
 
 import pytest
 from backports import zstd
+from hypothesis import given
+from hypothesis import strategies as st
+from sacrebleu.dataset.wmt_xml import WMTXMLDataset
 
 from mnmt_data import DataError
 from mnmt_eval.errors import EvalError
@@ -37,13 +42,45 @@ def test_lines_end_with_line_feeds_alone(tmp_path: Path, content: bytes, lines: 
         (b"eins\rzwei\rdrei\r", r"text: its lines end in carriage returns alone"),
         (gzip.compress(b"a\n"), r"text: is gzip-compressed; let its name end in \.gz"),
         (b"PK\x03\x04", r"text: is a zip archive, not text"),
-        (b"<html>\n", r"text: is mark-up \(<html\), not a sentence a line"),
+        (
+            b"<tmx><body><tu><tuv><seg>a</seg></tuv></tu></body></tmx>",
+            r"is mark-up \(<tmx>?\) without a document of <seg>; give",
+        ),
+        (b"<html>\n", r"text: is mark-up \(<html>\) without a document"),
     ],
 )
 def test_what_is_no_text_is_named(tmp_path: Path, content: bytes, message: str) -> None:
     (tmp_path / "text").write_bytes(content)
     with pytest.raises(DataError, match=message):
-        read_lines(tmp_path / "text")
+        read_text(tmp_path / "text")
+
+
+NEWS = """<dataset><doc id="d" origlang="en">
+<src lang="en"><seg id="1">a &amp; b</seg><seg id="2">c</seg></src>
+<ref lang="de" translator="A"><seg id="1">A</seg><seg id="2">C</seg></ref>
+<ref lang="de" translator="B"><seg id="1">B</seg></ref>
+<hyp system="X"><seg id="1">x</seg><seg id="2">y</seg></hyp></doc></dataset>"""
+
+
+def test_the_texts_of_wmt_are_read_as_sacrebleu_reads_them(tmp_path: Path) -> None:
+    path = write(tmp_path, "x.xml", NEWS)
+    expected = WMTXMLDataset._unwrap_wmt21_or_later(str(path))
+    assert read_text(path, option="--source-column") == expected["src"] == ["a & b", "c"]
+    assert read_text(path) == expected["X"] == ["x", "y"]
+    for column in ("ref:A", "ref:B"):
+        assert read_text(path, column, option="--reference-column") == expected[column]
+    with pytest.raises(
+        DataError, match=r"has the texts src, ref:A, ref:B, X; name one with --reference-column"
+    ):
+        read_text(path, option="--reference-column")
+
+
+@given(st.lists(st.text(st.characters(exclude_characters="\r\t\n ", exclude_categories=["Cs"])), min_size=1))
+def test_sgml_gives_the_sentences_of_the_plain_file(lines: list[str]) -> None:
+    segments = "".join(f'<seg id="{number}">{escape(line)}</seg>\n' for number, line in enumerate(lines, 1))
+    with TemporaryDirectory() as folder:
+        path = write(Path(folder), "a.sgm", f'<tstset setid="x"><doc docid="d">\n{segments}</doc></tstset>')
+        assert read_text(path) == lines
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from mnmt_data.errors import DataError
 from mnmt_data.readers import lines as lines_module
 from mnmt_data.readers.byte_sources import CODECS, File
-from mnmt_data.readers.lines import Lines, LineSplitter, read_lines
+from mnmt_data.readers.lines import Lines, LineSplitter, lines_of
 from mnmt_data.readers.reader import LONGEST_LINE, LONGEST_SENTENCE
 
 LINE = st.text(st.characters(exclude_characters="\n\r", exclude_categories=["Cs"]), max_size=12)
@@ -62,7 +62,7 @@ def read(path):
 @pytest.mark.parametrize(("ending", "pack"), PACKS.items())
 def test_only_newlines_end_lines(tmp_path, content, lines, ending, pack):
     path = write(tmp_path, f"text{ending}", pack(content.encode()))
-    assert read(path) == read_lines(File(path)) == lines
+    assert read(path) == lines_of(File(path).read(), str(path)) == lines
 
 
 @given(st.lists(LINE, max_size=8), st.lists(st.integers(0, 200), max_size=6), st.booleans())
@@ -109,7 +109,7 @@ OTHER = "perhaps it is Windows-1251, GB18030 or Shift_JIS; convert the file to U
 )
 def test_the_line_that_is_not_utf8_is_named(tmp_path, content, line, byte, remedy):
     path = write(tmp_path, "text", content)
-    for reads in (read, lambda path: read_lines(File(path))):
+    for reads in (read, lambda path: lines_of(File(path).read(), str(path))):
         with pytest.raises(DataError) as error:
             reads(path)
         assert str(error.value) == f"{path}:{line}: not valid UTF-8 (byte {byte}); {remedy}."

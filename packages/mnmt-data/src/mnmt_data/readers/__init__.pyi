@@ -4,10 +4,12 @@ from .columns import ScoreColumn as ScoreColumn
 from .encoding import check_head as check_head
 from .encoding import not_utf8 as not_utf8
 from .encoding import utf8_remedy as utf8_remedy
-from .lines import read_lines as read_lines
+from .lines import lines_of as lines_of
 from .open import find_readers as find_readers
 from .open import open_reader as open_reader
 from .reader import Block as Block
 from .reader import Reader as Reader
 from .scores import ScoredReader as ScoredReader
 from .scores import with_scores as with_scores
+from .wmt_markup import Role as Role
+from .wmt_markup import parse_markup as parse_markup

@@ -92,6 +92,10 @@ class File:
         except _CONTENT_ERRORS as error:
             raise DataError(unreadable(self.path, codec, error)) from None
 
+    def read(self) -> bytes:
+        """Return the whole content; see `chunks`."""
+        return b"".join(self.chunks())
+
 
 @dataclass(frozen=True)
 class ZipMember:

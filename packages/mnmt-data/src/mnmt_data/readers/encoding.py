@@ -13,8 +13,11 @@ _FEWEST_NULS = 16
 """NULs at the start of a text, at even or at odd places only, that show UTF-16; text may have a few."""
 
 _MARKUP = re.compile(
-    rb"\s*(<(?:\?xml|!doctype|tmx|xliff|tstset|refset|srcset|mteval|dataset|html)\b[^\n>]{0,40})", re.I
+    rb"\s*(<(?:\?xml|!doctype|tmx|xliff|tstset|refset|srcset|mteval|dataset|doc(?=\s))\b[^\n>]{0,40}"
+    rb"|<html\b[^\n>]*>(?=\s*(?:[\r\n]|<head)))",
+    re.I,
 )
+_DECLARED = re.compile(rb"<\?xml[^>]*?\bencoding\s*=\s*[\"']([\w.-]+)")
 _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _HIGH = re.compile(rb"[\x80-\xff]+")
 _LONGEST_RUN = 1.5
@@ -51,7 +54,10 @@ def check_head(head: bytes, name: str) -> bytes:
 
 def markup_of(head: bytes) -> str:
     """Return how a document of SGML, XML or HTML begins; `""` if these first bytes are of another file."""
-    match = _MARKUP.match(head.removeprefix(codecs.BOM_UTF8))
+    head = head[:_HEAD_BYTES].removeprefix(codecs.BOM_UTF8)
+    if head.startswith(_UTF16_MARKS):
+        head = head[2:].replace(b"\0", b"")
+    match = _MARKUP.match(head)
     return match[1].decode("utf-8", errors="replace").strip() if match else ""
 
 
@@ -67,6 +73,39 @@ def _check_line_ends(head: bytes, name: str) -> None:
     if 2 * alone > (ends := head.count(b"\n")) and (alone > 1 or not ends):
         remedy = r"convert them, as in `tr '\r' '\n' < OLD > NEW`"
         raise DataError(f"{name}: its lines end in carriage returns alone (CR, of classic Mac OS); {remedy}.")
+
+
+def document_encoding(head: bytes, name: str) -> str:
+    """Return the encoding of a document of mark-up, by its byte-order mark or XML declaration, else UTF-8.
+
+    Raises:
+        DataError: If it declares an unknown encoding.
+    """
+    if head.startswith(_UTF16_MARKS):
+        return "utf-16"
+    declared = _DECLARED.match(head.lstrip())
+    encoding = declared[1].decode() if declared else "utf-8"
+    try:
+        name_of_codec = codecs.lookup(encoding).name
+    except LookupError:
+        raise DataError(f"{name}: declares the unknown encoding {encoding}; convert it to UTF-8.") from None
+    return "utf-8-sig" if name_of_codec == "utf-8" else name_of_codec
+
+
+def decode_document(data: bytes, name: str) -> str:
+    """Decode a whole document of mark-up.
+
+    Raises:
+        DataError: If a byte is not of its encoding.
+    """
+    encoding = document_encoding(data, name)
+    try:
+        return data.decode(encoding)
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        if encoding == "utf-8-sig":
+            raise DataError(not_utf8(name, line, error, utf8_remedy(data))) from None
+        raise DataError(f"{name}:{line}: not valid {encoding}, which it declares; mend the file.") from None
 
 
 def not_utf8(name: str, line: int, error: UnicodeDecodeError, remedy: str) -> str:

@@ -100,18 +100,22 @@ def _pieces(source: ByteSource, splitter: LineSplitter) -> Iterator[bytes]:
     yield splitter.finish()
 
 
-def read_lines(source: ByteSource) -> list[str]:
+def lines_of(data: bytes, name: str) -> list[str]:
     r"""Return all lines of a text, however long; each ends with ``\n`` or ``\r\n`` and nothing else.
 
+    Args:
+        data: The whole text.
+        name: The file, for messages.
+
     Raises:
-        DataError: If the source cannot be read, is no text, or has a line that is not UTF-8.
+        DataError: If it is no text, or a line is not UTF-8.
     """
-    data = check_head(b"".join(source.chunks()), source.name)
+    data = check_head(data, name)
     try:
         lines = data.decode("utf-8").replace("\r\n", "\n").split("\n")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise DataError(not_utf8(source.name, line, error, utf8_remedy(data))) from None
+        raise DataError(not_utf8(name, line, error, utf8_remedy(data))) from None
     lines[-1] = lines[-1].removesuffix("\r")
     return lines if lines[-1] else lines[:-1]
 

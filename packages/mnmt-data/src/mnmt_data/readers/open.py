@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from mnmt_data.errors import DataError
 from mnmt_data.readers.arrow_tables import ParquetPairs
-from mnmt_data.readers.byte_sources import CODECS, File, check_is_file, path_of
+from mnmt_data.readers.byte_sources import CODECS, ByteSource, File, check_is_file, path_of
 from mnmt_data.readers.language_codes import languages, opposite, spellings, task_spellings
 from mnmt_data.readers.layouts import mtdata_texts, named_texts, sacrebleu_texts
 from mnmt_data.readers.opus_zip import open_zip
@@ -17,6 +17,7 @@ from mnmt_data.readers.records import CsvPairs, JsonPairs, TsvPairs
 from mnmt_data.readers.saved_dataset import HUB, is_dataset, open_dataset, open_hub_dataset
 from mnmt_data.readers.text_pairs import TextPairs
 from mnmt_data.readers.tmx import TmxPairs
+from mnmt_data.readers.wmt_markup import MARKUP, Role, open_wmt, text_source
 
 LANG = "{lang}"
 """Placeholder of the language code in the name of a source that is two texts."""
@@ -31,6 +32,7 @@ _TEXT_FORMATS: Mapping[str, Callable[[Path, str], Reader]] = {
     ".csv": CsvPairs,
     ".jsonl": JsonPairs,
     ".tmx": _open_tmx,
+    **dict.fromkeys(MARKUP, open_wmt),
 }
 """Formats that may be compressed, by the ending of the file's name without that of the codec."""
 
@@ -87,7 +89,8 @@ def open_reader(source: str, task: str) -> Reader:
         DataError: If a file is missing, or the ending of its name is unknown.
     """
     if LANG in source:
-        src, tgt = (_side(source, code) for code in languages(task))
+        roles: tuple[Role, Role] = ("src", "ref")
+        src, tgt = (_side(source, code, role) for code, role in zip(languages(task), roles, strict=True))
         return TextPairs(task=task, src=src, tgt=tgt)
     if source.startswith(HUB):
         languages(task)
@@ -104,9 +107,9 @@ def open_reader(source: str, task: str) -> Reader:
     raise DataError(f"{path}: unknown format; {what}.")
 
 
-def _side(source: str, code: str) -> File:
+def _side(source: str, code: str, role: Role) -> ByteSource:
     """Return one of two texts; if no file has the code, try its other spellings, `deu` for `de`."""
     paths = [path_of(source.replace(LANG, spelling)) for spelling in spellings(code)]
     path = next((path for path in paths if path.is_file()), paths[0])
     check_is_file(path)
-    return File(path)
+    return text_source(path, role)
