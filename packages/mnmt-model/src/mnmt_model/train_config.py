@@ -38,6 +38,9 @@ NOT_NEGATIVE = (
     "uniform_routing_steps",
 )
 
+MOST = {"steps": 10**9, "batch_tokens": 10**9}
+"""Bounds that only a slip exceeds: ten times the batches and a hundred times the steps of published runs."""
+
 FREE_SETTINGS = frozenset(
     {
         "accumulation",
@@ -160,10 +163,7 @@ class TrainConfig:
     def __post_init__(self) -> None:
         if self.horizons and isinstance(self.steps, _Default):
             object.__setattr__(self, "steps", self.horizons[-1])
-        for name in POSITIVE:
-            _require(name, getattr(self, name), at_least=1)
-        for name in NOT_NEGATIVE:
-            _require(name, getattr(self, name), at_least=0)
+        self._check_numbers()
         for name in ("dropout", "label_smoothing"):
             if not 0 <= getattr(self, name) < 1:
                 raise ValueError(f"`{name}` must be in [0, 1), but is {getattr(self, name)}.")
@@ -171,6 +171,20 @@ class TrainConfig:
             raise ValueError(f"`skip_above` must be 0, or finite and above 1, but is {self.skip_above}.")
         self._check_rate()
         self._check_schedules()
+
+    def _check_numbers(self) -> None:
+        for name in POSITIVE:
+            _require(name, getattr(self, name), at_least=1)
+        for name in NOT_NEGATIVE:
+            _require(name, getattr(self, name), at_least=0)
+        for name, most in MOST.items():
+            if (value := getattr(self, name)) > most:
+                raise ValueError(
+                    f"`{name}` must be at most {most:,}, beyond any published run, but is {value:,}."
+                )
+        if self.accumulation > self.batch_tokens:
+            tokens = f"`batch_tokens` ({self.batch_tokens})"
+            raise ValueError(f"`accumulation` must be at most {tokens}, but is {self.accumulation}.")
 
     def _check_schedules(self) -> None:
         if (self.early_stopping or self.keep_best) and not self.eval_every:

@@ -160,5 +160,5 @@ def test_vocabularies_that_share_a_matrix_are_of_one_size(config: ModelConfig, m
 
 
 def test_a_vocabulary_is_not_empty() -> None:
-    with pytest.raises(ValueError, match="`vocab_size` must be at least 1, but is 0"):
+    with pytest.raises(ValueError, match=r"`vocab_size` must be in 1…10,000,000, but is 0"):
         count_parameters(ModelConfig(), 0)

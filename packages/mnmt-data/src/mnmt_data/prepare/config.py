@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from math import isfinite
 from pathlib import Path
 from typing import Literal
 
@@ -13,8 +14,11 @@ from mnmt_data.filters import CleanConfig, LeakConfig
 from mnmt_data.filters.report import BUILT_IN
 from mnmt_data.readers.language_codes import canonical_task
 from mnmt_data.store.direction import TargetTag
-from mnmt_data.store.vocabulary import Kind
+from mnmt_data.store.vocabulary import MOST_IDS, Kind
 from mnmt_data.synthetic import ContextsConfig, SyntheticConfig
+
+MOST_SAMPLE = 10**9
+"""Most sentences to learn a vocabulary from, in memory: hundreds of gigabytes."""
 
 DEV_AND_TEST = ("dev", "test")
 """Sets that are sampled from the training text unless they are given."""
@@ -51,8 +55,13 @@ class VocabConfig:
     def __post_init__(self) -> None:
         if self.size < 8:
             raise ValueError(f"`size` must be at least 8, but is {self.size}.")
-        if self.sentences < 1:
-            raise ValueError(f"`sentences` must be at least 1, but is {self.sentences}.")
+        if self.size > MOST_IDS:
+            raise ValueError(
+                f"`size` must be at most {MOST_IDS:,}, ten times the largest published vocabulary, "
+                f"but is {self.size:,}."
+            )
+        if not 1 <= self.sentences <= MOST_SAMPLE:
+            raise ValueError(f"`sentences` must be in 1…{MOST_SAMPLE:,}, but is {self.sentences}.")
         if not self.temperature >= 1:
             raise ValueError(f"`temperature` must be at least 1, but is {self.temperature}.")
         if not 0.9 <= self.character_coverage <= 1:
@@ -70,6 +79,8 @@ class PairScoreConfig:
     """Name or number, from 1, of its column in tables; by default the name of the score."""
 
     def __post_init__(self) -> None:
+        if self.min is not None and not isfinite(self.min):
+            raise ValueError(f"`min` must be finite, but is {self.min}.")
         if isinstance(self.column, int) and self.column < 1:
             raise ValueError(f"`column` must be a name, or a number from 1 on, but is {self.column}.")
 
@@ -148,9 +159,9 @@ class DataConfig:
             raise ValueError("`corpus`, `files` or `synthetic` must be given.")
         if self.synthetic is not None and (self.corpus is not None or self.files):
             raise ValueError("`synthetic` must not be given together with `corpus` or `files`.")
-        for name in ("dev_sentences", "test_sentences", "max_length"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"`{name}` must be at least 1, but is {getattr(self, name)}.")
+        for name, most in (("dev_sentences", 10**9), ("test_sentences", 10**9), ("max_length", 10**6)):
+            if not 1 <= getattr(self, name) <= most:
+                raise ValueError(f"`{name}` must be in 1…{most:,}, but is {getattr(self, name)}.")
         if not 0 <= self.max_bad_share <= 1:
             raise ValueError(f"`max_bad_share` must be in [0, 1], but is {self.max_bad_share}.")
         if self.seed < 0:

@@ -29,6 +29,7 @@ from .segments import write_segment as write_segment
 from .shards import Shard as Shard
 from .shards import segment_path as segment_path
 from .vocabulary import EOS as EOS
+from .vocabulary import MOST_IDS as MOST_IDS
 from .vocabulary import PAD as PAD
 from .vocabulary import UNK as UNK
 from .vocabulary import Vocabulary as Vocabulary

@@ -19,6 +19,10 @@ from mnmt_data.store.direction import TargetTag, insert_tag
 from mnmt_data.store.ragged import Ragged, offsets_of
 
 PAD, EOS, UNK = 0, 1, 2
+
+MOST_IDS = 10**7
+"""Most ids of a vocabulary: ten times those of the largest that was published."""
+
 BLOCK_LINES = 50_000
 """Lines encoded at a time, so that Python's lists of token ids stay small beside the arrays."""
 

@@ -14,16 +14,19 @@ from mnmt_data.counter_rng import MAX_SIZE
 
 SOURCE_LANGUAGE = "xx"
 
-_LEAST = {
-    "concepts": 1,
-    "zipf_exponent": 0,
-    "words_per_sentence": 1,
-    "source_syllables": 1,
-    "target_syllables": 1,
-    "syllable_inventory": 2,
-    "train_sentences": 0,
-    "dev_sentences": 0,
-    "test_sentences": 0,
+MOST_SENTENCES = 10**10
+"""Most pairs of a task: hundreds of gigabytes of text."""
+
+_BOUNDS = {
+    "concepts": (1, 10**8),
+    "zipf_exponent": (0, 10**3),
+    "words_per_sentence": (1, 10**4),
+    "source_syllables": (1, 62),
+    "target_syllables": (1, 62),
+    "syllable_inventory": (2, 10**6),
+    "train_sentences": (0, MOST_SENTENCES),
+    "dev_sentences": (0, MOST_SENTENCES),
+    "test_sentences": (0, MOST_SENTENCES),
 }
 _SHARES = ("synonym_rate", "shared_lexicon")
 
@@ -101,9 +104,7 @@ class SyntheticConfig:
     """Seed of the spellings and of the sentences."""
 
     def __post_init__(self) -> None:
-        for name, least in _LEAST.items():
-            value = getattr(self, name)
-            require(least <= value < inf, f"`{name}` must be at least {least}, but is {value}.")
+        check_bounds(self, _BOUNDS)
         for name in _SHARES:
             value = getattr(self, name)
             require(0 <= value <= 1, f"`{name}` must be in [0, 1], but is {value}.")
@@ -214,6 +215,18 @@ class SyntheticConfig:
     def _irreducible(self, rate: float, syllables: int) -> float:
         words = self.words_per_sentence
         return words * _entropy(rate) / (words * syllables + 1)
+
+
+def check_bounds(config: object, bounds: Mapping[str, tuple[int, int]]) -> None:
+    """Check that numbers of a config lie within {field: (least, most)}.
+
+    Raises:
+        ValueError: If one does not.
+    """
+    for name, (least, most) in bounds.items():
+        value = getattr(config, name)
+        require(value >= least, f"`{name}` must be at least {least}, but is {value}.")
+        require(value <= most, f"`{name}` must be at most {most:,}, but is {value:,}.")
 
 
 def check_languages(languages: tuple[str, ...]) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnmt_data.counter_rng import permute, random_units, stream_key
-from mnmt_data.synthetic.config import SOURCE_LANGUAGE, check_languages, require
+from mnmt_data.synthetic.config import MOST_SENTENCES, SOURCE_LANGUAGE, check_bounds, check_languages, require
 from mnmt_data.synthetic.teacher import Teacher
 
 Rows = NDArray[np.int64]
@@ -23,15 +23,16 @@ MOST_PAIRS = 2**22
 
 _BLOCK = 2**15
 
-_LEAST = {
-    "words": 2,
-    "context": 1,
-    "dimensions": 1,
-    "features": 1,
-    "train_sentences": 0,
-    "dev_sentences": 0,
-    "test_sentences": 0,
-    "test_contexts": 0,
+_BOUNDS = {
+    "words": (2, MOST_ODDS),
+    "context": (1, 24),
+    "words_per_sentence": (1, 10**4),
+    "dimensions": (1, 10**4),
+    "features": (1, 10**6),
+    "train_sentences": (0, MOST_SENTENCES),
+    "dev_sentences": (0, MOST_SENTENCES),
+    "test_sentences": (0, MOST_SENTENCES),
+    "test_contexts": (0, MOST_ODDS),
 }
 
 
@@ -105,9 +106,7 @@ class ContextsConfig:
     """Seed of the teachers and of the sentences."""
 
     def __post_init__(self) -> None:
-        for name, least in _LEAST.items():
-            value = getattr(self, name)
-            require(value >= least, f"`{name}` must be at least {least}, but is {value}.")
+        check_bounds(self, _BOUNDS)
         for name in ("roughness", "sharpness"):
             value = getattr(self, name)
             require(0 <= value < inf, f"`{name}` must be at least 0, but is {value}.")

@@ -5,11 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from mnmt_data.store import MOST_IDS
 from mnmt_model.planning.experts import expert_matrices, mean_choices, num_mixtures
+from mnmt_model.planning.quantities import data_size
 from mnmt_model.transformer.model_config import NUM_BUCKETS, ModelConfig
 
 FLOAT32 = 4
 """Bytes of a number in float32."""
+
+MOST_PARAMS = 10**13
+"""Most parameters of a model to train: several times those of the largest that was published."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,8 +183,9 @@ def _has_tgt_embedding(config: ModelConfig) -> bool:
 
 def _check_vocabularies(config: ModelConfig, tgt: int, src: int | None) -> None:
     src = tgt if src is None else src
-    if min(tgt, src) < 1:
-        raise ValueError(f"`vocab_size` must be at least 1, but is {min(tgt, src)}.")
+    for size in (tgt, src):
+        if not 1 <= size <= MOST_IDS:
+            raise ValueError(f"`vocab_size` must be in 1…{MOST_IDS:,}, but is {size:,}.")
     if src != tgt and not _has_tgt_embedding(config):
         raise ValueError(
             f"`src_vocab_size` must be `vocab_size` ({tgt:,}) where `embeddings` is "
@@ -199,3 +205,17 @@ def state_bytes(num_params: int, optimizer: Literal["adafactor", "adamw"]) -> in
     neglected: below 1% from 200 rows and columns on. Activations are not included.
     """
     return FLOAT32 * num_params * (4 if optimizer == "adamw" else 2)
+
+
+def check_state(num_params: int) -> None:
+    """Check that training a model of so many parameters is thinkable.
+
+    Raises:
+        ValueError: If they are more than `MOST_PARAMS`.
+    """
+    if num_params > MOST_PARAMS:
+        needed, most = (data_size(state_bytes(number, "adamw")) for number in (num_params, MOST_PARAMS))
+        raise ValueError(
+            f"makes a model of {num_params:,} parameters, which with gradients and optimiser state fill "
+            f"{needed}; at most {MOST_PARAMS:,} ({most}) are allowed."
+        )

@@ -17,6 +17,18 @@ NUM_BUCKETS = 32
 SLOT_MULTIPLE = 4
 """The number of an expert's slots is a multiple of this."""
 
+MOST = {
+    "encoder_layers": 10_000,
+    "decoder_layers": 10_000,
+    "d_model": 10**6,
+    "d_ff": 10**7,
+    "num_heads": 10_000,
+    "head_dim": 10**5,
+    "num_experts": 10**6,
+    "shared_experts": 1000,
+}
+"""Bounds that only a slip exceeds: about ten times the deepest and fifty times the widest published model."""
+
 MAX_EXPERTS_PER_TOKEN = 8
 """Most experts of a token in mnmt-moe-ext."""
 
@@ -114,6 +126,12 @@ class ModelConfig:
         self._check_experts()
 
     def _check_widths(self) -> None:
+        for name, most in MOST.items():
+            if (getattr(self, name) or 0) > most:
+                raise ValueError(
+                    f"`{name}` must be at most {most:,}, beyond any published model, "
+                    f"but is {getattr(self, name):,}."
+                )
         for name in ("decoder_layers", "d_model", "num_heads", "d_ff"):
             _require_positive(name, getattr(self, name))
         if self.head_dim is not None:
