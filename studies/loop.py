@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -24,23 +24,12 @@ from mnmt_laws import observe, recommend
 from mnmt_laws.answers.design.study_toml import mixture_line, round_mixture
 from mnmt_laws.arrays import Array
 from mnmt_model import RunConfig, count_parameters, run_configs, train_runs
-from mnmt_model.sweep.workers import default_jobs
+from mnmt_model.sweep import TargetConfig, default_jobs
 
 PREDICTION = "target.json"
 ADVISED, EQUAL = "advised", "equal weights"
 
 app = App(help=__doc__)
-
-
-@dataclass(frozen=True, kw_only=True)
-class TargetConfig:
-    """The `[target]` section of a study: the model that the study is for."""
-
-    size: str
-    """Name of a size of `[sweep.sizes]`."""
-
-    importance: dict[str, float] = field(default_factory=dict)
-    """{task: importance of its loss}; by default all count alike."""
 
 
 @app.command
@@ -118,9 +107,10 @@ def target_runs(
 ) -> list[RunConfig]:
     """Return the held-out runs of a size, trained as long as any, without shorter branches."""
     different = [mixture for k, mixture in enumerate(mixtures) if mixture not in mixtures[:k]]
-    grids = {"fit": {"sizes": [], "mixtures": []}, "held_out": [{"sizes": [size], "mixtures": different}]}
+    grids = {"fit": {"sizes": [size], "mixtures": different}, "held_out": []}
     tables = {**study.tables, "sweep": {**study.tables["sweep"], **grids}}
-    return [run for run in run_configs(replace(study, tables=tables), data) if run.branch is None]
+    runs = run_configs(replace(study, tables=tables), data)
+    return [replace(run, role="held-out") for run in runs if run.branch is None]
 
 
 def lines_of(prediction: Figures, reached: Mapping[str, Mapping[str, float]]) -> Iterator[str]:

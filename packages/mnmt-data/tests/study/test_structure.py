@@ -1,11 +1,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from pathlib import Path
 from typing import Literal
 
 import pytest
 
-from mnmt_data.study import StructureError, structure
+from mnmt_data.study import Changes, StructureError, structure
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,6 +19,10 @@ class Inner:
             raise ValueError(f"`size` must be at least 1, but is {self.size}.")
 
 
+class InnerChanges(Changes):
+    configs = (Inner,)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Outer:
     names: tuple[str, ...]
@@ -26,6 +31,8 @@ class Outer:
     path: Path | None = None
     weights: Mapping[str, float] = field(default_factory=dict)
     inner: Inner | None = None
+    rows: tuple[Inner, ...] = ()
+    changes: dict[str, InnerChanges] = field(default_factory=dict)
 
 
 def test_every_kind_of_field_is_read():
@@ -63,7 +70,7 @@ def test_defaults_stand_in_for_what_is_left_out():
         ({"names": [], "flag": 1}, "`data.flag` must be true or false, but is 1."),
         ({"names": [], "path": 1}, "`data.path` must be a path in quotes, but is 1."),
         ({"names": [], "weights": 1}, "`data.weights` must be a table, but is 1."),
-        ({"names": [], "weights": {"x": "y"}}, "`data.weights['x']` must be a number, but is 'y'."),
+        ({"names": [], "weights": {"x": "y"}}, "`data.weights.x` must be a number, but is 'y'."),
         ({"names": [], "inner": 1}, "`data.inner` must be a table, but is 1."),
         ({"names": [], "inner": {"size": 2.5}}, "`data.inner.size` must be an integer, but is 2.5."),
         ({"names": [], "inner": {"size": 0}}, "[data.inner] `size` must be at least 1, but is 0."),
@@ -73,9 +80,35 @@ def test_defaults_stand_in_for_what_is_left_out():
             "[data.inner] holds an unknown key `kid`; the valid ones are kind, size; `kind` may be meant.",
         ),
         (7, "`data` must be a table, but is 7."),
+        (
+            {"names": [], "inner": {"size": 10**23}},
+            f"`data.inner.size` must be below 2^63, as TOML's integers are, but is {10**23}.",
+        ),
+        (
+            {"names": [], "flag": date(2026, 1, 1)},
+            "`data.flag` must be true or false, but is datetime.date(2026, 1, 1).",
+        ),
+        (
+            {"names": [], "rows": {"size": 1}},
+            "`data.rows` must be an array of tables, `[[…]]`, but is {'size': 1}.",
+        ),
+        (
+            {"names": [], "changes": {"x": {"kin": 1}}},
+            "[data.changes.x] holds an unknown key `kin`; the valid ones are kind, size; "
+            "`kind` may be meant.",
+        ),
+        (
+            {"names": [], "changes": {"x": {"size": "1"}}},
+            "`data.changes.x.size` must be an integer, but is '1'.",
+        ),
     ],
 )
 def test_mistakes_are_named_by_their_key(table, message):
     with pytest.raises(StructureError) as raised:
         structure(table, Outer, where="data")
     assert str(raised.value) == message
+
+
+def test_changes_keep_only_what_is_written():
+    changes = structure({"names": [], "changes": {"x": {"size": 3}}}, Outer, where="data").changes
+    assert changes == {"x": {"size": 3}}

@@ -40,6 +40,8 @@ def prepare(
     if cluster != "slurm" and config != ClusterConfig():
         raise UserError("an option for jobs, such as --minutes, needs --cluster slurm.")
     study_file = read_study(study)
+    if unchecked := study_file.unchecked:
+        report(f"not checked, since no installed package reads them: {', '.join(unchecked)}")
     folder = out or Path("results") / study_file.name
     with ProgressBar("pairs") as progress:
         prepared = prepare_study(

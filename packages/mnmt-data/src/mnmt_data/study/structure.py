@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, make_dataclass
 from difflib import get_close_matches
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from cattrs import BaseValidationError, Converter, ForbiddenExtraKeysError, transform_error
 from cattrs.cols import homogenous_tuple_structure_factory, is_mapping, mapping_structure_factory
@@ -27,11 +28,27 @@ SCALARS: dict[type, tuple[type | tuple[type, ...], str]] = {
 }
 
 
+class Changes(dict[str, Any]):
+    """A table as written, of any keys of several dataclasses, which a subclass names."""
+
+    configs: ClassVar[tuple[type, ...]]
+
+    @classmethod
+    def table(cls) -> type:
+        """Return a dataclass with all these keys, none of them required."""
+        hints = {name: hint for config in cls.configs for name, hint in get_type_hints(config).items()}
+        return make_dataclass("Keys", [(name, hint, None) for name, hint in hints.items()], kw_only=True)
+
+
 class StructureError(ValueError):
     """A value does not fit the dataclass; the message is one line that begins with the key."""
 
 
-def structure(table: Any, config: type[Config], *, where: str) -> Config:
+Owners = Callable[[str], Sequence[str]]
+"""Returns the tables that a key belongs to."""
+
+
+def structure(table: Any, config: type[Config], *, where: str, owners: Owners = lambda key: ()) -> Config:
     """Turn a table into a dataclass, whose fields may be dataclasses, tuples, mappings, Literals or optional.
 
     A field that is one of several dataclasses is chosen by their field `kind`, whose default is its name.
@@ -40,6 +57,7 @@ def structure(table: Any, config: type[Config], *, where: str) -> Config:
         table: A value from TOML or JSON.
         config: The dataclass.
         where: Key of the table, at the start of messages.
+        owners: Returns the tables that an unknown key belongs to.
 
     Raises:
         StructureError: Naming the first key that is unknown, missing, of a wrong type or refused by its
@@ -48,8 +66,9 @@ def structure(table: Any, config: type[Config], *, where: str) -> Config:
     try:
         return _converter().structure(table, config)
     except BaseValidationError as error:
-        mistakes = transform_error(error, where, _describe)
+        mistakes = transform_error(error, where, partial(_describe, owners=owners))
         what, _, key = min(mistakes, key=lambda mistake: UNKNOWN not in mistake).rpartition(" @ ")
+        key = re.sub(r"\['([\w-]+)'\]", r".\1", key)  # as TOML has it
     except TypeError as error:
         what, key = str(error), where
     raise StructureError(f"`{key}` {what}" if what.startswith("must be") else f"[{key}] {what}")
@@ -58,20 +77,25 @@ def structure(table: Any, config: type[Config], *, where: str) -> Config:
 UNKNOWN = "unknown key"
 
 
-def unknown_key(key: str, valid: Sequence[str]) -> str:
-    """Return an unknown key, its nearest valid key, and all valid keys."""
-    like = get_close_matches(key, valid, n=1)
+def unknown_key(key: str, valid: Sequence[str], owners: Owners = lambda key: ()) -> str:
+    """Return an unknown key, the valid keys or the tables that it belongs to, and its nearest valid key."""
+    plain = key.replace("-", "_")
+    if plain in valid:
+        return f"`{key}`; it is written `{plain}`."
+    tables = owners(plain)
+    like = get_close_matches(key, valid, n=1, cutoff=0.75 if tables else 0.6)
     meant = f"; `{like[0]}` may be meant" if like else ""
-    names = ", ".join(valid)
-    return f"`{key}`; the valid ones are {names}{meant}."
+    if tables:
+        return f"`{key}`, which belongs to {' or '.join(tables)}{meant}."
+    return f"`{key}`; the valid ones are {', '.join(valid)}{meant}."
 
 
-def _describe(error: BaseException, _: type | None) -> str:
+def _describe(error: BaseException, _: type | None, *, owners: Owners) -> str:
     if isinstance(error, KeyError):
         return "must be given, but is missing."
     if isinstance(error, ForbiddenExtraKeysError):
         valid = [field.name for field in fields(error.cl) if field.init]
-        return f"holds an {UNKNOWN} {unknown_key(min(error.extra_fields), valid)}"
+        return f"holds an {UNKNOWN} {unknown_key(min(error.extra_fields), valid, owners)}"
     return str(error)
 
 
@@ -79,7 +103,7 @@ def _describe(error: BaseException, _: type | None) -> str:
 def _converter() -> Converter:
     converter = Converter()
     for target, (accepted, meaning) in SCALARS.items():
-        hook = _checked(accepted, meaning, lambda value, target: target(value))
+        hook = _checked(accepted, meaning, _scalar)
         converter.register_structure_hook(target, hook)
     converter.register_structure_hook_func(_is_literal, _literal)
     number_or_name = _checked((int, str), "an integer or a string", lambda value, _: value)
@@ -87,6 +111,7 @@ def _converter() -> Converter:
     converter.register_structure_hook_factory(is_dataclass, _dataclass)
     converter.register_structure_hook_factory(_is_choice_of_tables, _choice_of_tables)
     converter.register_structure_hook_factory(is_mapping, _mapping)
+    converter.register_structure_hook_factory(_is_changes, _changes)
     converter.register_structure_hook_factory(_is_homogeneous_tuple, _tuple)
     return converter
 
@@ -100,6 +125,12 @@ def _checked(accepted: type | tuple[type, ...], meaning: str, hook: Hook) -> Hoo
         return hook(value, target)
 
     return check
+
+
+def _scalar(value: Any, target: Any) -> Any:
+    if target is int and not -(2**63) <= value < 2**63:  # TOML's integers
+        raise ValueError(f"must be below 2^63, as TOML's integers are, but is {value}.")
+    return target(value)
 
 
 def _is_literal(target: Any) -> bool:
@@ -117,6 +148,20 @@ def _literal(value: Any, target: Any) -> Any:
 def _dataclass(target: Any, converter: Converter) -> Hook:
     hook = make_dict_structure_fn(target, converter, _cattrs_forbid_extra_keys=True)
     return _checked(Mapping, "a table", hook)
+
+
+def _is_changes(target: Any) -> bool:
+    return isinstance(target, type) and issubclass(target, Changes)
+
+
+def _changes(target: type[Changes], converter: Converter) -> Hook:
+    check = _dataclass(target.table(), converter)
+
+    def structure_changes(value: Any, _: Any) -> Changes:
+        check(value, None)
+        return target(value)
+
+    return structure_changes
 
 
 def _is_choice_of_tables(target: Any) -> bool:
@@ -147,4 +192,9 @@ def _is_homogeneous_tuple(target: Any) -> bool:
 
 
 def _tuple(target: Any, converter: Converter) -> Hook:
-    return _checked(list, "an array", homogenous_tuple_structure_factory(target, converter))
+    return _checked(list, _array_of(target), homogenous_tuple_structure_factory(target, converter))
+
+
+def _array_of(target: Any) -> str:
+    """Describe an array; of tables, TOML has two notations, and `[name]` is one that users take for it."""
+    return "an array of tables, `[[…]]`" if is_dataclass(get_args(target)[0]) else "an array"

@@ -11,15 +11,16 @@ from types import NoneType
 from typing import Any
 
 from mnmt_data.errors import StudyError
+from mnmt_data.study.sections import owners_of, section_configs, study_checks
 from mnmt_data.study.structure import UNKNOWN, Config, StructureError, structure, unknown_key
 
 SECTIONS = ("data", "model", "train", "sweep", "target")
-KEYS = ("name", *SECTIONS)
+"""Sections of the packages of this repository, which need not be installed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StudyFile:
-    """A study as written: its name, and sections not yet checked."""
+    """A study as written: its name and sections."""
 
     path: Path
     """The TOML file."""
@@ -42,31 +43,50 @@ class StudyFile:
         if name not in self.tables and not _has_defaults(config):
             raise StudyError(f"{self.path}: section [{name}] is missing.")
         try:
-            return structure(self.tables.get(name, {}), config, where=name)
+            return structure(self.tables.get(name, {}), config, where=name, owners=owners_of)
         except StructureError as error:
             raise StudyError(f"{self.path}: {error}") from error
 
+    @property
+    def unchecked(self) -> tuple[str, ...]:
+        """The sections whose package is not installed."""
+        return tuple(name for name in self.tables if name not in section_configs())
+
+    def check(self) -> None:
+        """Check all sections that an installed package reads, and what concerns several of them.
+
+        Raises:
+            StudyError: Naming file, section and key of the first mistake.
+        """
+        for name, config in section_configs().items():
+            if name in self.tables:
+                self.section(name, config)
+        for check in study_checks():
+            check(self)
+
 
 def read_study(path: Path | str) -> StudyFile:
-    """Read a study file.
+    """Read a study file, and check it with all installed packages.
 
     Raises:
-        StudyError: The file is missing or not TOML, has no valid `name`, or holds an unknown top-level key.
+        StudyError: The file is missing or not TOML, has no valid `name`, or has a mistake in a section.
     """
     path = Path(path)
     tables = _parse(path)
-    unknown = sorted(tables.keys() - set(KEYS))
-    if unknown:
-        raise StudyError(f"{path}: {UNKNOWN} {unknown_key(unknown[0], KEYS)}")
+    valid = tuple(dict.fromkeys(("name", *SECTIONS, *section_configs())))
+    if unknown := sorted(tables.keys() - set(valid)):
+        raise StudyError(f"{path}: {UNKNOWN} {unknown_key(unknown[0], valid, owners_of)}")
     name = tables.pop("name", None)
     if not isinstance(name, str | NoneType) or not re.fullmatch(r"\w[\w.-]*", name or ""):
         raise StudyError(f"{path}: `name` must be a folder name such as 'en-de-small', but is {name!r}.")
-    return StudyFile(path=path, name=str(name), tables=tables)
+    study = StudyFile(path=path, name=str(name), tables=tables)
+    study.check()
+    return study
 
 
 def _parse(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         raise StudyError(f"{path}: no such study file.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

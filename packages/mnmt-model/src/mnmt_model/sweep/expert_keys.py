@@ -7,25 +7,16 @@ mixtures. A key of one size without effect on it, or a shared key without effect
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any
 
 from mnmt_model.planning.experts import num_mixtures
+from mnmt_model.sweep.sizes import Size
 from mnmt_model.train_config import TrainConfig
 from mnmt_model.transformer.model_config import ModelConfig
 
 MODEL_KEYS = ("experts_per_token", "expert_feed_forward", "shared_experts", "expert_choice", "second_expert")
 TRAIN_KEYS = ("auxiliary_loss_over", "router_z_loss", "balance_bias_rate")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Size:
-    """A size of a study."""
-
-    changes: Mapping[str, Any]
-    """The settings of the size itself."""
-    model: ModelConfig
-    train: TrainConfig
 
 
 def check_expert_keys(sizes: Mapping[str, Size]) -> None:

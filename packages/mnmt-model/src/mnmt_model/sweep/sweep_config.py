@@ -1,17 +1,37 @@
-"""The `[sweep]` section of a study."""
+"""The `[sweep]` and `[target]` sections of a study."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from math import inf
+from typing import ClassVar
 
 from mnmt_data.stream import Mixture
+from mnmt_data.study import Changes, unknown_key
 from mnmt_model.runs.run_config import check_folder_name
 from mnmt_model.runs.run_record import Role
+from mnmt_model.train_config import TrainConfig
+from mnmt_model.transformer.model_config import ModelConfig
 
 TEMPERATURE = "temperature"
-PRESET = "preset"
+
+MAX_SEED = 2**63 - 1
+"""The largest seed of torch's generators on all devices."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Start:
+    """What a size is a change of, if not of `[model]`."""
+
+    preset: str
+    """A published model, in place of `[model]`."""
+
+
+class SizeChanges(Changes):
+    """What a size changes of `[model]` and `[train]`."""
+
+    configs: ClassVar[tuple[type, ...]] = (Start, ModelConfig, TrainConfig)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,15 +39,26 @@ class Grid:
     """All combinations of sizes and mixtures."""
 
     sizes: tuple[str, ...]
+    """Names of `[sweep.sizes]`."""
     mixtures: tuple[dict[str, float], ...]
     """{task: weight}, or {"temperature": T} for weights proportional to each task's pairs^(1/T)."""
+
+    def __post_init__(self) -> None:
+        for name in ("sizes", "mixtures"):
+            if not getattr(self, name):
+                raise ValueError(f"`{name}` must not be empty.")
+        for number, mixture in enumerate(self.mixtures):
+            try:
+                _check_mixture(mixture)
+            except ValueError as error:
+                raise ValueError(f"`mixtures[{number}]`: {error}") from None
 
 
 @dataclass(frozen=True, kw_only=True)
 class SweepConfig:
     """The `[sweep]` section of a study."""
 
-    sizes: dict[str, dict[str, Any]]
+    sizes: dict[str, SizeChanges]
     """{name: changes of `[model]` and `[train]`, and an optional `preset` to start from}."""
     fit: Grid
     """Runs that the laws are fitted to."""
@@ -39,18 +70,27 @@ class SweepConfig:
     def __post_init__(self) -> None:
         for name in self.sizes:
             check_folder_name(name)
-        for _, grid in self.grids():
-            for name in grid.sizes:
-                if name not in self.sizes:
-                    raise ValueError(f"`sizes` has no {name!r}; it has {', '.join(self.sizes)}")
-            for mixture in grid.mixtures:
-                _check_mixture(mixture)
+        for key, _, grid in self.grids():
+            if unknown := [name for name in grid.sizes if name not in self.sizes]:
+                raise ValueError(
+                    f"`{key}.sizes` holds an unknown size {unknown_key(unknown[0], [*self.sizes])}"
+                )
+        if not self.seeds or not all(0 <= seed <= MAX_SEED for seed in self.seeds):
+            raise ValueError(f"`seeds` must be integers from 0 to 2^63 - 1, but are {list(self.seeds)}.")
 
-    def grids(self) -> Iterator[tuple[Role, Grid]]:
-        """Yield the grids with their roles."""
-        yield "fit", self.fit
-        for grid in self.held_out:
-            yield "held-out", grid
+    def grids(self) -> Iterator[tuple[str, Role, Grid]]:
+        """Yield the grids with their keys and roles."""
+        yield "fit", "fit", self.fit
+        for number, grid in enumerate(self.held_out):
+            yield f"held_out[{number}]", "held-out", grid
+
+    def cells(self) -> Iterator[tuple[Role, str, dict[str, float], int]]:
+        """Yield the role, size, mixture and seed of every run."""
+        for _, role, grid in self.grids():
+            for size in grid.sizes:
+                for mixture in grid.mixtures:
+                    for seed in self.seeds:
+                        yield role, size, mixture, seed
 
 
 def _check_mixture(mixture: Mapping[str, float]) -> None:
@@ -58,3 +98,22 @@ def _check_mixture(mixture: Mapping[str, float]) -> None:
         Mixture(mixture)
     elif not mixture[TEMPERATURE] > 0:
         raise ValueError(f"`{TEMPERATURE}` must be above 0, but is {mixture[TEMPERATURE]}.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TargetConfig:
+    """The `[target]` section of a study: the model that the study is for."""
+
+    size: str
+    """Name of a size of `[sweep.sizes]`."""
+    importance: dict[str, float] = field(default_factory=dict)
+    """{task: importance of its loss}; by default all count alike."""
+
+    def __post_init__(self) -> None:
+        for task, importance in self.importance.items():
+            if not 0 <= importance < inf:
+                raise ValueError(
+                    f"`importance` must be finite and not negative, but {task} has {importance}."
+                )
+        if self.importance and not any(self.importance.values()):
+            raise ValueError("`importance` must be above 0 for a task.")

@@ -1,0 +1,59 @@
+"""The installed packages that read a study; each registers its sections and its checks by entry points."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import fields, is_dataclass
+from functools import cache
+from importlib.metadata import entry_points
+from typing import Any, get_args, get_type_hints
+
+SECTIONS = "mnmt.study_sections"
+"""Group of entry points `section = "module:Dataclass"`."""
+
+CHECKS = "mnmt.study_checks"
+"""Group of entry points `name = "module:function"`: functions that check several sections together. They get
+a `StudyFile`, and raise `StudyError`."""
+
+
+@cache
+def section_configs() -> dict[str, type]:
+    """Return {section: its dataclass}, of the installed packages."""
+    return dict(_load(SECTIONS))
+
+
+@cache
+def study_checks() -> tuple[Callable[[Any], None], ...]:
+    """Return the checks of the installed packages, by name."""
+    return tuple(check for _, check in _load(CHECKS))
+
+
+def _load(group: str) -> Iterator[tuple[str, Any]]:
+    for entry in sorted(entry_points(group=group), key=lambda entry: entry.name):
+        try:
+            yield entry.name, entry.load()
+        except (ImportError, AttributeError):  # of a package that is not whole: as if not installed
+            continue
+
+
+def owners_of(key: str) -> list[str]:
+    """Return the tables that have a key, such as `[train]`."""
+    configs = section_configs().items()
+    places = (where for name, config in configs for where in _with_key(key, name, config))
+    return list(dict.fromkeys(f"[{where}]" for where in places))
+
+
+def _with_key(key: str, where: str, config: type) -> Iterator[str]:
+    if key in {field.name for field in fields(config) if field.init}:
+        yield where
+    for name, hint in get_type_hints(config).items():
+        for table in _tables_of(hint):
+            yield from _with_key(key, f"{where}.{name}", table)
+
+
+def _tables_of(hint: Any) -> Iterator[type]:
+    """Yield the dataclasses in a type."""
+    if isinstance(hint, type) and is_dataclass(hint):
+        yield hint
+    for argument in get_args(hint):
+        yield from _tables_of(argument)

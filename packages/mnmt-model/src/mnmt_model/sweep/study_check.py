@@ -1,0 +1,111 @@
+"""Check the sections of a study together, before its data are prepared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from mnmt_data import DataConfig, Mixture
+from mnmt_data.errors import StudyError
+from mnmt_data.study import StudyFile, unknown_key
+from mnmt_model.planning.experts import check_expert_parallel
+from mnmt_model.planning.parameters import check_state, count_parameters
+from mnmt_model.sweep.expert_keys import check_expert_keys
+from mnmt_model.sweep.sizes import Size, read_sizes
+from mnmt_model.sweep.sweep_config import TEMPERATURE, SweepConfig, TargetConfig
+from mnmt_model.train_config import TrainConfig
+from mnmt_model.transformer.model_config import ModelConfig
+
+
+def check_study(study: StudyFile) -> None:
+    """Check the sections of a study, each and together.
+
+    Raises:
+        StudyError: Naming file, section and key of the first mistake.
+    """
+    for section, config in (("data", DataConfig), ("model", ModelConfig), ("train", TrainConfig)):
+        if section in study.tables:
+            study.section(section, config)
+    if "sweep" not in study.tables:
+        return
+    sweep = study.section("sweep", SweepConfig)
+    sizes = read_sizes(study, sweep)
+    data = study.section("data", DataConfig) if "data" in study.tables else None
+    target = study.section("target", TargetConfig) if "target" in study.tables else None
+    try:
+        check_expert_keys(sizes)
+        for name, size in sizes.items():
+            _check_size(name, size, data)
+        if data is not None:
+            _check_tasks(sweep, data)
+        _check_distinct(sweep)
+        if target is not None:
+            _check_target(target, sweep, data)
+    except ValueError as error:
+        raise StudyError(f"{study.path}: {error}") from None
+
+
+def run_name(size: str, mixture: Mapping[str, float], seed: int) -> str:
+    """Return the folder name of a run, such as `d32_en-de-0.3_en-zh-0.7_seed1`."""
+    weights = "_".join(f"{task}-{weight:g}" for task, weight in sorted(mixture.items()) if weight > 0)
+    return f"{size}_{weights}_seed{seed}"
+
+
+def _check_size(name: str, size: Size, data: DataConfig | None) -> None:
+    try:
+        check_expert_parallel(size.model, size.train, size.train.expert_parallel)
+        vocab_size = data.vocab.size if data and not data.vocab.path else 1
+        check_state(count_parameters(size.model, vocab_size).num_params)
+    except ValueError as error:
+        raise ValueError(f"[sweep.sizes.{name}] {error}") from None
+    try:
+        _check_changes(size.train, data)
+    except ValueError as error:
+        where = f"sweep.sizes.{name}.mixing" if "mixing" in size.changes else "train.mixing"
+        raise ValueError(f"[{where}] {error}") from None
+
+
+def _check_changes(train: TrainConfig, data: DataConfig | None) -> None:
+    """Check the tasks and the steps of the changes of weights."""
+    changes = train.mixing.changes
+    if data is not None:
+        train.mixing.schedule(Mixture(dict.fromkeys(data.tasks, 1 / len(data.tasks))))
+    if changes and changes[-1].step >= train.steps:
+        raise ValueError(
+            f"`changes` must begin before the last step ({train.steps}), but one is at {changes[-1].step}."
+        )
+
+
+def _check_tasks(sweep: SweepConfig, data: DataConfig) -> None:
+    for key, _, grid in sweep.grids():
+        for number, mixture in enumerate(grid.mixtures):
+            if set(mixture) != {TEMPERATURE}:
+                _check_names(f"[sweep.{key}] `mixtures[{number}]`", mixture, data)
+
+
+def _check_names(where: str, tasks: Iterable[str], data: DataConfig) -> None:
+    for task in tasks:
+        if task in data.zero_shot:
+            raise ValueError(f"{where} names `{task}`, which `zero_shot` of [data] leaves out of training.")
+        if task not in data.tasks:
+            raise ValueError(f"{where} names an unknown task {unknown_key(task, data.tasks)}")
+
+
+def _check_distinct(sweep: SweepConfig) -> None:
+    names: set[str] = set()
+    for name in _names(sweep):
+        if name in names:
+            raise ValueError(f"[sweep] holds the run {name} twice.")
+        names.add(name)
+
+
+def _names(sweep: SweepConfig) -> Iterator[str]:
+    for _, size, mixture, seed in sweep.cells():
+        yield run_name(size, mixture, seed)
+
+
+def _check_target(target: TargetConfig, sweep: SweepConfig, data: DataConfig | None) -> None:
+    if target.size not in sweep.sizes:
+        raise ValueError(f"[target] `size` is an unknown size {unknown_key(target.size, [*sweep.sizes])}")
+    tasks = data.evaluated if data else tuple(target.importance)
+    if unknown := [task for task in target.importance if task not in tasks]:
+        raise ValueError(f"[target] `importance` names an unknown task {unknown_key(unknown[0], tasks)}")

@@ -1,0 +1,210 @@
+import re
+import sys
+import tomllib
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import pytest
+
+from mnmt_data.cli import main as mnmt_data
+from mnmt_data.errors import StudyError
+from mnmt_data.study import read_study
+from mnmt_model.sweep.study_check import check_study
+
+PROJECT = Path(__file__).parents[2] / "pyproject.toml"
+SIZE = "[sweep.sizes.d24]\nd_model = 24"
+FIT = "mixtures = [{ xx-aa = 1.0 }, { xx-aa = 0.3, xx-bb = 0.7 }]"
+TARGET = '[target]\nsize = "d24"\nimportance = { xx-aa = 2, xx-bb = 1 }'
+
+MISTAKES = [
+    ("[train]", "[trian]", "unknown key `trian`; the valid ones are name, data, …`train` may be meant"),
+    (
+        'name = "tiny"',
+        'name = "tiny"\nlearning_rate = 0.1',
+        "unknown key `learning_rate`, which belongs to [train]",
+    ),
+    ('tasks = ["xx-aa", "xx-bb"]', 'tasks = "xx-aa"', "`data.tasks` must be an array"),
+    ("[data]", "[data]\nseed = -1", "[data] `seed` must be at least 0"),
+    ('kind = "word"', 'kind = "wordpiece"', "`data.vocab.kind` must be one of 'unigram'"),
+    (
+        "size = 64",
+        "size = 1_000_000_000",
+        "[data.vocab] `size` must be at most 10,000,000, ten times the largest",
+    ),
+    (
+        "train_sentences = 2000",
+        "train_sentences = 1_000_000_000_000_000",
+        "`train_sentences` must be at most 10,000,000,000",
+    ),
+    (
+        "d_ff = 32",
+        "d_fff = 32",
+        "[model] holds an unknown key `d_fff`; the valid ones are …`d_ff` may be meant",
+    ),
+    ("d_ff = 32", "num-heads = 2", "[model] holds an unknown key `num-heads`; it is written `num_heads`"),
+    ("d_ff = 32", "steps = 32", "[model] holds an unknown key `steps`, which belongs to [train]"),
+    ("d_ff = 32", 'd_ff = "32"', "`model.d_ff` must be an integer, but is '32'"),
+    ("d_ff = 32", "d_ff = 3.2e1", "`model.d_ff` must be an integer, but is 32.0"),
+    ("d_ff = 32", "d_ff = [32]", "`model.d_ff` must be an integer"),
+    ("d_ff = 32", "d_ff = true", "`model.d_ff` must be an integer, but is True"),
+    ("d_ff = 32", "d_ff = -32", "[model] `d_ff` must be at least 1"),
+    ("d_ff = 32", "d_ff = 1_000_000_000_000", "[model] `d_ff` must be at most 10,000,000"),
+    (
+        "d_model = 16",
+        "d_model = 10_000_000",
+        "[model] `d_model` must be at most 1,000,000, beyond any published model",
+    ),
+    ("d_ff = 32", "decoder_layers = 100_000", "[model] `decoder_layers` must be at most 10,000"),
+    ("d_ff = 32", 'architecture = "decoder-only"', "`model.architecture` must be one of 'encdec'"),
+    (
+        "d_ff = 32",
+        "num_experts = 2\nexperts_per_token = 4",
+        "[model] `experts_per_token` must be at most",
+    ),
+    ("d_ff = 32", "shared_experts = 1", "[model] `shared_experts` needs `num_experts`"),
+    (
+        "d_ff = 32",
+        "num_experts = 2\ncapacity_factor = nan",
+        "[model] `capacity_factor` must be a finite number",
+    ),
+    ("steps = 12", "steps = 0", "[train] `steps` must be at least 1"),
+    ("steps = 12", f"steps = {10**23}", "`train.steps` must be below 2^63"),
+    ("steps = 12", "steps = 1_000_000_000_000", "[train] `steps` must be at most 1,000,000,000, beyond"),
+    ("batch_tokens = 300", "batch_tokens = 1_000_000_000_000", "[train] `batch_tokens` must be at most"),
+    (
+        "steps = 12",
+        "steps = 12\naccumulation = 1_000_000",
+        "`accumulation` must be at most `batch_tokens` (300)",
+    ),
+    ("steps = 12", "steps = 12\nlearning_rate = nan", "[train] `learning_rate` must be finite"),
+    ("steps = 12", 'steps = 12\nlearning_rate = "1e-3"', "`train.learning_rate` must be a number"),
+    ("steps = 12", 'steps = 12\noptimizer = "lion"', "`train.optimizer` must be one of 'adafactor', 'adamw'"),
+    ("steps = 12", "steps = 12\nwarmup_steps = 13", "[train] `warmup_steps` must be at most `steps`"),
+    ("steps = 12", "steps = 12\nz_loss = inf", "[train] `z_loss` must be finite, but is inf"),
+    (
+        "steps = 12",
+        "steps = 12\nexpert_parallel = 2",
+        "[sweep.sizes.d16] `expert_parallel` must be 1 for a dense",
+    ),
+    (
+        "steps = 12",
+        "steps = 12\nmixing.changes = [{ step = 2, weights = { xx-cc = 1.0 } }]",
+        "[train.mixing] `changes` must be of the run's tasks (xx-aa, xx-bb), but one is xx-cc",
+    ),
+    (
+        "steps = 12",
+        "steps = 12\nmixing.changes = [{ step = 12, weights = { xx-aa = 1.0 } }]",
+        "[train.mixing] `changes` must begin before the last step (12), but one is at 12",
+    ),
+    ("[sweep]", "[sweep]\nseed = 3", "[sweep] holds an unknown key `seed`…`seeds` may be meant"),
+    ("[sweep]", "[sweep]\nseeds = 3", "`sweep.seeds` must be an array"),
+    ("[sweep]", "[sweep]\nseeds = []", "[sweep] `seeds` must be integers from 0"),
+    ("[sweep]", "[sweep]\nseeds = [-1]", "[sweep] `seeds` must be integers from 0"),
+    ("[sweep]", "[sweep]\nseeds = [1, 1]", "[sweep] holds the run d16_xx-aa-1_seed1 twice"),
+    (
+        'sizes = ["d16", "d24"]',
+        'sizes = ["d99"]',
+        "`fit.sizes` holds an unknown size `d99`; the valid ones are d16, d24",
+    ),
+    ('sizes = ["d16", "d24"]', 'sizes = ["d16", "d16"]', "holds the run d16_xx-aa-1_seed1 twice"),
+    ('sizes = ["d16", "d24"]', "sizes = []", "[sweep.fit] `sizes` must not be empty"),
+    (FIT, "mixtures = []", "[sweep.fit] `mixtures` must not be empty"),
+    (FIT, "mixtures = { xx-aa = 1.0 }", "`sweep.fit.mixtures` must be an array"),
+    (FIT, "mixtures = [{ xx-zz = 1.0 }]", "[sweep.fit] `mixtures[0]` names an unknown task `xx-zz`"),
+    (FIT, "mixtures = [{ xx-aa = 1.0 }, { xx-aa = 1 }]", "holds the run d16_xx-aa-1_seed1 twice"),
+    ("xx-bb = 0.7", "xx-bb = 0.8", "`mixtures[1]`: `weights` must sum to 1, but sum to 1.1"),
+    ("xx-bb = 0.7", "xx-bb = -0.7", "`mixtures[1]`: `weights` must be finite and not negative"),
+    ("xx-bb = 0.7", "xx-bb = nan", "`weights` must be finite and not negative, but xx-bb has nan"),
+    ("xx-bb = 0.7", 'xx-bb = "0.7"', "`sweep.fit.mixtures[1].xx-bb` must be a number"),
+    (FIT, "mixtures = [{ temperature = 0.0 }]", "`temperature` must be above 0, but is 0.0"),
+    (FIT, "mixtures = [{ temperature = nan }]", "`temperature` must be above 0, but is nan"),
+    ("xx-aa = 0.5, xx-bb = 0.5", "xx-aa = 1.0", "holds the run d24_xx-aa-1_seed1 twice"),
+    ("[[sweep.held_out]]", "[sweep.held_out]", "`sweep.held_out` must be an array of tables"),
+    ("[sweep.fit]", "[sweep.fitt]", "[sweep] holds an unknown key `fitt`…`fit` may be meant"),
+    ("d_model = 24", "d_model = -24", "[sweep.sizes.d24] `d_model` must be at least 1"),
+    (
+        SIZE,
+        f"{SIZE}\nhead-dim = 4",
+        "[sweep.sizes.d24] holds an unknown key `head-dim`; it is written `head_dim`",
+    ),
+    (
+        SIZE,
+        "[sweep.sizes.d24]\nnum_heads = 3\nd_model = 25\ndmodel = 1",
+        "[sweep.sizes.d24] holds an unknown key `dmodel`",
+    ),
+    ("d_model = 24", 'preset = "huge"', "[sweep.sizes.d24] `preset`: there is no preset 'huge'"),
+    ("d_model = 24", "preset = 3", "`sweep.sizes.d24.preset` must be a string"),
+    (
+        "d_model = 24",
+        "d_model = 24\nshared_experts = 2",
+        "[sweep.sizes.d24] `shared_experts` needs `num_experts`",
+    ),
+    (
+        "d_model = 24",
+        "d_model = 1_000_000\nd_ff = 10_000_000",
+        "[sweep.sizes.d24] makes a model of … parameters, … fill … TiB; at most 10,000,000,000,000",
+    ),
+    ("[sweep.sizes.d16]", '[sweep.sizes."../d16"]', "plain name…but one has '../d16'"),
+    ("[sweep.sizes.d16]", '[sweep.sizes.""]', "plain name…but one has ''"),
+    ("[sweep.sizes.d16]", '[sweep.sizes."nul.1"]', "plain name…but one has 'nul.1'"),
+    ('[target]\nsize = "d24"', "[target]", "`target.size` must be given"),
+    (
+        '[target]\nsize = "d24"',
+        '[target]\nsize = "d42"',
+        "[target] `size` is an unknown size `d42`; …`d24` may be meant",
+    ),
+    ("xx-aa = 2, xx-bb = 1", "xx-ab = 2", "[target] `importance` names an unknown task `xx-ab`"),
+    ("xx-aa = 2, xx-bb = 1", "xx-aa = -2", "[target] `importance` must be finite and not negative"),
+    ("[sweep]", "[train]\n[sweep]", "not a TOML file: Cannot declare ('train',) twice"),
+    ("steps = 12", "steps = 12\nsteps = 12", "not a TOML file: Cannot overwrite a value"),
+    ("steps = 12", "steps = ...", "not a TOML file: Invalid value"),
+]
+
+
+@pytest.fixture(scope="module")
+def text(study_file: Path) -> str:
+    return study_file.read_text(encoding="utf-8") + TARGET
+
+
+def test_every_section_is_registered() -> None:
+    project = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]
+    for group, entries in project["entry-points"].items():
+        registered = {entry.name: entry.value for entry in entry_points(group=group)}
+        assert entries.items() <= registered.items()
+
+
+def test_a_whole_study_passes(text: str, tmp_path: Path) -> None:
+    (tmp_path / "whole.toml").write_text(text, encoding="utf-8")
+    check_study(read_study(tmp_path / "whole.toml"))
+
+
+@pytest.mark.parametrize(("old", "new", "message"), MISTAKES)
+def test_prepare_refuses_a_mistake_of_any_section_in_one_line(
+    text: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    old: str,
+    new: str,
+    message: str,
+) -> None:
+    assert old in text
+    wrong = tmp_path / "wrong.toml"
+    wrong.write_text(text.replace(old, new, 1), encoding="utf-8")
+    with pytest.raises(StudyError, match=".*".join(map(re.escape, message.split("…")))):
+        read_study(wrong)
+    monkeypatch.setattr(sys, "argv", ["mnmt-data", "prepare", str(wrong), "--out", str(tmp_path / "out")])
+    with pytest.raises(SystemExit) as end:
+        mnmt_data()
+    assert end.value.code == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"mnmt-data: {wrong}: ")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_model_section_that_no_size_uses_is_refused(text: str, tmp_path: Path) -> None:
+    presets = text.replace("[sweep.sizes.d16]", '[sweep.sizes.d16]\npreset = "fernandes-l2-d512"')
+    presets = presets.replace("d_model = 24", 'preset = "fernandes-l2-d512"')
+    (tmp_path / "presets.toml").write_text(presets, encoding="utf-8")
+    with pytest.raises(StudyError, match=r"\[model\] has no effect, since every size starts from a `preset`"):
+        read_study(tmp_path / "presets.toml")
