@@ -40,7 +40,7 @@ def run(folder, more=""):
 
 
 def test_the_default_is_strict(folder):
-    with pytest.raises(DataError, match=r"train\.en-de\.tsv:(2: has no tab|51: not valid UTF-8)"):
+    with pytest.raises(DataError, match=r"train\.en-de\.tsv:(2: has 1 column|51: not valid UTF-8)"):
         run(folder)
 
 
@@ -51,7 +51,11 @@ def test_bad_lines_are_skipped_counted_and_shown(folder, cli):
     assert report.counts["bad line"] == 2
     path = folder / "corpus/train.en-de.tsv"
     assert report.samples["bad line"] == (
-        ("no tab", f"{path}:2: has no tab; give source, tab, target on every line."),
+        (
+            "no tab",
+            f"{path}:2: has 1 column, but the first line has 2; put one tab between columns, and none into a "
+            "sentence.",
+        ),
         (
             "en \\xff\tde",
             f"{path}:51: not valid UTF-8 (byte 0xff); perhaps it is Windows-1252 or ISO-8859-1; "
@@ -68,12 +72,12 @@ def test_more_than_the_share_is_a_mistake(folder):
         run(folder, 'on_bad_line = "skip"\nmax_bad_share = 0.009')
     path = re.escape(str(folder / "corpus/train.en-de.tsv"))
     counts = r"2 of 200 lines cannot be read, more than `max_bad_share` \(0\.009\) allows"
-    assert re.fullmatch(f"{path}: {counts}; the first: {path}:2: has no tab; .*", str(raised.value))
+    assert re.fullmatch(f"{path}: {counts}; the first: {path}:2: has 1 column, but .*", str(raised.value))
 
 
 def test_test_sets_are_read_strictly(folder):
     (folder / "corpus/test.en-de.tsv").write_text("one\n")
-    with pytest.raises(DataError, match=r"test\.en-de\.tsv:1: has no tab"):
+    with pytest.raises(DataError, match=r"test\.en-de\.tsv:1: has 1 column of text"):
         run(folder, 'on_bad_line = "skip"')
 
 

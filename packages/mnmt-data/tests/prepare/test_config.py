@@ -108,6 +108,9 @@ def test_no_tag_is_accepted_where_the_source_tells_the_target():
             {"tasks": ("en-zh_Hans",), "files": {"train": {"en-zh_Hans": ("a",), "en-zh-Hans": ("b",)}}},
             "`files.train` names en-zh_Hans in two spellings; keep one.",
         ),
+        ({"tasks": ("en-cn",)}, "`tasks`: 'cn' is no language code: Chinese is zh."),
+        ({"zero_shot": ("english-zh",)}, "`zero_shot`: 'english' is no language code: English is en."),
+        ({"columns": {"x": {"en": 0}}}, "`columns.x` must be numbers, from 1, or names, but one is 0."),
     ],
 )
 def test_wrong_values_are_told(change, message):
@@ -118,6 +121,11 @@ def test_wrong_values_are_told(change, message):
 
 def test_tasks_that_only_begin_alike_are_accepted():
     assert DataConfig(tasks=("en-eng",), corpus=Path("x")).target_languages == ("eng",)
+
+
+def test_made_up_languages_may_be_called_as_countries_are():
+    languages = SyntheticConfig(languages=("by", "cn"))
+    assert DataConfig(tasks=("xx-by", "xx-cn"), synthetic=languages).tasks == ("xx-by", "xx-cn")
 
 
 def test_files_stand_in_for_a_corpus():

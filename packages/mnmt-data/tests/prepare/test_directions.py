@@ -203,8 +203,8 @@ def test_a_table_for_both_directions_must_name_its_languages(prepare, folder, na
             "out", tasks, text=text % (name, name) if len(tasks) > 1 else text.split("\nde")[0] % name
         )
 
-    what = r"does not say which side is which, and is for both directions; name columns .* hold en-de\.$"
-    with pytest.raises(DataError, match=rf"{name}: {what}"):
+    what = "does not say which side is which, and is for both directions; name columns after the languages"
+    with pytest.raises(DataError, match=rf"{name}: {what}, or write columns\.(.*) = .* under \[data\]\."):
         run(name, header)
     assert run(name, header, ["en-de"]).tasks == ("en-de",)
     named = (f"x.en-de.{name[-3:]}", f"src{divider}tgt\n"), (name, f"en{divider}de\n")

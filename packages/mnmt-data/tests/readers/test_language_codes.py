@@ -1,8 +1,16 @@
-import pytest
+import re
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from langcodes import Language, standardize_tag
+
+from mnmt_data.errors import DataError
 from mnmt_data.readers.language_codes import (
-    best_tag,
+    base_language,
+    best_tags,
     canonical_task,
+    check_code,
     gettext_language,
     is_reversed,
     opposite,
@@ -32,23 +40,130 @@ from mnmt_data.readers.language_codes import (
         ("", "en", False),
         ("", "und", False),
         ("not a tag", "en", False),
+        ("nob_Latn", "no", True),
+        ("no", "nb", False),
+        ("cmn", "zh", True),
+        ("yue_Hant", "zh", False),
+        ("wuu", "zh", False),
+        ("arz_Arab", "ar", False),
+        ("ind", "ms", False),
+        ("hr", "sh", False),
+        ("nno", "nl", False),
+        ("non", "no", False),
     ],
 )
 def test_tags_serve_codes(tag, code, does):
     assert serves(tag, code) is does
 
 
+FLORES = (
+    "eng_Latn arb_Arab arz_Arab nob_Latn pes_Arab prs_Arab zho_Hans yue_Hant azj_Latn azb_Arab lvs_Latn "
+    "ltg_Latn est_Latn khk_Cyrl npi_Deva ory_Orya plt_Latn swh_Latn uzn_Latn ydd_Hebr zsm_Latn ind_Latn "
+    "als_Latn gaz_Latn pbt_Arab quy_Latn fuv_Latn kmr_Latn ckb_Arab tgl_Latn twi_Latn srp_Cyrl ayr_Latn "
+    "gug_Latn knc_Latn dik_Latn "
+)
+CODES = (
+    "en ar - no fa - zh - az - lv - et mn ne or mg sw uz yi ms id sq om ps qu ff ku - fil ak sr ay gn kr din"
+)
+
+
 @pytest.mark.parametrize(
-    ("tags", "code", "best"),
+    ("tag", "code"), [pair for pair in zip(FLORES.split(), CODES.split(), strict=True) if pair[1] != "-"]
+)
+def test_individual_languages_serve_their_macrolanguages(tag, code):
+    there = tuple(FLORES.split())
+    other = "deu_Latn"
+    assert best_tags((*there, other), f"{code}-de", "x") == (tag, other)
+    assert best_tags((other,), f"{code}-de", "x") is None
+
+
+@given(st.sampled_from([tag for tag in FLORES.split() if tag.partition("_")[0] not in ("prs", "twi")]))
+def test_cldrs_macrolanguage_is_served(tag):
+    code = standardize_tag(tag.partition("_")[0], macro=True)
+    assert best_tags((tag, "xx"), f"{code}-xx", "x") == (tag, "xx")
+
+
+@pytest.mark.parametrize(
+    ("tags", "task", "best"),
     [
-        (("en_US", "en"), "en", "en"),
-        (("en_US", "en_GB"), "en", "en_US"),
-        (("de",), "en", None),
-        ((), "en", None),
+        (("en_US", "en", "de"), "en-de", ("en", "de")),
+        (("en_US", "en_Latn", "de"), "en-de", ("en_Latn", "de")),
+        (("nob", "nno", "no", "en"), "en-no", ("en", "no")),
+        (("de",), "en-de", None),
+        ((), "en-de", None),
+        (("nb",), "no-nb", None),
+        (("en_GB",), "en-en_GB", None),
     ],
 )
-def test_the_code_itself_is_best(tags, code, best):
-    assert best_tag(tags, code) == best
+def test_the_code_itself_is_best_and_no_tag_is_both_sides(tags, task, best):
+    assert best_tags(tags, task, "x") == best
+
+
+@pytest.mark.parametrize(
+    ("tags", "task", "named"),
+    [
+        (("en", "zho_Hans", "zho_Hant"), "en-zh", "en-zho_Hans"),
+        (("nno", "nob", "en"), "no-en", "nno-en"),
+        (("en-US", "en-GB", "de"), "en-de", "en_US-de"),
+        (("arb_Arab", "arb_Latn", "en"), "ar-en", "arb_Arab-en"),
+    ],
+)
+def test_one_line_asks_which_of_several_tags(tags, task, named):
+    with pytest.raises(DataError) as raised:
+        best_tags(tags, task, "x.tsv")
+    assert re.fullmatch(
+        r"x\.tsv: \w+ may be \S+ or \S+; write in the task which, such as (\S+)\.", str(raised.value)
+    )
+    assert str(raised.value).endswith(f"{named}.")
+    assert best_tags(tags, named, "x.tsv") is not None
+
+
+MISTAKES = (
+    "cn zh jp ja kr ko cz cs ua uk dk da gr el vn vi by be ir fa il he ge ka al sq rs sr us en sp es jap ja "
+    "english en german de chinese zh farsi fa CN zh cn_Hans zh"
+)
+
+
+@pytest.mark.parametrize(("code", "meant"), re.findall(r"(\S+) (\S+)", MISTAKES))
+def test_countries_and_names_are_no_codes(code, meant):
+    with pytest.raises(
+        ValueError, match=rf"^'{code}' is no language code: [\w ]+ is {meant}(; Kanuri is kau)?\.$"
+    ):
+        check_code(code)
+    check_code(meant)
+
+
+ACCEPTED = "de deu ger fre chi gre iw in my ch si zh_CN EN x1 made_up kau xx aa bb cc dd mm uu qaa"
+
+
+@pytest.mark.parametrize("code", ACCEPTED.split())
+def test_codes_and_what_nobody_has_mistaken_are_let_alone(code, caplog):
+    check_code(code)
+    assert not caplog.records
+
+
+def test_northern_sami_is_remarked_once(caplog):
+    check_code.cache_clear()
+    check_code("se")
+    check_code("se")
+    assert [record.getMessage() for record in caplog.records] == ["'se' is Northern Sami; Swedish is sv"]
+
+
+@given(st.text("abcdefghijklmnopqrstuvwxyz", min_size=2, max_size=3))
+def test_no_code_of_a_language_is_refused_but_kanuris(code):
+    if Language.get(code).is_valid() and code not in ("kr", "cht"):
+        check_code(code)
+
+
+BASES = (
+    "zho zh zh_Hant zh zho_Hans zh chi zh cmn zh jpn ja kor ko yue_Hant yue en_GB en nob_Latn nb "
+    "made_up made ZH zh x x sr@latin sr"
+)
+
+
+@pytest.mark.parametrize(("code", "base"), re.findall(r"(\S+) (\S+)", BASES))
+def test_the_base_language(code, base):
+    assert base_language(code) == base
 
 
 @pytest.mark.parametrize(
@@ -76,6 +191,9 @@ def test_spellings(code, all_spellings):
         ("x.tsv", False),
         ("x.de-en.en-de.tsv", False),
         ("code-encoder.tsv", False),
+        ("deu_Latn-eng_Latn.tsv", True),
+        ("bad-de-en.tsv", True),
+        ("X.DE-EN.tsv", True),
     ],
 )
 def test_direction_of_a_name(name, is_so):

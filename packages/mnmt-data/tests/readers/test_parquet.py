@@ -83,7 +83,8 @@ def test_a_missing_column_lists_those_that_are_there(tmp_path, columns, there):
     path = write(tmp_path, columns)
     with pytest.raises(DataError) as error:
         list(open_reader(str(path), "en-de").blocks())
-    wanted = "name two after the languages, or src and tgt, or source and target"
+    toml = 'columns."x.parquet" = { en = "...", de = "..." } under [data]'
+    wanted = f"name two after the languages, or src and tgt, or write {toml}"
     assert str(error.value) == f"{path}: no columns for en-de among {there}; {wanted}."
 
 

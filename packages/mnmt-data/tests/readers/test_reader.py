@@ -39,7 +39,7 @@ def write_text(path, lines):
 
 def write_tsv(folder, pairs, ending):
     path = folder / f"x.en-de.tsv{ending}"
-    path.write_bytes(COMPRESSIONS[ending]("".join(f"{src}\t{tgt}\tmore\n" for src, tgt in pairs).encode()))
+    path.write_bytes(COMPRESSIONS[ending]("".join(f"{src}\t{tgt}\n" for src, tgt in pairs).encode()))
     return open_reader(str(path), "en-de")
 
 

@@ -74,31 +74,40 @@ def test_json_lines(tmp_path, pairs, nest):
     ],
 )
 def test_headers_of_tsv_are_noticed(tmp_path, header, task, pair):
-    write(tmp_path / "x.tsv", f"{header}\none\tzwei\tdrei\n")
+    row = "one\tzwei\tdrei" if header.count("\t") == 2 else "one\tzwei"
+    write(tmp_path / "x.tsv", f"{header}\n{row}\n")
     pairs = read(tmp_path / "x.tsv", task)
     assert pairs == ([pair] if pair else [tuple(header.split("\t")), ("one", "zwei")])
 
 
 @pytest.mark.parametrize(
     ("header", "task"),
-    [("sentence1\tsentence2", "en-de"), ("\ten\ttranslation_de", "en-de"), ("src_text\ttgt_text", "xx-aa")],
+    [
+        ("sentence1\tsentence2", "en-de"),
+        ("\ten\ttranslation_de", "en-de"),
+        ("src_text\ttgt_text", "xx-aa"),
+        ("eng_Latn\tarb_Arab", "en-sw"),
+        ("de\ten", "fr-es"),
+        ("EN\tDE", "fr-es"),
+        ("English\tGerman", "de-en"),
+    ],
 )
 def test_headers_of_unknown_names_are_refused(tmp_path, header, task):
     path = write(tmp_path / "x.tsv", f"{header}\none\tzwei\tdrei\n")
     with pytest.raises(DataError) as raised:
         read(path, task, skip_bad=True)
-    listed = ", ".join(header.split("\t"))
+    listed, (src, tgt) = ", ".join(header.split("\t")), task.split("-")
+    toml = f'columns."x.tsv" = {{ {src} = "...", {tgt} = "..." }} under [data]'
     assert str(raised.value) == (
         f"{path}:1: seems to be a header with no columns for {task} among {listed}; name two after the "
-        "languages, or src and tgt, or source and target; without a header, put src, a tab and tgt above the "
-        "pairs."
+        f"languages, or src and tgt, or write {toml}."
     )
 
 
 @pytest.mark.parametrize("end", ["", "\n", "\n\n", "\r\n\n"])
 def test_empty_lines_at_the_end_of_tsv_are_no_pairs(tmp_path, end):
     assert read(write(tmp_path / "x.tsv", f"a\tA\nb\tB{end}")) == [("a", "A"), ("b", "B")]
-    with pytest.raises(DataError, match=r"x\.tsv:2: has no tab"):
+    with pytest.raises(DataError, match=r"x\.tsv:2: has 1 column, but the first line has 2"):
         read(write(tmp_path / "x.tsv", f"a\tA\n\nb\tB{end}"))
 
 
@@ -112,10 +121,15 @@ def test_the_formats_stand_in_corpus_folders(tmp_path):
 
 
 MISTAKES = [
-    ("x.tsv", "a\tA\nno tab\nb\tB\n", ":2: has no tab; give source, tab, target on every line.", "no tab"),
-    ("x.tsv", "id\ten\tde\n1\ta\n", ":2: must have the 3 columns of the header.", "1\ta"),
+    (
+        "x.tsv",
+        "a\tA\nno tab\nb\tB\n",
+        ":2: has 1 column, but the first line has 2; put one",
+        "no tab",
+    ),
+    ("x.tsv", "id\ten\tde\n1\ta\n", ":2: has 2 columns, but the header has 3; put one tab", "1\ta"),
     ("x.tsv", b"a\tA\n\xff\tB\n", ":2: not valid UTF-8 (byte 0xff); perhaps", "\\xff\tB"),
-    ("x.csv", "en,de\na\n", ":2: has 1 columns, but the header has 2; quote cells with commas.", "a"),
+    ("x.csv", "en,de\na\n", ":2: has 1 column, but the header has 2; quote cells with commas.", "a"),
     (
         "x.csv",
         b"en,de\na,A\n\xffb,B\n",
@@ -178,8 +192,10 @@ def test_csv_without_rows_has_no_pairs(tmp_path, text):
 
 
 def test_a_csv_header_without_the_languages_is_named(tmp_path):
-    with pytest.raises(DataError, match=r"x\.csv:1: the header has no columns for en-de among en, fr"):
+    with pytest.raises(DataError, match=r"x\.csv:1: .* no columns for en-de among en, fr; name two"):
         read(write(tmp_path / "x.csv", "en,fr\na,A\n"))
+    with pytest.raises(DataError, match=r"x\.csv:1: the header has no columns for en-de among text_a"):
+        read(write(tmp_path / "x.csv", "text_a,text_b\na,A\n"))
 
 
 @pytest.mark.parametrize("skip_bad", [False, True])

@@ -74,14 +74,19 @@ def test_columns_of_a_saved_data_set(tmp_path):
 
 
 def test_columns_of_a_file_without_a_header_have_numbers(tmp_path):
-    (tmp_path / "x.tsv").write_text("a\tA\tsite\t0.5\nb\tB\tsite\t1\n")
+    (tmp_path / "x.tsv").write_text("a\tA\t0.5\nb\tB\t1\n")
     reader = open_reader(str(tmp_path / "x.tsv"), "en-de")
-    assert read(reader, replace(BICLEANER, column=4)).scores["bicleaner"].tolist() == [0.5, 1]
-    message = "x.tsv: no column bicleaner among 1, 2, 3, 4, for [data.scores] `bicleaner`; set its `column`"
-    with pytest.raises(DataError, match=re.escape(message)):
+    assert read(reader, replace(BICLEANER, column=3)).scores["bicleaner"].tolist() == [0.5, 1]
+    with pytest.raises(DataError, match=r"x\.tsv:1: has 3 columns and no header that names en-de"):
         read(reader, BICLEANER)
-    with pytest.raises(DataError, match="no column 5 among 1, 2, 3, 4"):
-        read(reader, replace(BICLEANER, column=5))
+    numbered = replace(reader, columns=(("en", 1), ("de", 2)))
+    message = "x.tsv: no column bicleaner among en, de, 3, for [data.scores] `bicleaner`; set its `column`"
+    with pytest.raises(DataError, match=re.escape(message)):
+        read(numbered, BICLEANER)
+    with pytest.raises(DataError, match="no column 5 among en, de, 3"):
+        read(numbered, replace(BICLEANER, column=5))
+    named = replace(reader, columns=(("bicleaner", 3), ("en", 1), ("de", 2)))
+    assert read(named, BICLEANER).scores["bicleaner"].tolist() == [0.5, 1]
 
 
 def test_json_lines_have_no_numbered_columns(tmp_path):

@@ -42,7 +42,6 @@ def read(tmp_path, text, task="en-de"):
         ([unit(EN_US="a", DE="A")], [("a", "A")]),
         ([unit(eng="a", deu="A")], [("a", "A")]),
         ([unit(en_US="color", en="a", de="A")], [("a", "A")]),
-        ([unit(en_US="color", en_GB="colour", de="A")], [("color", "A")]),
         ([unit(en="a", de="A")[:-5] + unit(de="second")[4:]], [("a", "A")]),
         ([unit(en="a", fr="b"), unit(fr="b", de="A"), unit(en="c", fr="d", de="C")], [("c", "C")]),
         ([unit(en="", de="A"), unit(en="<hi/>", de="B")], [("", "A"), ("", "B")]),
@@ -53,6 +52,11 @@ def read(tmp_path, text, task="en-de"):
 )
 def test_units_with_both_languages_are_read(tmp_path, units, pairs):
     assert read(tmp_path, document(*units)) == pairs
+
+
+def test_one_line_asks_which_of_several_variants(tmp_path):
+    with pytest.raises(DataError, match=r"x\.tmx: en may be en-US or en-GB; .*, such as en_US-de\.$"):
+        read(tmp_path, document(unit(en_US="color", en_GB="colour", de="A")))
 
 
 @pytest.mark.parametrize(

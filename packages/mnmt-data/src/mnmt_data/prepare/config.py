@@ -12,7 +12,7 @@ from typing import Literal
 
 from mnmt_data.filters import CleanConfig, LeakConfig
 from mnmt_data.filters.report import BUILT_IN
-from mnmt_data.readers.language_codes import canonical_task
+from mnmt_data.readers.language_codes import canonical_task, check_code
 from mnmt_data.store.direction import TargetTag
 from mnmt_data.store.vocabulary import MOST_IDS, Kind
 from mnmt_data.synthetic import ContextsConfig, SyntheticConfig
@@ -104,6 +104,10 @@ class DataConfig:
     """{train, dev, test or another test set: {task: (source, ...)}}. A source is a file of any known format,
     or a pattern with `{lang}` for the two text files of a pair."""
 
+    columns: Mapping[str, Mapping[str, int | str]] = field(default_factory=dict)
+    """{file name of a table, `*` for any part: {name to give: number, from 1, or own name of a column}}.
+    Names are as in a header: codes of languages, `src` and `tgt`, or scores."""
+
     synthetic: SyntheticConfig | ContextsConfig | None = None
     """Languages to make up instead of text; `kind` says which."""
 
@@ -167,14 +171,14 @@ class DataConfig:
         if self.seed < 0:
             raise ValueError(f"`seed` must be at least 0, but is {self.seed}.")
         self._check_scores()
+        self._check_columns()
         self._check_test_sets()
         self._check_files()
 
     def _check_tasks(self) -> None:
         for name, tasks in (("tasks", self.tasks), ("zero_shot", self.zero_shot)):
             for task in tasks:
-                if not re.fullmatch(r"([A-Za-z_]\w*)-(?!\1$)[A-Za-z_]\w*", task, re.ASCII):
-                    raise ValueError(f"`{name}` must be language pairs such as 'en-de', but one is {task!r}.")
+                _check_task(name, task, is_made_up=self.synthetic is not None)
             if self.synthetic is not None and not set(tasks) <= set(self.synthetic.tasks):
                 valid = ", ".join(self.synthetic.tasks)
                 raise ValueError(f"`{name}` must be among those the languages make ({valid}).")
@@ -203,6 +207,13 @@ class DataConfig:
                 raise ValueError(f"`scores` must not be named as a filter is, but one is {name!r}.")
         if self.scores and self.synthetic is not None:
             raise ValueError("`scores` must not be given together with `synthetic`.")
+
+    def _check_columns(self) -> None:
+        for table, names in self.columns.items():
+            for column in names.values():
+                if column == "" or (isinstance(column, int) and column < 1):
+                    what = f"must be numbers, from 1, or names, but one is {column!r}"
+                    raise ValueError(f"`columns.{table}` {what}.")
 
     def _check_test_sets(self) -> None:
         for name in self.test_corpora:
@@ -246,6 +257,16 @@ class DataConfig:
     def target_languages(self) -> tuple[str, ...]:
         """Target languages in the order of the tasks, zero-shot tasks last."""
         return tuple(dict.fromkeys(task.split("-")[1] for task in self.evaluated))
+
+
+def _check_task(key: str, task: str, *, is_made_up: bool) -> None:
+    if not re.fullmatch(r"([A-Za-z_]\w*)-(?!\1$)[A-Za-z_]\w*", task, re.ASCII):
+        raise ValueError(f"`{key}` must be language pairs such as 'en-de', but one is {task!r}.")
+    for code in () if is_made_up else task.split("-"):
+        try:
+            check_code(code)
+        except ValueError as error:
+            raise ValueError(f"`{key}`: {error}") from None
 
 
 def _meant_split(name: str) -> str:

@@ -12,9 +12,8 @@ from mnmt_data.errors import DataError, folder_holds
 from mnmt_data.prepare.checksums import ChecksumCache
 from mnmt_data.prepare.config import DEV_AND_TEST, DataConfig
 from mnmt_data.readers import Block, Reader, ScoreColumn, ScoredReader, find_readers, open_reader, with_scores
-from mnmt_data.readers.columns import OneTable
-from mnmt_data.readers.language_codes import opposite
-from mnmt_data.readers.saved_dataset import DatasetPairs
+from mnmt_data.readers.columns import Table, with_columns
+from mnmt_data.readers.language_codes import languages, opposite
 from mnmt_data.store.corpus_folder import DESCRIPTION, bitext_paths, weights_path
 from mnmt_data.study import structure
 from mnmt_data.synthetic import Languages, write_synthetic_corpus
@@ -86,6 +85,7 @@ def find_inputs(config: DataConfig, corpus: Path | None) -> Inputs:
         for split, task in _splits_and_tasks(config)
         for number, reader in enumerate(_readers(config, corpus, split, task))
     ]
+    _check_columns(config, [source.reader for source in sources])
     for task in config.zero_shot:
         sources = _without_needless_train(config, corpus, task, sources)
     known = _known_losses(corpus, "irreducible", config.evaluated)
@@ -170,15 +170,30 @@ def _check_directions(
     readers = {(source.split, source.task, source.number): source.reader for source in sources}
     for (split, task, number), reader in readers.items():
         first = readers.get((split, opposites.get((split, task), ""), number))
-        table = reader.reader if isinstance(reader, ScoredReader) else reader
-        if first is None or not isinstance(table, OneTable | DatasetPairs):
+        table = _table(reader)
+        if first is None or table is None:
             continue
         skip_bad = config.on_bad_line == "skip" and split == "train"
         one, other = (_head(reader, skip_bad) for reader in (first, reader))
         if one.src == other.src != one.tgt:
             what = "does not say which side is which, and is for both directions"
-            remedy = f"name columns after the languages, or let its name hold {opposite(task)}"
+            src, tgt = languages(task)
+            remedy = f"name columns after the languages, or write {table.toml(f'{src} = 2', f'{tgt} = 1')}"
             raise DataError(f"{table.path}: {what}; {remedy}.")
+
+
+def _table(reader: Reader) -> Table | None:
+    reader = reader.reader if isinstance(reader, ScoredReader) else reader
+    return reader if isinstance(reader, Table) else None
+
+
+def _check_columns(config: DataConfig, readers: Iterable[Reader]) -> None:
+    """Refuse names of columns for a table that is not there."""
+    tables = [table for table in map(_table, readers) if table is not None]
+    for name in config.columns:
+        if not any(table.is_named(name) for table in tables):
+            listed = ", ".join(dict.fromkeys(table.path.name for table in tables)) or "none"
+            raise DataError(f"[data.columns] {name!r} is no table of the study; its tables are {listed}.")
 
 
 def _head(reader: Reader, skip_bad: bool) -> Block:
@@ -189,7 +204,8 @@ def _head(reader: Reader, skip_bad: bool) -> Block:
 def _readers(config: DataConfig, corpus: Path | None, split: str, task: str) -> Iterator[Reader]:
     """Yield the readers of a split and task; readers of training text include its scores."""
     scores = [ScoreColumn(name=name, column=score.column or name) for name, score in config.scores.items()]
-    for reader in _text_readers(config, corpus, split, task):
+    for text in _text_readers(config, corpus, split, task):
+        reader = with_columns(text, config.columns)
         yield with_scores(reader, scores) if scores and split == "train" else reader
 
 

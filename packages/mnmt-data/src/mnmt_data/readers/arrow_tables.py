@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -13,7 +12,7 @@ import pyarrow.parquet as pq
 
 from mnmt_data.errors import DataError
 from mnmt_data.readers.byte_sources import PARQUET, check_is_file, unreadable
-from mnmt_data.readers.columns import STRUCT, OneTable, Place, ScoreColumn, find_sides, no_sides, sentence_of
+from mnmt_data.readers.columns import STRUCT, Place, Table, sentence_of
 from mnmt_data.readers.language_codes import origin_code
 from mnmt_data.readers.reader import BLOCK_PAIRS, BadLine, Block, Choice, every_block
 
@@ -29,9 +28,7 @@ Batches = Callable[[list[str]], Iterable[pa.RecordBatch]]
 class TableBlocks:
     """Turns the rows of a table into blocks."""
 
-    path: Path
-    task: str
-    scores: tuple[ScoreColumn, ...]
+    table: Table
     schema: pa.Schema
     skip_bad: bool
     choice: Choice
@@ -54,35 +51,39 @@ class TableBlocks:
 
     def _places(self) -> list[Place]:
         names, fields = self.schema.names, _fields(self.schema)
-        sides = find_sides(self.path, self.task, names, fields)
+        try:
+            sides = self.table.places(names, fields)
+            labels = self.table.renamed(names)
+        except ValueError as error:
+            raise DataError(f"{self.table.path}: {error}.") from None
         if sides is None:
-            raise DataError(f"{self.path}: {no_sides(self.task, names, fields)}")
+            raise DataError(f"{self.table.path}: {self.table.no_sides(names, fields)}.")
         places = [*sides, *([(ORIGIN,)] if ORIGIN in names else [])]
         for place in places:
             if names.count(place[0]) > 1:
-                raise DataError(f"{self.path}: has several columns {place[0]}; keep one of them.")
+                raise DataError(f"{self.table.path}: has several columns {place[0]}; keep one of them.")
             kind = _type_at(self.schema, place)
             if not _is_text(kind):
                 raise DataError(
-                    f"{self.path}: the column {'.'.join(place)} holds {kind}; it must hold strings."
+                    f"{self.table.path}: the column {'.'.join(place)} holds {kind}; it must hold strings."
                 )
-        return places + [(names[score.place(self.path, names)],) for score in self.scores]
+        return places + [(names[score.place(self.table.path, labels)],) for score in self.table.scores]
 
     def _block(self, columns: list[pa.Array], first: int) -> Block:
         bad: dict[int, BadLine] = {}
-        texts = columns[: len(columns) - len(self.scores)]
+        texts = columns[: len(columns) - len(self.table.scores)]
         src, tgt, *origins = (self._values(column, first, bad) for column in texts)
-        cells = zip(self.scores, columns[len(texts) :], strict=True)
+        cells = zip(self.table.scores, columns[len(texts) :], strict=True)
         bad_scores = bad if self.skip_bad else None
         scores = {
-            score.name: score.values(column.to_pylist(), first, f"{self.path}: row ", bad_scores)
+            score.name: score.values(column.to_pylist(), first, f"{self.table.path}: row ", bad_scores)
             for score, column in cells
         }
         return Block(
             src=list(map(sentence_of, src)),
             tgt=list(map(sentence_of, tgt)),
             first=first,
-            origins=[origin_code(tag, self.task) for tag in origins[0]] if origins else None,
+            origins=[origin_code(tag, self.table.task) for tag in origins[0]] if origins else None,
             scores=scores,
             bad=tuple(bad[row] for row in sorted(bad)),
         )
@@ -98,7 +99,7 @@ class TableBlocks:
         try:
             text: str | None = value.as_py()
         except UnicodeDecodeError as error:
-            what = f"{self.path}: row {row + 1}: not valid UTF-8; write the file anew."
+            what = f"{self.table.path}: row {row + 1}: not valid UTF-8; write the file anew."
             if not self.skip_bad:
                 raise DataError(what) from None
             excerpt = bytes(error.object)[:_EXCERPT].decode("utf-8", errors="backslashreplace")
@@ -108,8 +109,8 @@ class TableBlocks:
 
 
 @dataclass(frozen=True)
-class ParquetPairs(OneTable):
-    """Reads a Parquet file batch by batch, in the columns of `find_sides`.
+class ParquetPairs(Table):
+    """Reads a Parquet file batch by batch, in the columns of `Table.places`.
 
     An optional column `origin` holds the original language of each pair.
     """
@@ -132,9 +133,7 @@ class ParquetPairs(OneTable):
                     yield from table.iter_batches(batch_size=BLOCK_PAIRS, columns=names)
 
                 schema = table.schema_arrow
-                yield from TableBlocks(self.path, self.task, self.scores, schema, skip_bad, choice).of(
-                    batches
-                )
+                yield from TableBlocks(self, schema, skip_bad, choice).of(batches)
         except (pa.ArrowException, OSError) as error:
             raise DataError(unreadable(self.path, PARQUET, error)) from None
 

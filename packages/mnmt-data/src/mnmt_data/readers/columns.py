@@ -1,27 +1,28 @@
-"""Find the columns of a table that hold the two sides of a task, by name."""
+"""Find the columns of a table that hold the two sides of a task, by name or number; never by a guess."""
 
 from __future__ import annotations
 
+import json
 import math
-import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mnmt_data.errors import DataError
-from mnmt_data.readers.language_codes import best_tag, is_reversed, languages, spellings
-from mnmt_data.readers.reader import LONGEST_SENTENCE, BadLine
+from mnmt_data.readers.language_codes import best_tags, is_reversed, languages
+from mnmt_data.readers.reader import LONGEST_SENTENCE, BadLine, Reader
 
 NAMED_SIDES = (("src", "tgt"), ("source", "target"))
 STRUCT = "translation"
-COLUMN_WORDS = frozenset({"src", "tgt", "source", "target", "sentence", "translation", "score", "id"})
-"""Words in names of columns; they tell a header from sentences of one word."""
-
 Place = tuple[str, ...]
 """The name of a column, and of one of its fields if it is a struct."""
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,10 +41,8 @@ class ScoreColumn:
         Raises:
             DataError: If the table has no such column; the message names the file.
         """
-        if isinstance(self.column, int) and 1 <= self.column <= len(names):
-            return self.column - 1
-        if self.column in names:
-            return names.index(str(self.column))
+        if (place := place_of(self.column, names)) is not None:
+            return place
         remedy = f"or put a number a line into {path.name}.{self.name}"
         raise DataError(f"{path}: {self.not_among(names)}, {remedy}.")
 
@@ -93,11 +92,11 @@ class ScoreColumn:
 
 
 @dataclass(frozen=True)
-class OneTable:
-    """Fields of readers of a table in one file."""
+class Table:
+    """Fields of readers of tables."""
 
     path: Path
-    """The file."""
+    """The file, or the folder or name of a data set."""
 
     task: str
     """The language pair."""
@@ -105,57 +104,114 @@ class OneTable:
     scores: tuple[ScoreColumn, ...] = ()
     """Scores to read."""
 
+    columns: tuple[tuple[str, int | str], ...] = ()
+    """Names that the study gives to columns, each with the number, from 1, or the table's own name."""
+
+    is_numbered: ClassVar[bool] = True
+    """Whether its columns have an order."""
+
     @property
     def paths(self) -> tuple[Path, ...]:
-        """The one file."""
+        """The files that are read."""
         return (self.path,)
 
+    def is_named(self, pattern: str) -> bool:
+        """Return whether a key of `[data.columns]`, in which `*` stands for anything, is its name or path."""
+        names = self.path.name, str(self.path)
+        return pattern in names or any(fnmatchcase(name, pattern) for name in names)
 
-def find_sides(
-    path: Path, task: str, names: Sequence[str], fields: Sequence[str] = ()
-) -> tuple[Place, Place] | None:
-    """Return the places of source and target, or None.
+    def renamed(self, names: Sequence[str]) -> list[str]:
+        """Return the names of the columns, with those that the study gives.
 
-    In order of preference: two columns named by the language codes; two such `fields` of the column
-    `translation`; `src` and `tgt`; `source` and `target`. The last two are in the direction of the file's
-    name, else in the task's.
+        Raises:
+            ValueError: If the study names a column that is not there.
+        """
+        taken = dict(self.columns)
+        labels = ["" if name in taken else name for name in names]
+        for name, column in self.columns:
+            if isinstance(column, int) and not self.is_numbered:
+                raise ValueError(f"[data.columns] must name a key for {name}, but has the number {column}")
+            if (place := place_of(column, names)) is None:
+                listed = ", ".join(names) or "none"
+                raise ValueError(f"no column {column} among {listed}; mend [data.columns]")
+            labels[place] = name
+        return labels
+
+    def sides(self, names: Sequence[str]) -> tuple[int, int] | None:
+        """Return the places of the columns of source and target, from 0; None if no names say them.
+
+        In order of preference: two columns named by the language codes; `src` and `tgt`; `source` and
+        `target`. The last two are in the direction of the file's name, else in the task's.
+
+        Raises:
+            DataError: If several columns serve one side.
+            ValueError: If the study names a column that is not there.
+        """
+        labels = self.renamed(names)
+        sides = best_tags(tuple(labels), self.task, str(self.path)) or self._by_role(labels)
+        if sides and (double := [side for side in sides if labels.count(side) > 1]):
+            raise DataError(f"{self.path}: has several columns {double[0]}; keep one of them.")
+        return (labels.index(sides[0]), labels.index(sides[1])) if sides else None
+
+    def places(self, names: Sequence[str], fields: Sequence[str] = ()) -> tuple[Place, Place] | None:
+        """Return the columns of the sides by name, or the fields of the struct `translation`.
+
+        Args:
+            names: The columns.
+            fields: The fields of the column `translation`, if there is one; codes name them.
+
+        Raises:
+            DataError, ValueError: As `sides`.
+        """
+        if sides := self.sides(names):
+            return (names[sides[0]],), (names[sides[1]],)
+        tags = best_tags(tuple(fields), self.task, str(self.path))
+        return ((STRUCT, tags[0]), (STRUCT, tags[1])) if tags else None
+
+    def _by_role(self, names: Sequence[str]) -> tuple[str, str] | None:
+        exact = {name.strip().lower(): name for name in names}
+        for src, tgt in NAMED_SIDES:
+            if src in exact and tgt in exact:
+                return self.in_order(exact[src], exact[tgt])
+        return None
+
+    def in_order(self, first: T, second: T) -> tuple[T, T]:
+        """Return source and target, given them in the direction of the file's name, else in the task's."""
+        return (second, first) if is_reversed(self.path.name, self.task) else (first, second)
+
+    def no_sides(self, names: Sequence[str], fields: Sequence[str] = ()) -> str:
+        """Return the message about a table whose columns have only these names."""
+        listed = ", ".join([*names, *(f"{STRUCT}.{field}" for field in fields)]) or "none"
+        src, tgt = languages(self.task)
+        example = self.toml(f'{src} = "..."', f'{tgt} = "..."')
+        what = f"no columns for {self.task} among {listed}"
+        return f"{what}; name two after the languages, or src and tgt, or write {example}"
+
+    def toml(self, first: str, second: str) -> str:
+        """Return the line of a study that names two columns."""
+        return (
+            f"columns.{json.dumps(self.path.name, ensure_ascii=False)} = {{ {first}, {second} }} under [data]"
+        )
+
+
+def with_columns(reader: Reader, columns: Mapping[str, Mapping[str, int | str]]) -> Reader:
+    """Return a reader with the names that a study gives to columns, if it is of a table that it names.
 
     Args:
-        path: The file.
-        task: The language pair.
-        names: The columns.
-        fields: The fields of the column `translation`, if there is one.
+        reader: The reader.
+        columns: `[data.columns]`; of several keys that name a table the first counts.
     """
-    for options, parents in ((names, ()), (fields, (STRUCT,))):
-        src, tgt = (best_tag(tuple(options), code) for code in languages(task))
-        if src is not None and tgt is not None:
-            return (*parents, src), (*parents, tgt)
-    exact = {name.strip().lower(): name for name in names}
-    for src, tgt in NAMED_SIDES:
-        if src in exact and tgt in exact:
-            sides = (exact[src],), (exact[tgt],)
-            return (sides[1], sides[0]) if is_reversed(path.name, task) else sides
-    return None
+    if not isinstance(reader, Table):
+        return reader
+    names = (names for pattern, names in columns.items() if reader.is_named(pattern))
+    return replace(reader, columns=tuple(next(names, {}).items()))
 
 
-def no_sides(task: str, names: Sequence[str], fields: Sequence[str] = ()) -> str:
-    """Return the message about a table without sides for `find_sides`."""
-    listed = ", ".join([*names, *(f"{STRUCT}.{field}" for field in fields)]) or "none"
-    remedy = "name two after the languages, or src and tgt, or source and target"
-    return f"no columns for {task} among {listed}; {remedy}."
-
-
-def names_columns(cells: Sequence[str], task: str) -> bool:
-    """Return whether cells seem to be a header: only words, at least two of them typical of columns.
-
-    Args:
-        cells: The first line of a table.
-        task: The language pair; its codes are typical of columns.
-    """
-    if not all(re.fullmatch(r"[\w.:-]*", cell.strip()) for cell in cells):
-        return False
-    known = COLUMN_WORDS | {spelling.lower() for code in languages(task) for spelling in spellings(code)}
-    return sum(not known.isdisjoint(re.split(r"[\W\d_]+", cell.lower())) for cell in cells) > 1
+def place_of(column: int | str, names: Sequence[str]) -> int | None:
+    """Return the place, from 0, of a column that is given by number, from 1, or name."""
+    if isinstance(column, int):
+        return column - 1 if 1 <= column <= len(names) else None
+    return names.index(column) if column in names else None
 
 
 def sentence_of(value: str | None) -> str:

@@ -2,14 +2,41 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from functools import lru_cache
 
 from langcodes import Language
 
-_CODE = r"[a-z]{2,3}(?:[-_](?:[A-Z][a-z]{3}|[A-Z]{2}|[0-9]{3}))*"
+from mnmt_data.errors import DataError
+
+_SUBTAGS = r"(?:[-_](?:[A-Z][a-z]{3}|[A-Z]{2}|[0-9]{3}))*"
+_CODE = rf"[a-z]{{2,3}}{_SUBTAGS}"
 _HYPHENATED = re.compile(rf"({_CODE})-({_CODE})")
 """Two codes of language, script and region, such as `zh-Hans` and `es-419`, joined by a hyphen."""
+_ANY_CASE = rf"[A-Za-z]{{2,3}}{_SUBTAGS}"
+_PAIR_IN_NAME = re.compile(rf"(?<![A-Za-z0-9])(?=({_ANY_CASE})-({_ANY_CASE})(?![A-Za-z0-9]))")
+
+_PARTS = {"nb": "no", "nn": "no", "pbt": "ps", "quy": "qu", "fuv": "ff"}
+"""{individual language: macrolanguage} of which CLDR has no form, or FLORES another one than CLDR."""
+
+_NAMES = """
+afrikaans af albanian sq arabic ar armenian hy basque eu belarusian be bengali bn bosnian bs bulgarian bg
+burmese my catalan ca mandarin zh chinese zh croatian hr czech cs danish da dutch nl english en estonian et
+farsi fa finnish fi french fr galician gl georgian ka german de greek el gujarati gu hausa ha hebrew he
+hindi hi hungarian hu icelandic is indonesian id irish ga italian it japanese ja kazakh kk khmer km korean
+ko lao lo latvian lv lithuanian lt macedonian mk malay ms maltese mt mongolian mn nepali ne norwegian no
+persian fa polish pl portuguese pt romanian ro russian ru serbian sr sinhala si slovak sk slovene sl
+slovenian sl somali so spanish es swahili sw swedish sv tagalog fil filipino fil tajik tg tamil ta telugu te
+thai th turkish tr turkmen tk ukrainian uk urdu ur uzbek uz vietnamese vi welsh cy yoruba yo zulu zu
+"""
+LANGUAGE_NAMES: dict[str, str] = dict(re.findall(r"(\w+)\s(\w+)", _NAMES))
+"""{English name: code} of languages that have much text."""
+
+_MISTAKEN = {"kr": "ko", "sp": "es", "jap": "ja", "hk": "zh", "chs": "zh_Hans", "cht": "zh_Hant"}
+"""{mistake: code} beside names of languages, and countries that are no codes."""
+
+logger = logging.getLogger(__name__)
 
 
 def languages(task: str) -> tuple[str, str]:
@@ -46,25 +73,62 @@ def opposite(task: str) -> str:
 def serves(tag: str, code: str) -> bool:
     """Return whether text tagged `tag` can be used as text in `code`.
 
-    The languages must agree, in ISO 639-1 or 639-3; so must script and region if `code` has them: `en_GB` and
-    `eng` serve `en`, but `en` does not serve `en_GB`.
+    The languages must agree, in ISO 639-1 or 639-3, and so must script and region if `code` has them: `en_GB`
+    and `eng` serve `en`, but `en` does not serve `en_GB`. An individual language serves its macrolanguage if
+    it is the one that CLDR, or else FLORES, writes for it: `arb` serves `ar`, but `arz` and `yue` serve only
+    themselves.
     """
-    if tag.lower() == code.lower():
-        return True
-    parsed, requested = _parse_tag(tag), _parse_tag(code)
-    if parsed is None or requested is None:
-        return False
-    same = parsed.language == requested.language and parsed.language is not None
-    return (
-        same and requested.script in (None, parsed.script) and requested.territory in (None, parsed.territory)
-    )
+    return _rank(tag, code) is not None
 
 
 @lru_cache(maxsize=4096)
-def best_tag(tags: tuple[str, ...], code: str) -> str | None:
-    """Return the tag that serves `code` best: the code itself, else the first that serves, else None."""
-    serving = [tag for tag in tags if serves(tag, code)]
-    return next((tag for tag in serving if tag.lower() == code.lower()), serving[0] if serving else None)
+def best_tags(tags: tuple[str, ...], task: str, where: str) -> tuple[str, str] | None:
+    """Return the tags that serve source and target of a task best; None if a side has none, or both the same.
+
+    Best is the code itself, then the language without a region, then with one, then a part of it: `pes_Arab`
+    serves `fa` before `prs_Arab`, the Persian of Afghanistan.
+
+    Args:
+        tags: The tags that there are.
+        task: The language pair.
+        where: File or folder, for the message.
+
+    Raises:
+        DataError: If several tags serve a side equally well, such as `zho_Hans` and `zho_Hant` for `zh`.
+    """
+    codes = languages(task)
+    src, tgt = best = [_best(tags, code) for code in codes]
+    for place, several in enumerate(best):
+        if len(several) > 1:
+            named = "-".join(
+                several[0].replace("-", "_") if n == place else code for n, code in enumerate(codes)
+            )
+            what = f"{codes[place]} may be {' or '.join(several)}; write in the task which"
+            raise DataError(f"{where}: {what}, such as {named}.")
+    if not src or not tgt or src == tgt:
+        return None
+    return src[0], tgt[0]
+
+
+def _best(tags: tuple[str, ...], code: str) -> list[str]:
+    """Return the tags that serve a code best, several if they serve it equally well."""
+    ranks = {tag: rank for tag in tags if (rank := _rank(tag, code)) is not None}
+    return [tag for tag, rank in ranks.items() if rank == min(ranks.values())]
+
+
+@lru_cache(maxsize=4096)
+def _rank(tag: str, code: str) -> int | None:
+    """Return how well a tag serves a code, 0 the best; None if it does not."""
+    if tag.lower().replace("-", "_") == code.lower().replace("-", "_"):
+        return 0
+    parsed, requested = _parse_tag(tag), _parse_tag(code)
+    if parsed is None or requested is None or parsed.language is None:
+        return None
+    if requested.script not in (None, parsed.script) or requested.territory not in (None, parsed.territory):
+        return None
+    if parsed.language == requested.language:
+        return 1 if parsed.territory == requested.territory else 2
+    return 3 if _PARTS.get(parsed.language) == requested.language else None
 
 
 def spellings(code: str) -> tuple[str, ...]:
@@ -90,22 +154,78 @@ def origin_code(origin: str | None, task: str) -> str:
 
 
 def _names(name: str, task: str) -> bool:
-    src, tgt = ("|".join(map(re.escape, spellings(code))) for code in languages(task))
-    return re.search(rf"(?<![a-z0-9])({src})-({tgt})(?![a-z0-9])", name, re.IGNORECASE) is not None
+    src, tgt = languages(task)
+    pairs = (match.groups() for match in _PAIR_IN_NAME.finditer(name))
+    return any(serves(first, src) and serves(second, tgt) for first, second in pairs)
 
 
 @lru_cache(maxsize=4096)
 def _parse_tag(tag: str) -> Language | None:
+    """Return a tag parsed, with the macrolanguage for the language that CLDR writes so: `ar` for `arb`."""
     try:
-        return Language.get(tag)
+        return Language.get(tag).prefer_macrolanguage()
     except ValueError:
         return None
+
+
+def base_language(code: str) -> str:
+    """Return the shortest code of a language without script and region: `zh` of `zho_Hans`, `ja` of `jpn`."""
+    parsed = _parse_tag(code)
+    if parsed is None or parsed.language is None:
+        return re.split("[-_@]", code)[0].lower()
+    return parsed.language
 
 
 def is_language(code: str) -> bool:
     """Return whether a code is that of a language, or is reserved for private use."""
     parsed = _parse_tag(code)
     return parsed is not None and parsed.language is not None and parsed.is_valid()
+
+
+def is_code(text: str) -> bool:
+    """Return whether a text is the code of a language: `de`, `deu_Latn` or `de-AT`, but not `Die`."""
+    return re.fullmatch(_CODE, text) is not None and is_language(text)
+
+
+@lru_cache(maxsize=4096)
+def check_code(code: str) -> None:
+    """Refuse a country and the name of a language in place of a code; warn of `se`, often taken for Swedish.
+
+    Codes that no language has may be those of made-up or private ones, and pass.
+
+    Raises:
+        ValueError: If the code is none, and the right one is known: `zh` for `cn`, `en` for `english`.
+    """
+    base = re.split("[-_]", code.lower())[0]
+    meant = LANGUAGE_NAMES.get(base) or _MISTAKEN.get(base) or _language_of_country(base)
+    if meant is not None:
+        names = {short: name.title() for name, short in LANGUAGE_NAMES.items()}
+        name = names.get(meant.partition("_")[0], "the language of that country")
+        other = "; Kanuri is kau" if base == "kr" else ""
+        raise ValueError(f"{code!r} is no language code: {name} is {meant}{other}.")
+    if base == "se":
+        logger.warning("'se' is Northern Sami; Swedish is sv")
+
+
+def check_task(task: str) -> None:
+    """Refuse a task whose codes are mistakes that `check_code` knows.
+
+    Raises:
+        ValueError: As `languages` and `check_code`.
+    """
+    for code in languages(task):
+        check_code(code)
+
+
+@lru_cache(maxsize=4096)
+def _language_of_country(code: str) -> str | None:
+    """Return the language whose home is a country: `zh` for `cn`; None for the code of a language."""
+    if is_language(code) or len(code) != 2 or code[0] == code[1]:  # doubled letters name made-up languages
+        return None
+    country = _parse_tag(f"und-{code.upper()}")
+    language = country.maximize().language if country else None
+    home = Language.make(language=language).maximize().territory
+    return language if home == code.upper() else None
 
 
 @lru_cache(maxsize=4096)

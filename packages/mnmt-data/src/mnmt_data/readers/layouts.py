@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mnmt_data.errors import DataError, folder_holds
 from mnmt_data.readers.byte_sources import CODECS, File, plain_name
-from mnmt_data.readers.language_codes import best_tag, canonical_task, languages
+from mnmt_data.readers.language_codes import best_tags, canonical_task, languages
 from mnmt_data.readers.text_pairs import TextPairs
 from mnmt_data.readers.wmt_markup import MARKUP, text_source
 
@@ -99,9 +99,9 @@ def _texts(folder: Path, task: str) -> Iterator[tuple[str, TextPairs]]:
         if stem and not stem.startswith(".") and path.is_file():
             stems.setdefault(stem, {}).setdefault(tag, []).append(path)
     for stem, tags in stems.items():
-        src, tgt = (best_tag(tuple(tags), code) for code in languages(task))
-        if src is not None and tgt is not None:
-            yield stem, TextPairs(task=task, src=File(_only(tags[src])), tgt=File(_only(tags[tgt])))
+        if sides := best_tags(tuple(tags), task, str(folder / stem)):
+            src, tgt = (File(_only(tags[side])) for side in sides)
+            yield stem, TextPairs(task=task, src=src, tgt=tgt)
 
 
 def _text(stem: Path, code: str) -> Path | None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
+from glob import escape
 from pathlib import Path
 from types import MappingProxyType
 
 from mnmt_data.errors import DataError
 from mnmt_data.readers.arrow_tables import ParquetPairs
-from mnmt_data.readers.byte_sources import CODECS, ByteSource, File, check_is_file, path_of
-from mnmt_data.readers.language_codes import languages, opposite, spellings, task_spellings
+from mnmt_data.readers.byte_sources import CODECS, File, check_is_file, path_of
+from mnmt_data.readers.language_codes import best_tags, languages, opposite, serves, task_spellings
 from mnmt_data.readers.layouts import mtdata_texts, named_texts, sacrebleu_texts
 from mnmt_data.readers.opus_zip import open_zip
 from mnmt_data.readers.reader import Reader
@@ -17,7 +19,7 @@ from mnmt_data.readers.records import CsvPairs, JsonPairs, TsvPairs
 from mnmt_data.readers.saved_dataset import HUB, is_dataset, open_dataset, open_hub_dataset
 from mnmt_data.readers.text_pairs import TextPairs
 from mnmt_data.readers.tmx import TmxPairs
-from mnmt_data.readers.wmt_markup import MARKUP, Role, open_wmt, text_source
+from mnmt_data.readers.wmt_markup import MARKUP, open_wmt, text_source
 
 LANG = "{lang}"
 """Placeholder of the language code in the name of a source that is two texts."""
@@ -89,9 +91,7 @@ def open_reader(source: str, task: str) -> Reader:
         DataError: If a file is missing, or the ending of its name is unknown.
     """
     if LANG in source:
-        roles: tuple[Role, Role] = ("src", "ref")
-        src, tgt = (_side(source, code, role) for code, role in zip(languages(task), roles, strict=True))
-        return TextPairs(task=task, src=src, tgt=tgt)
+        return _texts_named(source, task)
     if source.startswith(HUB):
         languages(task)
         return open_hub_dataset(source, task)
@@ -107,9 +107,18 @@ def open_reader(source: str, task: str) -> Reader:
     raise DataError(f"{path}: unknown format; {what}.")
 
 
-def _side(source: str, code: str, role: Role) -> ByteSource:
-    """Return one of two texts; if no file has the code, try its other spellings, `deu` for `de`."""
-    paths = [path_of(source.replace(LANG, spelling)) for spelling in spellings(code)]
-    path = next((path for path in paths if path.is_file()), paths[0])
-    check_is_file(path)
-    return text_source(path, role)
+def _texts_named(source: str, task: str) -> TextPairs:
+    """Return the two texts of a pattern, whose files may be named by any codes of the two languages."""
+    name = str(path_of(source))
+    first, *rest = name.split(LANG)
+    folder, start = first[: first.rfind("/") + 1], first[first.rfind("/") + 1 :]
+    pattern = re.compile(re.escape(first) + "([^/]+)" + r"\1".join(map(re.escape, rest)))
+    paths = Path(folder).glob("*".join(map(escape, (start, *rest))))
+    tags = {m[1]: path for path in paths if path.is_file() and (m := pattern.fullmatch(str(path)))}
+    for code in languages(task):
+        if not any(serves(tag, code) for tag in tags):
+            check_is_file(Path(name.replace(LANG, code)))
+    if (sides := best_tags(tuple(sorted(tags)), task, name)) is None:
+        raise DataError(f"{name}: one text serves both languages of {task}; give two.")
+    src, tgt = (tags[side] for side in sides)
+    return TextPairs(task=task, src=text_source(src, "src"), tgt=text_source(tgt, "ref"))

@@ -6,7 +6,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from mnmt_data.errors import DataError
 from mnmt_data.readers.byte_sources import ZipMember, members
-from mnmt_data.readers.language_codes import best_tag, languages, opposite, serves
+from mnmt_data.readers.language_codes import best_tags, languages, opposite, serves
 from mnmt_data.readers.reader import Reader
 from mnmt_data.readers.text_pairs import TextPairs
 from mnmt_data.readers.tmx import TmxPairs
@@ -34,11 +34,12 @@ def open_zip(path: Path, task: str) -> Reader:
 
 def _text_pairs(path: Path, task: str, texts: list[str]) -> TextPairs:
     tags = {name.rpartition(".")[2]: name for name in texts}
-    src, tgt = (best_tag(tuple(tags), code) for code in languages(task))
-    if len(texts) != 2 or src is None or tgt is None:
+    sides = best_tags(tuple(tags), task, str(path))
+    if len(texts) != 2 or sides is None:
         remedy = f"give an archive with one pair of texts for {task}"
         raise DataError(f"{path}: holds {', '.join(sorted(texts))}; {remedy}.")
-    return TextPairs(task=task, src=ZipMember(path, tags[src]), tgt=ZipMember(path, tags[tgt]))
+    src, tgt = (ZipMember(path, tags[side]) for side in sides)
+    return TextPairs(task=task, src=src, tgt=tgt)
 
 
 def _pair_of(name: str, task: str) -> bool:

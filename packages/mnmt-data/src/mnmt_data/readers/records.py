@@ -7,23 +7,14 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from mnmt_data.errors import DataError
 from mnmt_data.readers.byte_sources import File
-from mnmt_data.readers.columns import (
-    STRUCT,
-    OneTable,
-    Place,
-    ScoreColumn,
-    find_sides,
-    names_columns,
-    no_sides,
-    sentence_of,
-)
-from mnmt_data.readers.language_codes import is_reversed
+from mnmt_data.readers.columns import STRUCT, Place, ScoreColumn, Table, sentence_of
+from mnmt_data.readers.headers import Layout, layout_of
 from mnmt_data.readers.lines import Line, Lines
 from mnmt_data.readers.reader import BadLine, Block, Choice, Record, blocks_of, every_block
 
@@ -31,74 +22,117 @@ _EXCERPT = 200
 """Characters of a bad line in its report."""
 
 
-@dataclass(frozen=True)
-class TsvPairs(OneTable):
-    """Reads a TSV file: its first two columns, or the columns that a header names.
+Row = tuple[int, str | list[str] | BadLine | None]
+"""A row and the number of its first line, from 1: its line or its cells; see `Line` for others."""
 
-    The first line is a header if it names two columns after the languages of the task, or `src` and `tgt`, or
-    `source` and `target`. Without a header, the columns are swapped if the file's name gives the opposite
-    direction.
-    """
+
+@dataclass(frozen=True, kw_only=True)
+class _Dialect:
+    """How rows are written."""
+
+    separator: str
+    remedy: str
+    """What to do about a row that is longer or shorter than the first."""
+
+    needs_header: bool
+    """Whether a table of two columns must name them."""
+
+    def cells(self, row: str | list[str]) -> list[str]:
+        """Return the cells of a row."""
+        return row.split(self.separator) if isinstance(row, str) else row
+
+
+_TSV = _Dialect(
+    separator="\t", remedy="put one tab between columns, and none into a sentence", needs_header=False
+)
+_CSV = _Dialect(separator=",", remedy="quote cells with commas", needs_header=True)
+
+
+@dataclass(frozen=True)
+class TsvPairs(Table):
+    """Reads a TSV file: the columns that its header or the study names, or the only two. Quotes are text."""
 
     def blocks(self, *, skip_bad: bool = False, choice: Choice = every_block) -> Iterator[Block]:
         """Yield blocks of pairs: every line except a header and empty lines at the end.
 
         Args:
-            skip_bad: Whether to list lines without a tab or not UTF-8 in the blocks instead of raising.
+            skip_bad: Whether to list lines that are not UTF-8, or have more or fewer columns than the first,
+                in the blocks instead of raising.
             choice: Selects the blocks to read.
 
         Raises:
-            DataError: If the file is missing, broken or not UTF-8, its header names no columns for the task,
-                or a line has too few columns.
+            DataError: If the file is missing, broken or not UTF-8, its columns for the task are unknown, or
+                a line has more or fewer columns than the first.
         """
-        src, tgt = (1, 0) if is_reversed(self.path.name, self.task) else (0, 1)
-        what = "has no tab; give source, tab, target on every line"
-        lines = _without_empty_end(enumerate(Lines(File(self.path), skip_bad=skip_bad).each(), 1))
-        head = list(islice(lines, 1))
-        names = [name for _, line in head if isinstance(line, str) for name in line.split("\t")]
-        if sides := find_sides(self.path, self.task, names):
-            src, tgt = (names.index(place[0]) for place in sides)
-            what = f"must have the {len(names)} columns of the header"
-            places = [score.place(self.path, names) for score in self.scores]
-            head = []
-        elif names_columns(names, self.task):
-            remedy = "without a header, put src, a tab and tgt above the pairs"
-            what = no_sides(self.task, names).rstrip(".")
-            raise DataError(f"{self.path}:1: seems to be a header with {what}; {remedy}.")
-        else:
-            places = self._numbered(names)
-        width = max(src, tgt, *places) + 1
-
-        def parse(row: tuple[int, Line]) -> Record:
-            number, line = row
-            if not isinstance(line, str):
-                return line or ("", "")
-            columns = line.split("\t")
-            if len(columns) < width:
-                return _bad(self.path, number, what, line)
-            try:
-                return _record(columns[src], columns[tgt], self.scores, [columns[place] for place in places])
-            except ValueError as error:
-                return _bad(self.path, number, str(error), line)
-
-        rows, names = chain(head, lines), [score.name for score in self.scores]
-        yield from blocks_of(rows, parse=parse, scores=names, skip_bad=skip_bad, choice=choice)
-
-    def _numbered(self, cells: list[str]) -> list[int]:
-        """Return the columns of the scores in a file without a header, given the cells of its first line."""
-        if not cells:
-            return [0] * len(self.scores)
-        numbers = [str(number) for number in range(1, len(cells) + 1)]
-        return [score.place(self.path, numbers) for score in self.scores]
+        lines = enumerate(Lines(File(self.path), skip_bad=skip_bad).each(), 1)
+        yield from _blocks_of_rows(self, _without_empty_end(lines), _TSV, skip_bad=skip_bad, choice=choice)
 
 
-class _Row(NamedTuple):
-    """A row of a CSV file; a cell between quotes may have several lines."""
+@dataclass(frozen=True)
+class CsvPairs(Table):
+    """Reads a CSV file: the columns that its header or the study names."""
 
-    number: int
-    """The number of its first line, from 1."""
+    def blocks(self, *, skip_bad: bool = False, choice: Choice = every_block) -> Iterator[Block]:
+        """Yield blocks of pairs; a cell between quotes may have commas and several lines.
 
-    cells: list[str]
+        Args:
+            skip_bad: Whether to list rows that are not UTF-8, or have more or fewer columns than the first,
+                in the blocks instead of raising.
+            choice: Selects the blocks to read.
+
+        Raises:
+            DataError: If the file is missing, broken or not UTF-8, its columns for the task are unknown,
+                quotes are wrong, or a row has more or fewer columns than the first.
+        """
+        rows = _CsvRows(Lines(File(self.path), skip_bad=skip_bad).each(), self.path)
+        yield from _blocks_of_rows(self, iter(rows), _CSV, skip_bad=skip_bad, choice=choice)
+
+
+def _blocks_of_rows(
+    table: Table, rows: Iterator[Row], dialect: _Dialect, *, skip_bad: bool, choice: Choice
+) -> Iterator[Block]:
+    """Yield blocks of rows; the first readable one tells where source and target are."""
+    unreadable: list[Row] = []
+    for number, first in rows:
+        if isinstance(first, str | list):
+            layout = _layout(table, number, dialect.cells(first), dialect)
+            break
+        unreadable.append((number, first))
+    else:
+        layout = None
+    head = [*unreadable, (number, first)] if layout and not layout.has_header else unreadable
+
+    def parse(row: Row) -> Record:
+        number, content = row
+        if not isinstance(content, str | list) or layout is None:
+            return content if isinstance(content, BadLine) else ("", "")
+        cells = dialect.cells(content)
+        try:
+            return _pair_in(cells, layout, table.scores)
+        except ValueError as error:
+            remedy = f"; {dialect.remedy}" if len(cells) != layout.width else ""
+            return _bad(table.path, number, f"{error}{remedy}", dialect.separator.join(cells))
+
+    names = [score.name for score in table.scores]
+    yield from blocks_of(chain(head, rows), parse=parse, scores=names, skip_bad=skip_bad, choice=choice)
+
+
+def _layout(table: Table, number: int, cells: list[str], dialect: _Dialect) -> Layout:
+    try:
+        return layout_of(table, cells, needs_header=dialect.needs_header)
+    except ValueError as error:
+        raise DataError(f"{table.path}:{number}: {error}.") from None
+
+
+def _pair_in(cells: list[str], layout: Layout, scores: tuple[ScoreColumn, ...]) -> Record:
+    """Return the pair in the cells of a row.
+
+    Raises:
+        ValueError: If it has more or fewer cells than the first row, or a score is no number.
+    """
+    layout.check_width(cells)
+    sides = sentence_of(cells[layout.src]), sentence_of(cells[layout.tgt])
+    return _record(*sides, scores, [cells[place] for place in layout.scores])
 
 
 class _CsvRows:
@@ -109,7 +143,7 @@ class _CsvRows:
         self._path = path
         self._others: list[BadLine | None] = []
 
-    def __iter__(self) -> Iterator[_Row | BadLine | None]:
+    def __iter__(self) -> Iterator[Row]:
         """Yield rows; for a row with a bad line yield the bad line, with an overlong line None.
 
         Raises:
@@ -120,9 +154,9 @@ class _CsvRows:
         try:
             for cells in rows:
                 if self._others:
-                    yield self._others[0]
+                    yield first, self._others[0]
                 elif cells:
-                    yield _Row(first, cells)
+                    yield first, cells
                 self._others.clear()
                 first = rows.line_num + 1
         except csv.Error as error:
@@ -140,55 +174,10 @@ class _CsvRows:
 
 
 @dataclass(frozen=True)
-class CsvPairs(OneTable):
-    """Reads a CSV file, whose header names columns as `find_sides` expects them."""
+class JsonPairs(Table):
+    """Reads JSON lines: an object a line, whose keys are as `Table.places` expects them."""
 
-    def blocks(self, *, skip_bad: bool = False, choice: Choice = every_block) -> Iterator[Block]:
-        """Yield blocks of pairs; a cell between quotes may have commas and several lines.
-
-        Args:
-            skip_bad: Whether to list rows of a wrong length or not UTF-8 in the blocks instead of raising.
-            choice: Selects the blocks to read.
-
-        Raises:
-            DataError: If the file is missing, broken or not UTF-8, has no columns for the task or wrong
-                quotes, or a row is not as long as the header.
-        """
-        names = [score.name for score in self.scores]
-        yield from blocks_of(self._records(skip_bad), scores=names, skip_bad=skip_bad, choice=choice)
-
-    def _records(self, skip_bad: bool) -> Iterator[Record]:
-        rows = iter(_CsvRows(Lines(File(self.path), skip_bad=skip_bad).each(), self.path))
-        header = list(islice(rows, 1))
-        width, src, tgt, places = self._columns(*header) if header else (0, 0, 0, [])
-        for row in rows:
-            if not isinstance(row, _Row):
-                yield row or ("", "")
-            elif len(row.cells) != width:
-                counts = f"has {len(row.cells)} columns, but the header has {width}"
-                yield _bad(self.path, row.number, f"{counts}; quote cells with commas", ",".join(row.cells))
-            else:
-                try:
-                    sides = sentence_of(row.cells[src]), sentence_of(row.cells[tgt])
-                    yield _record(*sides, self.scores, [row.cells[place] for place in places])
-                except ValueError as error:
-                    yield _bad(self.path, row.number, str(error), ",".join(row.cells))
-
-    def _columns(self, header: _Row | BadLine | None) -> tuple[int, int, int, list[int]]:
-        """Return the number of columns, and the columns of source, target and scores."""
-        if not isinstance(header, _Row):
-            what = f"{self.path}:1: the header cannot be read"
-            raise DataError(header.what if isinstance(header, BadLine) else f"{what}; name the columns.")
-        names = header.cells
-        if (sides := find_sides(self.path, self.task, names)) is None:
-            raise DataError(f"{self.path}:{header.number}: the header has {no_sides(self.task, names)}")
-        src, tgt = (names.index(place[0]) for place in sides)
-        return len(names), src, tgt, [score.place(self.path, names) for score in self.scores]
-
-
-@dataclass(frozen=True)
-class JsonPairs(OneTable):
-    """Reads JSON lines: an object a line, with keys as `find_sides` expects them."""
+    is_numbered = False
 
     def blocks(self, *, skip_bad: bool = False, choice: Choice = every_block) -> Iterator[Block]:
         """Yield blocks of pairs; a null is an empty sentence, and blank lines are skipped.
@@ -223,13 +212,9 @@ class JsonPairs(OneTable):
             raise ValueError("is no JSON object; give one on every line")
         fields = table.get(STRUCT)
         names, inner = tuple(table), tuple(fields) if isinstance(fields, dict) else ()
-        sides = _find_sides_once(self.path, self.task, names, inner)
-        if sides is None:
-            raise ValueError(no_sides(self.task, names, inner).rstrip("."))
-        if missing := [score for score in self.scores if score.column not in table]:
-            raise ValueError(missing[0].not_among(names))
-        cells = [table[score.column] for score in self.scores]
-        return _record(_text_at(table, sides[0]), _text_at(table, sides[1]), self.scores, cells)
+        src, tgt, *scores = _places_once(self, names, inner)
+        cells = [table[place[0]] for place in scores]
+        return _record(_text_at(table, src), _text_at(table, tgt), self.scores, cells)
 
 
 def _without_empty_end(rows: Iterator[tuple[int, Line]]) -> Iterator[tuple[int, Line]]:
@@ -244,7 +229,19 @@ def _without_empty_end(rows: Iterator[tuple[int, Line]]) -> Iterator[tuple[int, 
         yield row
 
 
-_find_sides_once = lru_cache(maxsize=256)(find_sides)  # nearly all objects of a file have the same keys
+@lru_cache(maxsize=256)  # nearly all objects of a file have the same keys
+def _places_once(table: Table, keys: tuple[str, ...], fields: tuple[str, ...]) -> list[Place]:
+    """Return the places of source, target and scores in an object.
+
+    Raises:
+        ValueError: If one is missing.
+    """
+    if (sides := table.places(keys, fields)) is None:
+        raise ValueError(table.no_sides(keys, fields))
+    labels = table.renamed(keys)
+    if missing := [score for score in table.scores if score.column not in labels]:
+        raise ValueError(missing[0].not_among(keys))
+    return [*sides, *((keys[labels.index(str(score.column))],) for score in table.scores)]
 
 
 def _text_at(table: dict[str, Any], place: Place) -> str:

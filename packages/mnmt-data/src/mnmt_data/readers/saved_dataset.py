@@ -15,7 +15,7 @@ import pyarrow as pa
 from mnmt_data.errors import DataError, missing_extra
 from mnmt_data.readers.arrow_tables import TableBlocks
 from mnmt_data.readers.byte_sources import check_is_file, one_line, unreadable
-from mnmt_data.readers.columns import ScoreColumn
+from mnmt_data.readers.columns import Table
 from mnmt_data.readers.reader import Block, Choice, every_block
 
 HUB = "hf:"
@@ -26,19 +26,17 @@ _NAME = re.compile(r"hf:([\w.-]+/[\w.-]+)(?:/([\w.-]+))?:(\w+)")
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class DatasetPairs:
+@dataclass(frozen=True, kw_only=True)
+class DatasetPairs(Table):
     """Reads a data set of Hugging Face's library, saved by `save_to_disk` or cached: Arrow streams."""
 
-    path: Path
-    """Its folder or name, for messages and for the direction of `src` and `tgt`."""
-
-    task: str
-    paths: tuple[Path, ...]
+    files: tuple[Path, ...]
     """The files, in order."""
 
-    scores: tuple[ScoreColumn, ...] = ()
-    """Scores to read."""
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """The files, in order."""
+        return self.files
 
     def blocks(self, *, skip_bad: bool = False, choice: Choice = every_block) -> Iterator[Block]:
         """Yield blocks of pairs; a null is an empty sentence.
@@ -52,7 +50,7 @@ class DatasetPairs:
         """
         with _open_stream(self.paths[0]) as stream:
             schema = stream.schema
-        blocks = TableBlocks(self.path, self.task, self.scores, schema, skip_bad, choice)
+        blocks = TableBlocks(self, schema, skip_bad, choice)
         yield from blocks.of(lambda names: (batch for path in self.paths for batch in _batches(path, schema)))
 
 
@@ -84,7 +82,7 @@ def open_dataset(folder: Path, task: str) -> DatasetPairs:
         raise DataError(f"{folder}: holds the splits {names}; name one of these folders in it.")
     state = folder / "state.json"
     files = _listed(state, lambda table: (folder / file["filename"] for file in table["_data_files"]))
-    return DatasetPairs(folder, task, tuple(files))
+    return DatasetPairs(path=folder, task=task, files=tuple(files))
 
 
 def open_hub_dataset(source: str, task: str) -> DatasetPairs:
@@ -115,7 +113,7 @@ def open_hub_dataset(source: str, task: str) -> DatasetPairs:
         ) from None
     if not (files := dataset.cache_files):
         raise DataError(f"{source}: is held in memory; let the library keep it on disk.")
-    return DatasetPairs(Path(source), task, tuple(Path(file["filename"]) for file in files))
+    return DatasetPairs(path=Path(source), task=task, files=tuple(Path(file["filename"]) for file in files))
 
 
 def is_dataset(folder: Path) -> bool:

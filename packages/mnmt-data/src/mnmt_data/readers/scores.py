@@ -9,12 +9,10 @@ from pathlib import Path
 
 from mnmt_data.errors import DataError
 from mnmt_data.readers.byte_sources import CODECS, File, plain_name
-from mnmt_data.readers.columns import OneTable, ScoreColumn
+from mnmt_data.readers.columns import ScoreColumn, Table
 from mnmt_data.readers.language_codes import languages, spellings
 from mnmt_data.readers.lines import Line, Lines
 from mnmt_data.readers.reader import Block, Choice, Reader, every_block
-from mnmt_data.readers.records import JsonPairs
-from mnmt_data.readers.saved_dataset import DatasetPairs
 from mnmt_data.readers.text_pairs import TextPairs
 
 
@@ -30,12 +28,14 @@ def with_scores(reader: Reader, scores: Sequence[ScoreColumn]) -> Reader:
     """
     files = {score: path for score in scores if (path := _file_beside(reader, score.name)) is not None}
     columns = tuple(score for score in scores if score not in files)
-    if isinstance(reader, JsonPairs) and (
-        numbered := [one for one in columns if isinstance(one.column, int)]
+    if (
+        isinstance(reader, Table)
+        and not reader.is_numbered
+        and (numbered := [one for one in columns if isinstance(one.column, int)])
     ):
         what = f"[data.scores] `{numbered[0].name}` must have the name of a key as its `column`"
         raise DataError(f"{reader.path}: {what}, but has the number {numbered[0].column}.")
-    if isinstance(reader, OneTable | DatasetPairs):
+    if isinstance(reader, Table):
         reader = replace(reader, scores=columns)
     elif columns:
         expected = _expected(reader, columns[0].name)

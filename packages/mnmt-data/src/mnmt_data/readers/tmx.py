@@ -9,7 +9,7 @@ from xml.parsers import expat
 
 from mnmt_data.errors import DataError
 from mnmt_data.readers.byte_sources import ByteSource
-from mnmt_data.readers.language_codes import best_tag, languages
+from mnmt_data.readers.language_codes import best_tags
 from mnmt_data.readers.reader import LONGEST_LINE, LONGEST_SENTENCE, Block, Choice, blocks_of, every_block
 
 NATIVE_CODE = frozenset({"bpt", "ept", "it", "ph", "ut"})
@@ -21,7 +21,7 @@ class UnitParser:
 
     def __init__(self, name: str, task: str) -> None:
         self._name = name
-        self._src, self._tgt = languages(task)
+        self._task = task
         self._pairs: list[tuple[str, str]] = []
         self._segments: dict[str, str] = {}
         self._language = ""
@@ -100,9 +100,8 @@ class UnitParser:
         self._text = None
 
     def _end_unit(self) -> None:
-        src, tgt = (best_tag(tuple(self._segments), code) for code in (self._src, self._tgt))
-        if src is not None and tgt is not None:
-            self._pairs.append((self._segments[src], self._segments[tgt]))
+        if sides := best_tags(tuple(self._segments), self._task, self._name):
+            self._pairs.append((self._segments[sides[0]], self._segments[sides[1]]))
         self._segments = {}
         self._bytes_since_unit = 0
 

@@ -1,0 +1,126 @@
+"""The columns of a table of lines, by its header, by the study, or because there are just two."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mnmt_data.readers.columns import Table
+from mnmt_data.readers.language_codes import LANGUAGE_NAMES, is_code, languages, spellings
+
+COLUMN_WORDS = frozenset({"src", "tgt", "source", "target", "sentence", "translation", "score", "id"})
+"""Words in names of columns; they tell a header from sentences of one word."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """The columns of a table of lines."""
+
+    has_header: bool
+    width: int
+    """Columns of every line."""
+
+    src: int
+    tgt: int
+    scores: tuple[int, ...]
+    """Places from 0."""
+
+    def check_width(self, cells: Sequence[str]) -> None:
+        """Check that a line has the columns of the first.
+
+        Raises:
+            ValueError: If it has more or fewer.
+        """
+        if len(cells) != self.width:
+            what = "the header" if self.has_header else "the first line"
+            raise ValueError(f"has {_count(len(cells))}, but {what} has {self.width}")
+
+
+def layout_of(table: Table, cells: Sequence[str], *, needs_header: bool) -> Layout:
+    """Return the columns of a table of lines, given the cells of its first line.
+
+    The first line is a header if its names tell the sides of the task, the study names columns by it, or it
+    seems to be one. A table without a header has the columns that the study numbers, or exactly two beside
+    numbered scores.
+
+    Args:
+        table: The table.
+        cells: The cells of its first line.
+        needs_header: Whether even two columns must be named.
+
+    Raises:
+        DataError: If there is no column of a score, or several serve one side.
+        ValueError: If the sides are not known.
+    """
+    numbers = [str(number) for number in range(1, len(cells) + 1)]
+    is_by_name = any(isinstance(column, str) for _, column in table.columns)
+    may_be_header = is_by_name or (not table.columns and all(map(_may_be_name, cells)))
+    names = cells if may_be_header else numbers
+    sides, seems_header = table.sides(names), names_columns(cells, table.task)
+    has_header = seems_header or (may_be_header and sides is not None)
+    if sides is None and (seems_header or table.columns):
+        what = "seems to be a header with" if seems_header else "has"
+        raise ValueError(f"{what} {table.no_sides(table.renamed(names))}")
+    if sides is None:
+        names, sides = numbers, _two_columns(table, cells, needs_header)
+    names = table.renamed(names)
+    scores = tuple(score.place(table.path, names) for score in table.scores)
+    return Layout(has_header=has_header, width=len(cells), src=sides[0], tgt=sides[1], scores=scores)
+
+
+def _two_columns(table: Table, cells: Sequence[str], needs_header: bool) -> tuple[int, int]:
+    """Return the sides of a table without a header that has exactly two columns beside numbered scores."""
+    scores = {score.column for score in table.scores}
+    sides = [place for place in range(len(cells)) if place + 1 not in scores]
+    if len(sides) == 2 and not needs_header:
+        return table.in_order(*sides)
+    if len(sides) < 2:
+        raise ValueError(f"has {_count(len(sides))} of text; give source and target on every line")
+    if needs_header and all(map(_may_be_name, cells)):
+        raise ValueError(f"the header has {table.no_sides(cells)}")
+    what = f"has {_count(len(cells))} and no header that names {table.task}"
+    named = zip(languages(table.task), table.in_order(*_likely_texts(cells, sides)), strict=True)
+    example = table.toml(*(f"{code} = {place + 1}" for code, place in named))
+    raise ValueError(f"{what}; write {example}, with the numbers of the two columns")
+
+
+def _likely_texts(cells: Sequence[str], places: Sequence[int]) -> tuple[int, int]:
+    """Return two columns for an example: those of text, rather than numbers, addresses and codes."""
+    texts = [place for place in places if _is_text(cells[place])]
+    first, second = texts if len(texts) == 2 else (0, 1)
+    return first, second
+
+
+def _may_be_name(cell: str) -> bool:
+    """Return whether a cell can be the name of a column, rather than a number, an address or a sentence."""
+    return re.fullmatch(r"[\d.,+-]+|\S*://.*|.{41,}|.*\s.*[.!?…。！？]", cell.strip()) is None
+
+
+def _is_text(cell: str) -> bool:
+    has_letters = any(map(str.isalpha, cell))
+    return has_letters and not is_code(cell) and re.fullmatch(r"\S+[.:/]\S+", cell) is None
+
+
+def _count(columns: int) -> str:
+    return "1 column" if columns == 1 else f"{columns} columns"
+
+
+def names_columns(cells: Sequence[str], task: str) -> bool:
+    """Return whether cells seem to be a header.
+
+    A header has only codes of languages, or only words, at least two of them typical of columns.
+
+    Args:
+        cells: The first line of a table.
+        task: The language pair; its codes are typical of columns.
+    """
+    codes = {cell.lower() if len(cell) == 2 else cell for cell in map(str.strip, cells)}
+    if len(codes) > 1 and all(map(is_code, codes)):
+        return True
+    if not all(re.fullmatch(r"[\w.:-]*", cell.strip()) for cell in cells):
+        return False
+    of_task = {spelling.lower() for code in languages(task) for spelling in spellings(code)}
+    known = COLUMN_WORDS | LANGUAGE_NAMES.keys() | of_task
+    typical = (cell for cell in cells if not known.isdisjoint(re.split(r"[\W\d_]+", cell.lower())))
+    return len(set(map(str.lower, typical))) > 1
