@@ -74,3 +74,29 @@ def test_a_mistake_is_one_line(
     assert (done.status, done.stdout) == (2, b"")
     (line,) = done.stderr.splitlines()
     assert message in line
+
+
+def test_the_column_of_scores_is_not_taken_for_text(command_line: CommandLine, tmp_path: Path) -> None:
+    rows = [
+        *("0\tDo it because I say so.\t-0.45", "0\tDo it because I say it.\t-0.47", "0\t\t-1.9"),
+        *("1\tHello there my friend.\t-0.3", "1\tHello there my friend.\t-0.3", "1\tHi you.\t-0.9"),
+    ]
+    table = write(tmp_path / "nb.tsv", rows)
+    done = command_line.run("rerank", table)
+    assert (done.status, done.stdout) == (2, b"")
+    assert done.stderr.endswith("name that of the text with --column, as in --column 2.\n")
+    assert lines_of(command_line, table, "--column", "2") == [
+        "Do it because I say so.",
+        "Hello there my friend.",
+    ]
+
+
+def test_marks_of_subwords_are_a_remark(command_line: CommandLine, tmp_path: Path) -> None:
+    done = command_line.run(
+        "rerank", write(tmp_path / "list", ["0 ||| das ro@@ te Haus", "0 ||| das ro@@ te"])
+    )
+    assert (done.status, done.stdout.decode()) == (0, "das ro@@ te Haus\n")
+    assert (
+        done.stderr
+        == f"{tmp_path}/list: 2 of 2 lines have BPE's @@, first line 1; join the pieces of words\n"
+    )

@@ -30,10 +30,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         write(tmp_path / name, lines)
     for name, lines in systems.items():
         write(tmp_path / "outputs" / name, lines)
+    for name in ("README.md", ".one.7.1a2b.tmp", "one.tmp", "two.record.json"):
+        write(tmp_path / "outputs" / name, ["no translations"])
     write(tmp_path / "table", [f"{line}\t1" for line in sides["one"]])
     write(tmp_path / "objects", [json.dumps({"mt": line}) for line in sides["one"]])
     columns = zip(*sides.values(), strict=True)
     write(tmp_path / "all.tsv", ["\t".join(row) for row in (names, *columns)])
+    write(tmp_path / "n-best", [f"{number} ||| {line} ||| -1" for number, line in enumerate(sides["one"])])
     write(tmp_path / "gaps", [sides["ref"][0], "", *sides["ref"][2:]])
     (tmp_path / "empty").mkdir()
     return tmp_path
@@ -98,6 +101,7 @@ def test_texts_have_the_name_of_their_test_set(command_line: CommandLine, folder
             "one --reference missing --task en-de",
             "missing: no such file; its folder holds all.tsv, .* more.",
         ),
+        ("n-best --reference ref --task en-de", "n-best: is an n-best list; choose .* `mnmt-eval rerank`."),
         ("one --reference empty --task en-de", "empty: is a folder; name a file in it."),
         ("one --reference gaps --task en-de", "gaps:2: must have a reference, but is blank"),
     ],
@@ -110,3 +114,21 @@ def test_a_mistake_is_one_line_with_the_file_and_the_option(
     (line,) = done.stderr.splitlines()
     assert line.startswith("mnmt-eval: ")
     assert re.search(message, line)
+
+
+def test_outputs_of_fairseq_are_read_by_number(command_line: CommandLine, folder: Path) -> None:
+    lines = (folder / "one").read_text(encoding="utf-8").splitlines()
+    generated = [f"H-{number}\t-0.5\t{line}" for number, line in enumerate(lines)]
+    write(folder / "generated", sorted(generated, key=len))
+    (plain,) = compared(command_line, "x=one --reference ref --task en-de")
+    (other,) = compared(command_line, "x=generated --reference ref --task en-de")
+    assert other == plain
+
+
+def test_marks_of_subwords_are_one_remark_beside_the_scores(command_line: CommandLine, folder: Path) -> None:
+    lines = (folder / "one").read_text(encoding="utf-8").splitlines()
+    write(folder / "pieces", [f"▁{line.replace(' ', ' ▁')}" for line in lines])
+    done = command_line.run("compare", *["one", "pieces", "--reference", "ref", "--task", "en-de"], *FEW)
+    assert done.status == 0
+    *_, remark = done.stderr.splitlines()
+    assert remark == "pieces: 6 of 6 lines have SentencePiece's ▁, first line 1; join the pieces of words"

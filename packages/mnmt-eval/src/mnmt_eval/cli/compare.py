@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import asdict
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -70,6 +71,7 @@ def compare(
     """
     # Imported here, since `--help` needs no numbers.
     from mnmt_eval.cli.comparison_tables import averages_table, comparison_table
+    from mnmt_eval.cli.progress import print_message
     from mnmt_eval.compare import compare_systems
     from mnmt_eval.compare.averages import average_directions
 
@@ -92,6 +94,8 @@ def compare(
             ReportConfig(comparison=config, worst_by=worst_by, sentences=sentences, baseline=baseline),
             page,
         )
+    for remark in chain.from_iterable(each.remarks() for each in translated):
+        print_message(remark)
     if as_json:
         documents = [_comparison_json(each) for each in comparisons]
         averages = [asdict(each) for each in average_directions(comparisons)]

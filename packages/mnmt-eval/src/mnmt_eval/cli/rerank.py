@@ -46,15 +46,17 @@ def rerank(
     """Choose among candidate translations of each line, by minimum Bayes risk.
 
     Args:
-        candidates: The table or JSON lines that `mnmt-eval translate --n-best` writes; `/dev/stdin` reads a
-            pipe.
+        candidates: The table or JSON lines that `mnmt-eval translate --n-best` writes, an n-best list of
+            Moses or Marian, or the output of fairseq-generate; `/dev/stdin` reads a pipe.
         column: The column with candidates, by its name in the first line or its number; or a key of JSON
             lines. By default `text`, or the third.
         risk: Options of minimum Bayes risk.
         as_json: Write a JSON object a line, with the values of all candidates.
     """
+    from mnmt_eval.cli.progress import print_message
     from mnmt_eval.language import languages_of
     from mnmt_eval.metrics import metric
+    from mnmt_eval.remarks import NamedLines, marks_in
     from mnmt_eval.rerank import choose_by_risk, read_candidates
     from mnmt_eval.text import join_lines
 
@@ -68,6 +70,11 @@ def rerank(
         raise EvalError(
             f"{risk.samples}: must have samples for each of {len(sources)} sources, but has {len(samples)}."
         )
+    for name, groups in {candidates: sources, risk.samples or candidates: samples}.items():
+        for remark in marks_in(
+            NamedLines(name=str(name), lines=[text for texts in groups for text in texts])
+        ):
+            print_message(remark)
     for number, choice in enumerate(choose_by_risk(judge, sources, samples=samples), start=1):
         line = text = join_lines(choice.text)
         if as_json:

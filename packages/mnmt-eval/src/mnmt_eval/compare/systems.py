@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mnmt_data.errors import folder_holds
 from mnmt_eval.errors import EvalError, require_runs
+from mnmt_eval.remarks import NamedLines, remarks
+from mnmt_eval.rerank.candidates import is_moses
+from mnmt_eval.rerank.fairseq import fairseq_hypotheses, is_fairseq
 from mnmt_eval.runs.run_files import (
     RUN,
     check_translations,
@@ -18,6 +22,13 @@ from mnmt_eval.runs.run_files import (
 )
 from mnmt_eval.runs.texts import ReferenceText, TextFiles, run_text, tasks_of_run, tasks_of_runs
 from mnmt_eval.text import read_lines, read_text
+
+_NO_OUTPUT = re.compile(
+    r"\..*|.*~|(readme|licen[cs]e|copying|changelog|makefile)(\..*)?"
+    r"|.*\.(md|rst|log|tmp|bak|orig|lock|sh|py|toml|ya?ml|pdf|html?|record\.json)",
+    re.I,
+)
+"""Names of files in a folder of outputs that are no outputs; whoever names such a file itself means it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +49,11 @@ class System:
     def translations_path(self, testset: str, task: str) -> Path:
         """Return the file with its translations of a text."""
         return translations_path(self.path, testset, task) if self.is_run else self.path
+
+    def place(self, testset: str, task: str) -> str:
+        """Return the name of that file in messages, with the column."""
+        path = self.translations_path(testset, task)
+        return f"{path}:{self.column}" if self.column else str(path)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +83,19 @@ class TranslatedText:
     def searches(self) -> dict[str, str]:
         """{system: signature of its search} of the runs that state it."""
         return {output.system.name: output.search for output in self.outputs if output.search is not None}
+
+    def remarks(self) -> Iterator[str]:
+        """Yield a line for whatever makes the scores of these files mislead; see `mnmt_eval.remarks`."""
+        text = self.text
+        names = text.reference_names or [f"the references of {text.name}"] * len(text.references)
+        return remarks(
+            [
+                NamedLines(name=output.system.place(text.testset, text.task), lines=output.lines)
+                for output in self.outputs
+            ],
+            [NamedLines(name=n, lines=lines) for n, lines in zip(names, text.references, strict=True)],
+            text.src,
+        )
 
 
 def name_systems(arguments: Sequence[str], columns: Sequence[str] = ()) -> list[System]:
@@ -195,7 +224,13 @@ def _read(system: System, testset: str, task: str) -> list[str]:
         raise EvalError(f"{path}: no translations yet; run `mnmt-eval score {system.path}` first.")
     if system.is_run:
         check_translations(system.path, testset, task)
-    return read_lines(path) if system.is_run else read_text(path, system.column)
+        return read_lines(path)
+    lines = [] if system.column else read_lines(path)
+    if is_fairseq(lines):
+        return [hypotheses[0] for hypotheses in fairseq_hypotheses(path, lines)]
+    if is_moses(lines):
+        raise EvalError(f"{path}: is an n-best list; choose among its candidates with `mnmt-eval rerank`.")
+    return read_text(path, system.column)
 
 
 def _search(system: System, testset: str, task: str) -> str | None:
@@ -246,7 +281,7 @@ def _systems_at(path: Path, *, named: bool) -> list[Path]:
 
 
 def _is_output(path: Path) -> bool:
-    return path.is_file() and not path.name.startswith(".")
+    return path.is_file() and not _NO_OUTPUT.fullmatch(path.name)
 
 
 def _shortest_names(paths: Sequence[Path]) -> list[str]:

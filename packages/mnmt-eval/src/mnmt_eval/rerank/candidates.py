@@ -1,4 +1,4 @@
-"""Files of candidate translations, as `mnmt-eval translate --n-best` writes them."""
+"""Files of candidate translations, as `mnmt-eval translate --n-best` and other tools write them."""
 
 from __future__ import annotations
 
@@ -7,10 +7,14 @@ from itertools import groupby
 from pathlib import Path
 
 from mnmt_eval.errors import EvalError
+from mnmt_eval.remarks import holds_numbers
+from mnmt_eval.rerank.fairseq import fairseq_hypotheses, is_fairseq
 from mnmt_eval.text import holds_objects, read_lines, read_objects, split_rows, text_of
 
 Candidates = tuple[str, ...]
 """The candidates for the translation of a line, at least one, in the order of the file."""
+
+_MOSES = " ||| "
 
 
 def read_candidates(path: Path, column: str | None = None) -> list[Candidates]:
@@ -19,8 +23,9 @@ def read_candidates(path: Path, column: str | None = None) -> list[Candidates]:
     Args:
         path: TSV or `.csv`, a candidate a row: number of its source line, score, text; or columns with names,
             of which one is `line`. Or JSON lines, an object a source line with `line` and the list `n_best`
-            of objects that have `text`, or an object a candidate. The candidates of a source line follow each
-            other, and source lines are numbered from 1 (or 0).
+            of objects that have `text`, or an object a candidate; Sockeye's `sentence_id` and `translations`
+            serve too. Or Moses' `0 ||| text ||| …`, or the output of fairseq-generate. The candidates of a
+            source line follow each other, and source lines are numbered from 1 (or 0).
         column: The column with the text, by its name in the first line, or its number if there are no names;
             or a key of JSON lines. By default `text`, or the third column.
 
@@ -31,7 +36,10 @@ def read_candidates(path: Path, column: str | None = None) -> list[Candidates]:
     lines = read_lines(path)
     if not lines:
         raise EvalError(f"{path}: must have at least one candidate, but is empty.")
+    if is_fairseq(lines):
+        return fairseq_hypotheses(path, lines)
     read = _json_candidates if holds_objects(lines) else _table_candidates
+    read = _moses_candidates if is_moses(lines[:1]) else read
     sources: list[Candidates] = []
     expected = None
     for number, group in groupby(read(path, lines, column), key=lambda row: row[1]):
@@ -42,6 +50,11 @@ def read_candidates(path: Path, column: str | None = None) -> list[Candidates]:
         expected = number + 1
         sources.append(tuple(text for _, _, text in candidates))
     return sources
+
+
+def is_moses(lines: Sequence[str]) -> bool:
+    """Return whether all lines have the fields of Moses' n-best lists."""
+    return bool(lines) and all(_MOSES in line and "\t" not in line for line in lines)
 
 
 def _table_candidates(path: Path, lines: Sequence[str], column: str | None) -> Iterator[tuple[str, int, str]]:
@@ -56,13 +69,44 @@ def _table_candidates(path: Path, lines: Sequence[str], column: str | None) -> I
     for name in (line, text):
         if names.count(name) != 1:
             raise EvalError(f"{path}: must have one column {name!r}, but its columns are {', '.join(names)}.")
+    _refuse_numbers(path, names, [cells for _, cells in rows[has_names:]], text, line)
     for place, cells in rows[has_names:]:
         yield place, _whole(cells[names.index(line)], place), cells[names.index(text)]
 
 
+def _refuse_numbers(
+    path: Path, names: Sequence[str], rows: Sequence[Sequence[str]], text: str, line: str
+) -> None:
+    """Refuse a column of numbers where another column has the text."""
+    numbers = [holds_numbers(cells) for cells in zip(*rows, strict=True)]
+    others = [name for name, each in zip(names, numbers, strict=True) if not each and name != line]
+    if rows and numbers[names.index(text)] and others:
+        cell = rows[0][names.index(text)]
+        raise EvalError(
+            f"{path}: column {text} holds only numbers, such as {cell}; name that of the text with --column, "
+            f"as in --column {others[0]}."
+        )
+
+
+def _moses_candidates(path: Path, lines: Sequence[str], column: str | None) -> Iterator[tuple[str, int, str]]:
+    """Yield those of Moses' and Marian's `0 ||| text ||| features ||| score`."""
+    if column is not None:
+        raise EvalError(f"{path}: has fields between |||, and no columns; leave out --column.")
+    for number, content in enumerate(lines, start=1):
+        place, fields = f"{path}:{number}", [field.strip() for field in f"{content} ".split(_MOSES)]
+        if len(fields) < 2 or not fields[0].isdecimal():
+            raise EvalError(
+                f"{place}: must be `0 ||| text ||| …`, the number of its source line first, but is "
+                f"{content[:40]!r}."
+            )
+        yield place, int(fields[0]), fields[1]
+
+
 def _json_candidates(path: Path, lines: Sequence[str], column: str | None) -> Iterator[tuple[str, int, str]]:
     for place, record in read_objects(path, lines):
-        number, candidates = record.get("line"), record.get("n_best", [record])
+        number, candidates = record.get("line", record.get("sentence_id")), record.get("n_best", [record])
+        if isinstance(translations := record.get("translations"), list):
+            candidates = [{"text": text} for text in translations]
         if number is None or not _are_candidates(candidates, column):
             raise EvalError(
                 f"{place}: must be a JSON object with `line` and `text`, or with a list `n_best` of such."

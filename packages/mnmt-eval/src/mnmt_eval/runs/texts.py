@@ -24,6 +24,8 @@ class ReferenceText:
     """The language pair; empty if unknown."""
     references: Sequence[Sequence[str]]
     """The sentences of the first reference, those of the second, …"""
+    reference_names: Sequence[str] = ()
+    """The references' files, with columns; empty for those of prepared data."""
     tasks: Sequence[str] = ()
     """All tasks of the study, in whose languages translations may be; empty if unknown."""
     src: Sequence[str] = ()
@@ -177,6 +179,11 @@ class TextFiles:
             for path in self.references
             for column in self.reference_columns or (None,)
         ]
+        names = [
+            f"{path}:{column}" if column else str(path)
+            for path in self.references
+            for column in self.reference_columns or (None,)
+        ]
         first, references = self.references[0], [lines for _, lines in sides]
         if not references[0]:
             raise EvalError(f"{first}: must have at least one line, but is empty.")
@@ -188,4 +195,6 @@ class TextFiles:
         for path, lines in sides:
             if len(lines) != count:
                 raise EvalError(f"{path}: must have {count} lines, as {first} has, but has {len(lines)}.")
-        return ReferenceText(testset=testset, task=self.task, references=references, src=src)
+        return ReferenceText(
+            testset=testset, task=self.task, references=references, reference_names=names, src=src
+        )
