@@ -11,8 +11,6 @@ from pathlib import Path
 from mnmt_data.errors import folder_holds
 from mnmt_eval.errors import EvalError, require_runs
 from mnmt_eval.remarks import NamedLines, remarks
-from mnmt_eval.rerank.candidates import is_moses
-from mnmt_eval.rerank.fairseq import fairseq_hypotheses, is_fairseq
 from mnmt_eval.runs.run_files import (
     RUN,
     check_translations,
@@ -225,11 +223,6 @@ def _read(system: System, testset: str, task: str) -> list[str]:
     if system.is_run:
         check_translations(system.path, testset, task)
         return read_lines(path)
-    lines = [] if system.column else read_lines(path)
-    if is_fairseq(lines):
-        return [hypotheses[0] for hypotheses in fairseq_hypotheses(path, lines)]
-    if is_moses(lines):
-        raise EvalError(f"{path}: is an n-best list; choose among its candidates with `mnmt-eval rerank`.")
     return read_text(path, system.column)
 
 

@@ -7,14 +7,12 @@ from itertools import groupby
 from pathlib import Path
 
 from mnmt_eval.errors import EvalError
+from mnmt_eval.n_best import fairseq_hypotheses, is_fairseq, is_moses, moses_candidates
 from mnmt_eval.remarks import holds_numbers
-from mnmt_eval.rerank.fairseq import fairseq_hypotheses, is_fairseq
 from mnmt_eval.text import holds_objects, read_lines, read_objects, split_rows, text_of
 
 Candidates = tuple[str, ...]
 """The candidates for the translation of a line, at least one, in the order of the file."""
-
-_MOSES = " ||| "
 
 
 def read_candidates(path: Path, column: str | None = None) -> list[Candidates]:
@@ -39,7 +37,7 @@ def read_candidates(path: Path, column: str | None = None) -> list[Candidates]:
     if is_fairseq(lines):
         return fairseq_hypotheses(path, lines)
     read = _json_candidates if holds_objects(lines) else _table_candidates
-    read = _moses_candidates if is_moses(lines[:1]) else read
+    read = moses_candidates if is_moses(lines[:1]) else read
     sources: list[Candidates] = []
     expected = None
     for number, group in groupby(read(path, lines, column), key=lambda row: row[1]):
@@ -50,11 +48,6 @@ def read_candidates(path: Path, column: str | None = None) -> list[Candidates]:
         expected = number + 1
         sources.append(tuple(text for _, _, text in candidates))
     return sources
-
-
-def is_moses(lines: Sequence[str]) -> bool:
-    """Return whether all lines have the fields of Moses' n-best lists."""
-    return bool(lines) and all(_MOSES in line and "\t" not in line for line in lines)
 
 
 def _table_candidates(path: Path, lines: Sequence[str], column: str | None) -> Iterator[tuple[str, int, str]]:
@@ -86,20 +79,6 @@ def _refuse_numbers(
             f"{path}: column {text} holds only numbers, such as {cell}; name that of the text with --column, "
             f"as in --column {others[0]}."
         )
-
-
-def _moses_candidates(path: Path, lines: Sequence[str], column: str | None) -> Iterator[tuple[str, int, str]]:
-    """Yield those of Moses' and Marian's `0 ||| text ||| features ||| score`."""
-    if column is not None:
-        raise EvalError(f"{path}: has fields between |||, and no columns; leave out --column.")
-    for number, content in enumerate(lines, start=1):
-        place, fields = f"{path}:{number}", [field.strip() for field in f"{content} ".split(_MOSES)]
-        if len(fields) < 2 or not fields[0].isdecimal():
-            raise EvalError(
-                f"{place}: must be `0 ||| text ||| …`, the number of its source line first, but is "
-                f"{content[:40]!r}."
-            )
-        yield place, int(fields[0]), fields[1]
 
 
 def _json_candidates(path: Path, lines: Sequence[str], column: str | None) -> Iterator[tuple[str, int, str]]:
