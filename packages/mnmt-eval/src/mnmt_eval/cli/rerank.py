@@ -56,9 +56,8 @@ def rerank(
     from mnmt_eval.cli.progress import print_message
     from mnmt_eval.language import languages_of
     from mnmt_eval.metrics import metric
-    from mnmt_eval.remarks import NamedLines, marks_in
     from mnmt_eval.rerank import choose_by_risk, read_candidates
-    from mnmt_eval.text import join_lines
+    from mnmt_eval.text import NamedLines, join_lines, marks_in
 
     if risk.metric not in _METRICS:
         raise EvalError(f"`--metric` must be one of {', '.join(_METRICS)}, but is {risk.metric!r}.")

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from mnmt_data.errors import folder_holds
 from mnmt_eval.errors import EvalError, require_runs
-from mnmt_eval.remarks import NamedLines, remarks
 from mnmt_eval.runs.run_files import (
     RUN,
     check_translations,
@@ -19,7 +18,7 @@ from mnmt_eval.runs.run_files import (
     translations_path,
 )
 from mnmt_eval.runs.texts import ReferenceText, TextFiles, run_text, tasks_of_run, tasks_of_runs
-from mnmt_eval.text import read_lines, read_text
+from mnmt_eval.text import NamedLines, read_lines, read_text, remarks_on
 
 _NO_OUTPUT = re.compile(
     r"\..*|.*~|(readme|licen[cs]e|copying|changelog|makefile)(\..*)?"
@@ -83,10 +82,10 @@ class TranslatedText:
         return {output.system.name: output.search for output in self.outputs if output.search is not None}
 
     def remarks(self) -> Iterator[str]:
-        """Yield a line for whatever makes the scores of these files mislead; see `mnmt_eval.remarks`."""
+        """Yield a line for whatever makes scores mislead; see `mnmt_eval.text.remarks_on`."""
         text = self.text
         names = text.reference_names or [f"the references of {text.name}"] * len(text.references)
-        return remarks(
+        return remarks_on(
             [
                 NamedLines(name=output.system.place(text.testset, text.task), lines=output.lines)
                 for output in self.outputs

@@ -7,9 +7,18 @@ from itertools import groupby
 from pathlib import Path
 
 from mnmt_eval.errors import EvalError
-from mnmt_eval.n_best import fairseq_hypotheses, is_fairseq, is_moses, moses_candidates
-from mnmt_eval.remarks import holds_numbers
-from mnmt_eval.text import holds_objects, read_lines, read_objects, split_rows, text_of
+from mnmt_eval.text import (
+    fairseq_hypotheses,
+    holds_numbers,
+    holds_objects,
+    is_fairseq,
+    is_moses,
+    moses_candidates,
+    read_lines,
+    read_objects,
+    split_rows,
+    text_of,
+)
 
 Candidates = tuple[str, ...]
 """The candidates for the translation of a line, at least one, in the order of the file."""

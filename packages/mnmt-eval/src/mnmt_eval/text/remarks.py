@@ -72,7 +72,7 @@ class NamedLines:
         return f"{self.name}: {count} {what}, first line {numbers[0]}; {cure}"
 
 
-def remarks(
+def remarks_on(
     outputs: Sequence[NamedLines], references: Sequence[NamedLines], source: Sequence[str] = ()
 ) -> Iterator[str]:
     """Yield a line for whatever looks wrong in outputs of one text, which the metrics would score as it is.

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from mnmt_eval.remarks import NamedLines, marks_in, remarks
+from mnmt_eval.text import NamedLines, marks_in, remarks_on
 
 SYLLABLES = ("ka", "lo", "mi", "ru", "té", "va", "zö", "ni")
 
@@ -37,17 +37,17 @@ REFERENCES = sentences(60)
 OUTPUTS = imperfect(REFERENCES)
 
 
-def remarks_on(
+def remarks_of(
     output: Sequence[str], reference: Sequence[str] = REFERENCES, source: Sequence[str] = ()
 ) -> list[str]:
     return list(
-        remarks([NamedLines(name="out", lines=output)], [NamedLines(name="ref", lines=reference)], source)
+        remarks_on([NamedLines(name="out", lines=output)], [NamedLines(name="ref", lines=reference)], source)
     )
 
 
 def test_sound_outputs_have_no_remark() -> None:
-    assert remarks_on(OUTPUTS) == []
-    assert remarks_on(OUTPUTS, source=sentences(60, seed=5)) == []
+    assert remarks_of(OUTPUTS) == []
+    assert remarks_of(OUTPUTS, source=sentences(60, seed=5)) == []
 
 
 def split_words(line: str, mark: str) -> str:
@@ -86,7 +86,7 @@ BROKEN: dict[str, tuple[Callable[[str], str], str]] = {
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_step_that_is_missing_is_one_remark(name: str) -> None:
     breaks, message = BROKEN[name]
-    (remark,) = remarks_on([breaks(line) for line in OUTPUTS])
+    (remark,) = remarks_of([breaks(line) for line in OUTPUTS])
     assert re.match(f"out: {message}", remark)
     assert "\n" not in remark
 
@@ -94,72 +94,72 @@ def test_a_step_that_is_missing_is_one_remark(name: str) -> None:
 @pytest.mark.parametrize("name", ["SentencePiece", "BPE", "escapes", "tokenised", "tokenizer"])
 def test_marks_in_both_are_the_references_fault(name: str) -> None:
     breaks, message = BROKEN[name]
-    (remark,) = remarks_on(*([breaks(line) for line in lines] for lines in (OUTPUTS, REFERENCES)))
+    (remark,) = remarks_of(*([breaks(line) for line in lines] for lines in (OUTPUTS, REFERENCES)))
     assert re.match(f"ref: {message}", remark)
 
 
 def test_references_in_another_form_are_named() -> None:
-    (lower,) = remarks_on(OUTPUTS, [line.lower() for line in REFERENCES])
+    (lower,) = remarks_of(OUTPUTS, [line.lower() for line in REFERENCES])
     assert lower.startswith("ref: has no capital letters, but out has")
     decomposed = [unicodedata.normalize("NFD", line) for line in REFERENCES]
-    (form,) = remarks_on(OUTPUTS, decomposed)
+    (form,) = remarks_of(OUTPUTS, decomposed)
     assert form.startswith("ref: ")
-    assert remarks_on([unicodedata.normalize("NFD", line) for line in OUTPUTS], decomposed) == []
+    assert remarks_of([unicodedata.normalize("NFD", line) for line in OUTPUTS], decomposed) == []
 
 
 @pytest.mark.parametrize(
     "line", ["Was ist das ?", "« Non » !", "He wrote 5 , 000", "A&B; C", "## Title", "@home", "#tag"]
 )
 def test_a_few_odd_lines_are_no_mark(line: str) -> None:
-    assert remarks_on([*OUTPUTS[:-1], line]) == []
+    assert remarks_of([*OUTPUTS[:-1], line]) == []
 
 
 def test_one_marked_line_of_few_is_remarked() -> None:
-    assert remarks_on([*OUTPUTS[:-1], "▁ein ▁Wort"])[0].startswith(
+    assert remarks_of([*OUTPUTS[:-1], "▁ein ▁Wort"])[0].startswith(
         "out: 1 of 60 lines have SentencePiece's ▁, first line 60"
     )
 
 
 def test_french_spaces_before_marks_are_right() -> None:
     french = [f"{line[:-1]} ?" for line in REFERENCES]
-    assert remarks_on(imperfect(french), french) == []
+    assert remarks_of(imperfect(french), french) == []
     assert list(marks_in(NamedLines(name="ref", lines=french))) == []
 
 
 def test_romanian_with_cedillas() -> None:
     commas = [line.replace("té", "țe") for line in REFERENCES]
     outputs = imperfect(commas)
-    assert remarks_on(outputs, commas) == []
-    (remark,) = remarks_on([line.replace("ț", "ţ") for line in outputs], commas)
+    assert remarks_of(outputs, commas) == []
+    (remark,) = remarks_of([line.replace("ț", "ţ") for line in outputs], commas)
     assert "have ţ with a cedilla, where ref has ț with a comma" in remark
 
 
 def test_the_source_or_the_reference_in_place_of_outputs() -> None:
-    assert remarks_on(REFERENCES) == ["out: is the same text as the reference ref"]
+    assert remarks_of(REFERENCES) == ["out: is the same text as the reference ref"]
     source = sentences(60, seed=5)
-    (remark,) = remarks_on(source, source=source)
+    (remark,) = remarks_of(source, source=source)
     assert remark.startswith("out: 60 of 60 lines are the same as the source")
 
 
 def test_the_same_outputs_twice() -> None:
     outputs = [NamedLines(name=name, lines=OUTPUTS) for name in ("a", "b")]
-    found = list(remarks(outputs, [NamedLines(name="ref", lines=REFERENCES)]))
+    found = list(remarks_on(outputs, [NamedLines(name="ref", lines=REFERENCES)]))
     assert found == ["a and b: hold the same translations"]
 
 
 def test_another_order_of_lines() -> None:
     by_length = sorted(OUTPUTS, key=len)
-    (remark,) = remarks_on(by_length)
+    (remark,) = remarks_of(by_length)
     assert re.match(
         r"out: \d+ of \d+ lines that share rare words with a line of ref stand in another place", remark
     )
-    (shifted,) = remarks_on(["Ka.", *OUTPUTS[:-1]])
+    (shifted,) = remarks_of(["Ka.", *OUTPUTS[:-1]])
     assert "by -1 lines" in shifted
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_bad_outputs_in_the_right_order_are_no_other_order(seed: int) -> None:
     unrelated = sentences(60, seed=100 + seed)
-    assert remarks_on(unrelated) == []
+    assert remarks_of(unrelated) == []
     half = [*imperfect(imperfect(REFERENCES[:30], seed=seed), seed=seed + 9), *unrelated[30:]]
-    assert remarks_on(half) == []
+    assert remarks_of(half) == []

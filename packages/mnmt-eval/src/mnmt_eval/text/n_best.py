@@ -43,17 +43,17 @@ def fairseq_hypotheses(path: Path, lines: Sequence[str]) -> list[tuple[str, ...]
         (place, match) for place, line in enumerate(lines, start=1) if (match := _LINE.fullmatch(line))
     ]
     kind = "D" if any(match["kind"] == "D" for _, match in matches) else "H"
-    found: dict[int, list[str]] = {}
+    texts: dict[int, list[str]] = {}
     for place, match in matches:
         if match["kind"] == kind:
             score, tab, text = match["rest"].partition("\t")
             if not tab:
                 raise EvalError(f"{path}:{place}: must have a score, a tab and the text, but is {score!r}.")
-            found.setdefault(int(match["id"]), []).append(text)
-    missing = next((number for number in range(max(found)) if number not in found), None)
+            texts.setdefault(int(match["id"]), []).append(text)
+    missing = next((number for number in range(max(texts)) if number not in texts), None)
     if missing is not None:
-        raise EvalError(f"{path}: has {kind}-{max(found)}, but no {kind}-{missing}; generate all sentences.")
-    return [tuple(found[number]) for number in sorted(found)]
+        raise EvalError(f"{path}: has {kind}-{max(texts)}, but no {kind}-{missing}; generate all sentences.")
+    return [tuple(texts[number]) for number in sorted(texts)]
 
 
 def is_moses(lines: Sequence[str]) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 from mnmt_data import readers
 from mnmt_data.errors import DataError
 from mnmt_eval.errors import EvalError
-from mnmt_eval.n_best import best_translations
+from mnmt_eval.text.n_best import best_translations
 
 Row = tuple[str, Sequence[str]]
 """The place of a row, for messages, and its cells."""
