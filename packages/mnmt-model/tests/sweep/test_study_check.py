@@ -5,10 +5,12 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
+from jsonschema.validators import Draft4Validator
 
 from mnmt_data.cli import main as mnmt_data
 from mnmt_data.errors import StudyError
 from mnmt_data.study import read_study
+from mnmt_data.study.schema import study_schema
 from mnmt_model.sweep.study_check import check_study
 
 PROJECT = Path(__file__).parents[2] / "pyproject.toml"
@@ -200,6 +202,23 @@ def test_prepare_refuses_a_mistake_of_any_section_in_one_line(
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"mnmt-data: {wrong}: ")
     assert not (tmp_path / "out").exists()
+
+
+STUDIES = sorted((Path(__file__).parents[4] / "studies").glob("*.toml"))
+OF_KEY_OR_TYPE = re.compile("unknown key|must be (an integer|an array|a number|a string|one of|given)")
+
+
+@pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
+def test_every_study_passes_its_schema_and_all_checks(path: Path) -> None:
+    check_study(read_study(path))
+    Draft4Validator(study_schema()).validate(tomllib.loads(path.read_text(encoding="utf-8")))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"), [row for row in MISTAKES if OF_KEY_OR_TYPE.search(row[2])]
+)
+def test_the_schema_finds_mistakes_of_key_and_type(text: str, old: str, new: str, message: str) -> None:
+    assert not Draft4Validator(study_schema()).is_valid(tomllib.loads(text.replace(old, new, 1)))
 
 
 def test_a_model_section_that_no_size_uses_is_refused(text: str, tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ def test_killed_and_resumed_equals_never_stopped(
 
 def test_batches_too_small_for_the_parts_are_refused(run: RunConfig, tmp_path: Path) -> None:
     with pytest.raises(RunError, match=r"`batch_tokens` \(300\) makes batches of \d+ pairs, too few for 1 "):
-        train(changed(run, accumulation=1000), tmp_path / "run")
+        train(changed(run, accumulation=200), tmp_path / "run")
 
 
 def test_accumulation_changes_no_loss(run: RunConfig, alone: Path, tmp_path: Path) -> None:

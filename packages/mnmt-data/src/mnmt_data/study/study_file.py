@@ -14,6 +14,9 @@ from mnmt_data.errors import StudyError
 from mnmt_data.study.sections import owners_of, section_configs, study_checks
 from mnmt_data.study.structure import UNKNOWN, Config, StructureError, structure, unknown_key
 
+NAME = r"\w[\w.-]*"
+"""Pattern of the names of studies, which are names of folders."""
+
 SECTIONS = ("data", "model", "train", "sweep", "target")
 """Sections of the packages of this repository, which need not be installed."""
 
@@ -77,7 +80,7 @@ def read_study(path: Path | str) -> StudyFile:
     if unknown := sorted(tables.keys() - set(valid)):
         raise StudyError(f"{path}: {UNKNOWN} {unknown_key(unknown[0], valid, owners_of)}")
     name = tables.pop("name", None)
-    if not isinstance(name, str | NoneType) or not re.fullmatch(r"\w[\w.-]*", name or ""):
+    if not isinstance(name, str | NoneType) or not re.fullmatch(NAME, name or ""):
         raise StudyError(f"{path}: `name` must be a folder name such as 'en-de-small', but is {name!r}.")
     study = StudyFile(path=path, name=str(name), tables=tables)
     study.check()
