@@ -208,18 +208,23 @@ SIZES, LENGTHS = np.geomspace(1e5, 1e8, 5), np.geomspace(1e7, 1e10, 5)
 CHINCHILLA = {"l_inf": 0.4, "a": 300.0, "alpha": 0.34, "b": 900.0, "beta": 0.28}
 
 
-@pytest.mark.parametrize("budget", [1e16, 1e19])
-def test_the_best_size_of_one_task_is_chinchillas(budget: float) -> None:
-    """N* = G (C / 6)^(β / (α + β)), G = (α A / (β B))^(1 / (α + β)) (Hoffmann et al. 2022, eq. 4)."""
+def chinchilla_runs() -> pd.DataFrame:
     p = CHINCHILLA
     rows = [
         {"task": "a", "size": size, "tokens": tokens, "metric": "loss",
          "value": p["l_inf"] + p["a"] * size ** -p["alpha"] + p["b"] * tokens ** -p["beta"]}
         for size, tokens in itertools.product(SIZES, LENGTHS)
     ]  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+@pytest.mark.parametrize("budget", [1e16, 1e19])
+def test_the_best_size_of_one_task_is_chinchillas(budget: float) -> None:
+    """N* = G (C / 6)^(β / (α + β)), G = (α A / (β B))^(1 / (α + β)) (Hoffmann et al. 2022, eq. 4)."""
+    p = CHINCHILLA
     scale = (p["alpha"] * p["a"] / (p["beta"] * p["b"])) ** (1 / (p["alpha"] + p["beta"]))
     size = scale * (budget / 6) ** (p["beta"] / (p["alpha"] + p["beta"]))
-    advice = recommend(pd.DataFrame(rows), budget=budget, refits=10)
+    advice = recommend(chinchilla_runs(), budget=budget, refits=10)
     assert advice.size == pytest.approx(size, rel=0.02)
     assert advice.size is not None
     assert advice.tokens is not None
@@ -227,3 +232,11 @@ def test_the_best_size_of_one_task_is_chinchillas(budget: float) -> None:
     assert advice.weights == {"a": 1.0}
     low, high = advice.size_range
     assert low <= advice.size <= high
+
+
+@pytest.mark.parametrize("arguments", [{"size": 7.0}, {"size": 1e300}, {"budget": 1e40}, {"tokens": 1e30}])
+def test_questions_that_no_table_answers_are_refused(arguments: dict[str, float]) -> None:
+    with pytest.raises(
+        ArgumentError, match=f"`{next(iter(arguments))}` must be near the .* of the table, but"
+    ):
+        recommend(chinchilla_runs(), law="chinchilla", refits=0, **arguments)

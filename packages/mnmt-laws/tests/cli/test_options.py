@@ -19,16 +19,16 @@ Run = Callable[..., tuple[int, str, str]]
 @pytest.fixture
 def foreign(tmp_path: Path) -> Path:
     """Learning curves of several sizes, in columns of other names."""
-    steps, sizes = np.meshgrid([500.0, 1000.0, 2000.0], np.geomspace(1e6, 3e7, 5))
-    table = pd.DataFrame({"Model Size": sizes.ravel(), "Updates": steps.ravel()})
-    table["dev loss"] = 1.5 + 60 * table["Model Size"] ** -0.3 + 20 * table["Updates"] ** -0.5
+    tokens, sizes = np.meshgrid([5e7, 1e8, 2e8], np.geomspace(1e6, 3e7, 5))
+    table = pd.DataFrame({"Model Size": sizes.ravel(), "Seen": tokens.ravel()})
+    table["dev loss"] = 1.5 + 60 * table["Model Size"] ** -0.3 + 6000 * table["Seen"] ** -0.5
     table.assign(name="run of " + table["Model Size"].astype(str)).to_csv(
         tmp_path / "foreign.csv", index=False
     )
     return tmp_path / "foreign.csv"
 
 
-OPTIONS = ("--column", "size=Model Size", "--column", "tokens=Updates", "--column", "value=dev loss")
+OPTIONS = ("--column", "size=Model Size", "--column", "tokens=Seen", "--column", "value=dev loss")
 
 
 def read(run: Run, source: Path, *options: str) -> pd.DataFrame:
@@ -40,7 +40,7 @@ def read(run: Run, source: Path, *options: str) -> pd.DataFrame:
 
 def test_columns_are_mapped(run: Run, foreign: Path) -> None:
     collected = read(run, foreign, *OPTIONS)
-    columns = {"size": "Model Size", "tokens": "Updates", "value": "dev loss"}
+    columns = {"size": "Model Size", "tokens": "Seen", "value": "dev loss"}
     expected, found = (
         fit(observe(source, columns=names), law="chinchilla", uncertainty=ResidualBootstrap(refits=0))
         for source, names in ((foreign, columns), (collected, None))
@@ -51,7 +51,7 @@ def test_columns_are_mapped(run: Run, foreign: Path) -> None:
 def test_runs_are_read_at_a_common_length(run: Run, foreign: Path) -> None:
     named = (*OPTIONS, "--column", "run=name")
     earlier, at_end = (
-        read(run, foreign, *named, "--at", f"tokens={length}")["value"] for length in (700, 2000)
+        read(run, foreign, *named, "--at", f"tokens={length}")["value"] for length in (7e7, 2e8)
     )
     assert len(earlier) == len(at_end) == 5
     assert (earlier > at_end).all()
@@ -83,7 +83,7 @@ def test_options_that_cannot_be_read_are_refused(
 
 
 def test_a_command_reads_a_table_as_collect_does(run: Run, foreign: Path) -> None:
-    named = (*OPTIONS, "--column", "run=name", "--at", "tokens=700")
+    named = (*OPTIONS, "--column", "run=name", "--at", "tokens=7e7")
     read(run, foreign, *named)
     fits = [
         json.loads(run("fit", *source, "--law", "power", "--json", "--refits", 0)[1])["parameters"]
@@ -105,5 +105,7 @@ def test_every_command_maps_columns(run: Run, command: str) -> None:
 def test_one_model_at_several_lengths_needs_a_choice(run: Run, foreign: Path) -> None:
     status, _, err = run("fit", foreign, *OPTIONS, "--law", "power")
     assert status == 2
-    assert "the same task, mixture and size after 500 and 2000 tokens, but the power law does not know" in err
+    assert (
+        "the same task, mixture and size after 5e+07 and 2e+08 tokens, but the power law does not know" in err
+    )
     assert "(--at tokens=…)" in err

@@ -116,7 +116,10 @@ def test_the_mixture_of_a_run_follows_from_its_tasks() -> None:
             {"sise": "params"},
             r"`columns` must name columns of a run table \(is `size` meant\?\), but names 'sise'",
         ),
-        ({"size": "par*"}, r"`columns` must have no `\*` in that of `size`, but has 'par\*'"),
+        (
+            {"size": "par*"},
+            r"`columns` must have no `\*` but before a factor in that of `size`, but has 'par\*'",
+        ),
         ({"value": "*_*"}, r"`columns` must have one `\*` in that of `value`, but has '\*_\*'"),
         ({"value": "valid_*", "task": "t"}, r"`columns` must leave `task` out: 'valid_\*' names the tasks"),
     ],

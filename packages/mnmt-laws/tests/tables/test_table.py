@@ -121,7 +121,8 @@ def write(folder: Path, text: str, name: str = "runs.csv") -> Path:
                 ),
                 (
                     "1,a,5,loss,2",
-                    "`weight` must be in [0, 1], but is 5; divide by 100 if the column holds percentages",
+                    "`weight` must be in [0, 1], but is 5; say --column weight=weight*0.01 if the column "
+                    "holds percentages",
                 ),
                 ("inf,a,1,loss,2", "`size` must be finite, but is inf; give the number of parameters"),
                 *(
@@ -139,9 +140,8 @@ def write(folder: Path, text: str, name: str = "runs.csv") -> Path:
         ),
         (
             f"{HEADER}\n1,a,95,loss,2\n1,b,5,loss,2\n",
-            "{} row 2 (and 1 more row): `weight` must be in [0, 1], but is 95; divide by 100 if the column "
-            "holds "
-            "percentages.",
+            "{} row 2 (and 1 more row): `weight` must be in [0, 1], but is 95; say --column "
+            "weight=weight*0.01 if the column holds percentages.",
         ),
         (
             f"{HEADER}\n{ROW}\n1,a,1,loss,3\n",

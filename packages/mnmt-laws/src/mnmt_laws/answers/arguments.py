@@ -8,7 +8,7 @@ from numbers import Real
 
 from mnmt_laws.errors import ArgumentError, did_you_mean
 
-_UNITS = {
+UNITS = {
     "size": "parameters",
     "tokens": "target tokens of all tasks",
     "budget": "FLOPs",
@@ -22,7 +22,7 @@ def check_number(name: str, value: object) -> float:
         TypeError: If it is not a number.
         ArgumentError: If it is infinite, NaN, 0 or negative.
     """
-    unit = f" {_UNITS[name]}" if name in _UNITS else ""
+    unit = f" {UNITS[name]}" if name in UNITS else ""
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"`{name}` must be a number of{unit or ' any unit'}, but is {value!r}.")
     number = float(value)

@@ -60,8 +60,9 @@ class TableConfig:
     """The architecture to analyse. By default the only one in the table."""
 
     column: Columns = ()
-    """The table's name of a column, as `size=params`; may be repeated. One `*` gathers columns:
-    `mixture=train_*` has a column of weights for each source, `value=valid_*` one of values for each task."""
+    """The table's name of a column, as `size=params`; may be repeated. `tokens=tokens*1e9` reads billions.
+    One `*` gathers columns: `mixture=train_*` has a column of weights for each source, `value=valid_*` one of
+    values for each task."""
 
     at: str | None = None
     """Read every run at this length, as `step=2000` or `tokens=1e9`, within its learning curve."""

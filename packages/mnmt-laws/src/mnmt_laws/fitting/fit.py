@@ -24,6 +24,7 @@ from mnmt_laws.solver.sample import Sample
 from mnmt_laws.tables.lengths import ROUNDING, level_numbers
 from mnmt_laws.tables.observations import Observations
 from mnmt_laws.tables.source import TableSource, observe
+from mnmt_laws.tables.units import check_units
 
 _SAME_SHARE = 0.01
 
@@ -121,6 +122,7 @@ def _fit_tasks(
     _require_limit(law, observations)
     check_lengths(observations, law)
     rows = _rows_to_fit(observations, objective, zero_shot=law.zero_shot)
+    check_units(rows, observations.locator)
     runs = _run_numbers(rows)
     by_task = {str(task): task_rows for task, task_rows in rows.groupby("task")}
     samples = {

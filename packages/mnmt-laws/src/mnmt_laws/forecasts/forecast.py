@@ -12,8 +12,9 @@ import xarray as xr
 
 from mnmt_laws.arrays import Array
 from mnmt_laws.errors import ArgumentError, TableError
+from mnmt_laws.fitting.fit import fit
 from mnmt_laws.fitting.law_fit import LawFit
-from mnmt_laws.fitting.refits import refit_like
+from mnmt_laws.fitting.refits import NO_REFITS, refit_like
 from mnmt_laws.fitting.uncertainty import ResidualBootstrap, bounds_of
 from mnmt_laws.forecasts.forms import Form, floors_of, form_of, forms_of, forms_table, shares_of
 from mnmt_laws.forecasts.own_error import UNTESTED, log_errors
@@ -251,10 +252,13 @@ def forecast(
         TableError: If no form can be fitted.
     """
     target = Target(size=size, tokens=tokens)
-    forms = forms_of(observations, target, _laws(law), objective=objective)
+    laws = _laws(law)
+    forms = forms_of(observations, target, laws, objective=objective)
     if length:
         forms = [form for form in forms if _levels_off(form.fit.law)]
     if not forms:
+        for definition in laws or ():  # a law that cannot be fitted says why
+            fit(observations, law=definition, objective=objective, uncertainty=NO_REFITS)
         raise TableError(_no_form(observations, law, length=length))
     return _draw(observations, target, forms, refits=refits, seed=seed)
 

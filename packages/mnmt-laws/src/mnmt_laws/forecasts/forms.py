@@ -21,6 +21,7 @@ from mnmt_laws.forecasts.rivals import find_rivals
 from mnmt_laws.forecasts.target import Target, at_length, is_near
 from mnmt_laws.laws.law import Law
 from mnmt_laws.tables.observations import Observations
+from mnmt_laws.tables.units import check_units
 
 _log = logging.getLogger(__name__)
 
@@ -75,6 +76,7 @@ def forms_of(
         laws: The laws to fit; by default all that the table admits.
         **options: Of `fit`.
     """
+    check_units(observations.rows_to_fit(zero_shot=True), observations.locator)
     views = [observations]
     if observations.lengths.within and target.tokens is not None:
         short = at_length(observations, target.tokens)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -14,6 +15,7 @@ from mnmt_laws.tables.mixture import format_mixture
 from mnmt_laws.tables.row_location import RowLocator
 
 _STARRED = {"mixture": "source", "value": "task"}
+_SCALED = re.compile(r"(.+)\*\s*(\d*\.?\d+(?:e[+-]?\d+)?)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,12 +23,13 @@ class ColumnMap:
     """The names that a file gives to the columns of a run table."""
 
     columns: Mapping[str, str] = field(default_factory=dict)
-    """The file's column by the run table's, `{"size": "params"}`. One `*` in that of `mixture` stands for a
-    source, each with a column of weights; one `*` in that of `value` for a task, each with one of values.
+    """The file's column by the run table's, `{"size": "params"}`, perhaps times a factor, `{"tokens":
+    "tokens*1e9"}`. One `*` in that of `mixture` stands for a source, each with a column of weights; one `*`
+    in that of `value` for a task, each with one of values.
     """
 
     def __post_init__(self) -> None:
-        for name, pattern in self.columns.items():
+        for name in self.columns:
             if name not in KINDS:
                 meant = closest(name, KINDS)
                 hint = f" (is `{meant}` meant?)" if meant else ""
@@ -34,16 +37,27 @@ class ColumnMap:
                     f"`columns` must name columns of a run table{hint}, but names {name!r}; they are "
                     f"{', '.join(KINDS)}."
                 )
+            pattern = self.file_column(name)
             stars = pattern.count("*")
             if stars > (name in _STARRED):
-                most = "one `*`" if name in _STARRED else "no `*`"
+                most = "one `*`" if name in _STARRED else "no `*` but before a factor"
                 raise ArgumentError(f"`columns` must have {most} in that of `{name}`, but has {pattern!r}.")
             if name == "value" and stars and "task" in self.columns:
                 raise ArgumentError(f"`columns` must leave `task` out: {pattern!r} names the tasks.")
 
     def file_column(self, name: str) -> str:
         """Return the file's name, or its pattern, of a run table's column."""
-        return self.columns.get(name, name)
+        return self._split(name)[0]
+
+    def _split(self, name: str) -> tuple[str, float]:
+        """Return the file's name of a column and the factor of its numbers: `tokens*1e9`."""
+        text = self.columns.get(name, name)
+        scaled = None if KINDS[name] != "number" or name in _STARRED else _SCALED.fullmatch(text)
+        return (text, 1.0) if scaled is None else (scaled[1].strip(), float(scaled[2]))
+
+    @property
+    def _file_columns(self) -> dict[str, str]:
+        return {name: self.file_column(name) for name in self.columns}
 
     def starred(self, name: str, names: Sequence[str]) -> dict[str, str]:
         """Return the file's columns that a pattern matches, by the text in place of its star."""
@@ -58,7 +72,7 @@ class ColumnMap:
     def kinds(self, names: Sequence[str]) -> dict[str, str]:
         """Return the kind of each column that is read from a file; text where it is read as both."""
         kinds = {name: KINDS[name] for name in names if name in KINDS and name not in self.columns}
-        for target, column in self.columns.items():
+        for target, column in self._file_columns.items():
             if "*" in column:
                 kinds |= dict.fromkeys(self.starred(target, names).values(), "number")
             elif column in names and kinds.get(column) != "text":
@@ -83,7 +97,7 @@ class ColumnMap:
         Raises:
             TableError: If one is absent.
         """
-        for target, column in self.columns.items():
+        for target, column in self._file_columns.items():
             if column in names or self.starred(target, names):
                 continue
             meant = closest(column.replace("*", ""), names)
@@ -110,13 +124,24 @@ class ColumnMap:
         table = frame[
             [name for name in names if (name in KINDS or name == "row") and name not in self.columns]
         ]
-        plain = {name: frame[column] for name, column in self.columns.items() if "*" not in column}
+        plain = {
+            name: self._read(name, frame, locator)
+            for name, column in self._file_columns.items()
+            if "*" not in column
+        }
         table = table.assign(**plain)
         if sources := self.starred("mixture", names):
             table = table.assign(mixture=_gather_mixtures(frame, sources, locator))
         if tasks := self.starred("value", names):
             table = _melt_values(table, frame, tasks, locator)
         return table
+
+    def _read(self, name: str, frame: pd.DataFrame, locator: RowLocator) -> pd.Series:
+        """Return a column of the file, times its factor if it has one."""
+        column, factor = self._split(name)
+        if factor == 1:
+            return frame[column]
+        return read_numbers(frame, column, locator, required=False) * factor
 
 
 def _gather_mixtures(frame: pd.DataFrame, sources: Mapping[str, str], locator: RowLocator) -> pd.Series:

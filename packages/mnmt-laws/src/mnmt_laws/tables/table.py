@@ -61,7 +61,8 @@ def read_table(
         source: A `.csv` or `.parquet` file, or a frame with one row for each measurement.
         columns: The source's names for the columns of a run table, `{"size": "params"}`. With one `*`,
             `{"mixture": "train_*"}` gathers a mixture from a column for each source, and
-            `{"value": "valid_*"}` makes rows of a column for each task.
+            `{"value": "valid_*"}` makes rows of a column for each task. `{"tokens": "tokens*1e9"}` reads
+            billions.
         rising: Whether higher values are better, for a metric whose name does not tell.
 
     Raises:

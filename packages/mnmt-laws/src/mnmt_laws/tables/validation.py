@@ -44,7 +44,7 @@ def check_values(table: pd.DataFrame, locator: RowLocator) -> None:
         "size": (table["size"] <= 0, "`size` must be above 0 parameters"),
         "weight": (
             (weight < 0) | (weight > 1),
-            "`weight` must be in [0, 1]; divide by 100 if the column holds percentages"
+            "`weight` must be in [0, 1]; say --column weight=weight*0.01 if the column holds percentages"
             if percentages and not (weight < 0).any()
             else "`weight` must be in [0, 1]; give the task's share of the mixture",
         ),

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
+import pandas as pd
 
-from mnmt_laws.answers.arguments import check_number, check_preference
+from mnmt_laws.answers.arguments import UNITS, check_number, check_preference
 from mnmt_laws.answers.decision.wants import Want
 from mnmt_laws.answers.mixtures.budget import FLOPS_PER_TOKEN_PARAMETER, Compute, size_range, within_budget
 from mnmt_laws.arrays import Array
@@ -21,6 +22,10 @@ from mnmt_laws.laws import LawName
 from mnmt_laws.laws.law import Law
 from mnmt_laws.tables.observations import Observations
 from mnmt_laws.tables.source import TableSource, observe
+from mnmt_laws.tables.units import check_units
+
+_BELOW, _ABOVE = 1e3, 1e6
+"""How far below or above all runs a size or a length may be asked about."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +58,9 @@ class Asked:
         """Return the question with a size and, where lengths vary, a length."""
         if None not in (self.size, self.tokens, self.budget):
             raise ArgumentError("`size`, `tokens` and `budget` are too many: any two give the third.")
+        rows = observations.rows_to_fit(zero_shot=True)
+        check_units(rows, observations.locator)
+        self._check_reach(rows)
         if self.is_open:
             return self
         asked = self
@@ -66,6 +74,24 @@ class Asked:
         return replace(
             asked, size=asked.size or usual.size, tokens=_length(observations, usual, asked.tokens)
         )
+
+    def _check_reach(self, rows: pd.DataFrame) -> None:
+        """Refuse a size, length or budget that no table tells about, such as millions for a count.
+
+        Raises:
+            ArgumentError: If it is a thousandth of the least of the rows, or a million times the greatest.
+        """
+        known = {"size": rows["size"], "tokens": rows["tokens"]}
+        known["budget"] = self.rate * rows["size"] * rows["tokens"]
+        for name, values in known.items():
+            number, low, high = getattr(self, name), float(values.min()), float(values.max())
+            axes = 2 if name == "budget" else 1  # a budget is of a size and a length
+            if number is None or not low > 0 or low / _BELOW**axes <= number <= high * _ABOVE**axes:
+                continue
+            raise ArgumentError(
+                f"`{name}` must be near the {low:.3g} to {high:.3g} {UNITS[name]} of the table, but is "
+                f"{number:.3g}; give a count, such as {high:.3g}."
+            )
 
     def size_range(
         self, forecasted: Forecast, want: Want, point: Array, amount: float

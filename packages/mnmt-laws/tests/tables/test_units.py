@@ -1,0 +1,97 @@
+"""Sizes, tokens and FLOPs in other units than counts are refused, with the factor that mends them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mnmt_laws import TableError, fit, observe, read_table
+from mnmt_laws.tables.units import check_units
+
+SIZES = np.repeat([1e6, 4e6, 1.6e7, 6.4e7], 3)
+TOKENS = np.tile([1e8, 4e8, 1.6e9], 4)
+
+
+def runs(**columns: object) -> pd.DataFrame:
+    loss = 1.7 + 400 * SIZES**-0.34 + 410 * TOKENS**-0.28
+    return pd.DataFrame({"size": SIZES, "tokens": TOKENS, "value": loss} | columns)
+
+
+def refused(**columns: object) -> str:
+    observations = observe(runs(**columns))
+    with pytest.raises(TableError) as caught:
+        check_units(observations.frame, observations.locator)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(("factor", "word"), [(1e9, "billions"), (1e6, "millions")])
+def test_tokens_in_other_units_are_refused_with_the_factor(factor: float, word: str) -> None:
+    message = refused(tokens=TOKENS / factor)
+    assert f"if it is in {word}, say --column tokens=tokens*{factor:.0e}".replace(
+        "+0", ""
+    ) in message.replace("+0", "")
+
+
+def test_the_factor_makes_the_table_what_it_is() -> None:
+    scaled = runs(tokens=TOKENS / 1e9, size=SIZES / 1e6)
+    read = read_table(scaled, columns={"tokens": "tokens*1e9", "size": "size * 1E6"})
+    expected = read_table(runs())
+    pd.testing.assert_frame_equal(read.frame, expected.frame)
+    check_units(read.frame, read.locator)
+
+
+@given(st.floats(0.5, 4), st.sampled_from([1e3, 1e6, 1e9]))
+def test_a_factor_multiplies_a_column(number: float, factor: float) -> None:
+    frame = pd.DataFrame({"N": [number], "value": [2.0]})
+    assert read_table(frame, columns={"size": f"N*{factor:g}"}).frame["size"].item() == number * factor
+
+
+@pytest.mark.parametrize("sizes", [[7.0, 13, 30, 70], [0.35, 1.3, 2.7, 6.7], [125.0, 350, 760, 1300]])
+def test_sizes_in_other_units_are_refused(sizes: list[float]) -> None:
+    message = refused(size=np.repeat(sizes, 3))
+    assert "`size` must be a count of parameters, but is" in message
+    assert (
+        "if it is in millions, say --column size=size*1e6, if in billions, --column size=size*1e9" in message
+    )
+
+
+def test_flops_in_other_units_are_refused_where_tokens_follow_from_them() -> None:
+    flops = 6 * SIZES * TOKENS / 1e18
+    frame = runs(flops=flops).drop(columns="tokens")
+    observations = observe(frame)
+    with pytest.raises(
+        TableError, match=r"`flops` must be a count of FLOPs.* in units of 1e18, say --column f"
+    ):
+        check_units(observations.frame, observations.locator)
+    assert "`flops` must be a count of FLOPs" in refused(flops=flops)
+
+
+def test_different_tokens_in_other_units_are_refused() -> None:
+    message = refused(unique_tokens=TOKENS / 2e6)
+    assert "in millions, say --column unique_tokens=unique_tokens*1e6" in message
+
+
+def test_one_row_in_another_unit_is_named() -> None:
+    tokens = TOKENS.copy()
+    tokens[7] = 400  # of millions
+    assert refused(tokens=tokens).startswith(
+        "table row 9: `tokens` must be a count of tokens, but is 400; write all"
+    )
+
+
+@given(st.lists(st.floats(1e4, 1e12), min_size=1, max_size=8), st.floats(0.1, 1e4), st.booleans())
+def test_counts_are_left_alone(sizes: list[float], ratio: float, flops: bool) -> None:
+    tokens = np.array(sizes) * ratio
+    frame = pd.DataFrame({"size": sizes, "value": 2.0, "seed": range(len(sizes))})
+    frame["flops" if flops else "tokens"] = 6 * frame["size"] * tokens if flops else tokens
+    observations = observe(frame)
+    check_units(observations.frame, observations.locator)
+
+
+def test_fits_refuse_them() -> None:
+    with pytest.raises(TableError, match=r"`tokens` must be a count of tokens, but is 0\.1"):
+        fit(runs(tokens=TOKENS / 1e9), law="chinchilla")
