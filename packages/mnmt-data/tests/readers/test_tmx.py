@@ -1,11 +1,19 @@
 import gzip
+import logging
 import tracemalloc
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import chain, repeat
+from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mnmt_data.errors import DataError
 from mnmt_data.readers import open_reader
-from mnmt_data.readers.tmx import UnitParser
+from mnmt_data.readers.reader import blocks_of
+from mnmt_data.readers.tmx import tmx_pairs
 
 BOMB = """<?xml version="1.0"?>
 <!DOCTYPE tmx [
@@ -46,7 +54,7 @@ def read(tmp_path, text, task="en-de"):
         ([unit(en="a", fr="b"), unit(fr="b", de="A"), unit(en="c", fr="d", de="C")], [("c", "C")]),
         ([unit(en="", de="A"), unit(en="<hi/>", de="B")], [("", "A"), ("", "B")]),
         (['<tu><tuv lang="en"><seg>a</seg></tuv><tuv lang="de"><seg>A</seg></tuv></tu>'], [("a", "A")]),
-        (["<tu/>", "<tu><tuv xml:lang='en'/></tu>"], []),
+        (["<tu/>", "<tu><tuv xml:lang='en'/></tu>", unit(en="a", de="A")], [("a", "A")]),
         ([], []),
     ],
 )
@@ -69,6 +77,8 @@ def test_one_line_asks_which_of_several_variants(tmp_path):
         ("<ph>{0}</ph>x<it pos='begin'>&lt;i&gt;</it>y<ut>\\par</ut>z", "xyz"),
         ("see <ph>note <sub>a <hi>footnote</hi></sub> {1}</ph>here", "see here"),
         ("two\nlines", "two lines"),
+        ("caf&eacute;&nbsp;&copy; <![CDATA[a & b &nbsp;]]>", "café\xa0© a & b &nbsp;"),
+        ("<it:hi xmlns:it='x'>a</it:hi>", "a"),
         ("\n  indented\n", "   indented "),
     ],
 )
@@ -81,12 +91,31 @@ def test_notes_and_properties_are_no_text(tmp_path):
     assert read(tmp_path, document(extra)) == [("a", "A")]
 
 
+@dataclass(frozen=True)
+class Chunks:
+    """A document in pieces of any size."""
+
+    pieces: Iterable[bytes]
+    path: Path = Path("x.tmx")
+    name: str = "x.tmx"
+
+    def chunks(self):
+        yield from self.pieces
+
+
+def pairs_of(*pieces):
+    blocks = tmx_pairs(Chunks(pieces), "en-de").blocks()
+    return [pair for block in blocks for pair in zip(block.src, block.tgt, strict=True)]
+
+
 @pytest.mark.parametrize("size", [1, 2, 7, 4096])
-def test_chunks_may_fall_anywhere(size):
-    content = document(unit(en="größer &amp; <ph>x</ph>mehr", de="漢字"), unit(en="b", de="B")).encode()
-    parser = UnitParser("x.tmx", "en-de")
-    pairs = [pair for at in range(0, len(content), size) for pair in parser.feed(content[at : at + size])]
-    assert pairs + parser.finish() == [("größer & mehr", "漢字"), ("b", "B")]
+@pytest.mark.parametrize("head", [0, 5000])
+def test_chunks_may_fall_anywhere(size, head):
+    units = [unit(en="größer &amp; <ph>x</ph>mehr", de="漢字"), "<tu />", unit(en="b", de="B")]
+    content = document(f"<!-- {'x' * head} -->", *units).encode()
+    cut = len(content) - 500 if head else 60
+    pieces = [content[:cut], *(content[at : at + size] for at in range(cut, len(content), size))]
+    assert pairs_of(*pieces) == [("größer & mehr", "漢字"), ("b", "B")]
 
 
 def test_utf16_is_read_as_xml_declares_it(tmp_path):
@@ -107,23 +136,11 @@ def test_a_document_type_that_is_only_named_is_let_through_and_never_fetched(tmp
         (BOMB, f"2: {OWN_DECLARATIONS}"),
         ('<!DOCTYPE tmx [<!ENTITY x SYSTEM "file:///etc/passwd">]><tmx/>', f"1: {OWN_DECLARATIONS}"),
         ('<!DOCTYPE tmx [<!ENTITY % x SYSTEM "http://x/x.dtd"> %x;]><tmx/>', f"1: {OWN_DECLARATIONS}"),
-        (
-            '<!DOCTYPE tmx SYSTEM "tmx14.dtd">' + document(unit(en="caf&eacute;", de="A"))[21:],
-            "3: the entity 'eacute' is not declared; write the character itself.",
-        ),
-        (document("\n<tu>"), "4: broken XML (mismatched tag); mend or fetch the file."),
-        (document(unit(en="a", de="A"))[:-13], "3: broken XML (no element found); mend or fetch the file."),
-        ("", "1: broken XML (no element found); mend or fetch the file."),
-        (
-            document(unit(en="a & b", de="A")),
-            "3: broken XML (not well-formed (invalid token)); mend or fetch the file.",
-        ),
-        (
-            b"<tmx><body>\n\xff</body></tmx>",
-            "2: broken XML (not well-formed (invalid token)); mend or fetch the file.",
-        ),
-        ("<html><body/></html>", "1: the outermost element is <html>; give a TMX file, whose is <tmx>."),
-        ("plain text\n", "1: broken XML (syntax error); mend or fetch the file."),
+        (document("\n<tu>"), "4: broken XML (mismatched tag); mend or remove this unit."),
+        (document(unit(en="a", de="A"))[:-13], "3: ends before </tmx>; it is cut off, fetch it again."),
+        ("", " it has no elements; give a file whose is <tmx>."),
+        ("<html><body/></html>", " the outermost element is <html>; give a file whose is <tmx>."),
+        ("plain text\n", " it has no elements; give a file whose is <tmx>."),
     ],
 )
 def test_mistakes_name_file_and_line(tmp_path, text, message):
@@ -139,35 +156,95 @@ def test_a_truncated_archive_is_named(tmp_path):
         list(open_reader(str(path), "en-de").blocks())
 
 
-def test_memory_does_not_grow_with_the_document():
-    parser = UnitParser("x.tmx", "en-de")
-    parser.feed(b"<tmx><body>")
+def test_memory_does_not_grow_with_the_document(monkeypatch):
+    monkeypatch.setattr("mnmt_data.readers.reader.BLOCK_PAIRS", 100)
+    monkeypatch.setattr(blocks_of, "__kwdefaults__", blocks_of.__kwdefaults__ | {"size": 100})
     chunk = unit(en="some text", de="etwas Text").encode() * 1000
-    parser.feed(chunk)
+    blocks = tmx_pairs(
+        Chunks(chain([b"<tmx><body>"], repeat(chunk, 50), [b"</body></tmx>"])), "en-de"
+    ).blocks()
+    next(blocks)
     tracemalloc.start()
-    for _ in range(50):
-        assert len(parser.feed(chunk)) == 1000
-    grown = tracemalloc.get_traced_memory()[0]
+    assert sum(map(len, blocks)) >= 49_000
+    peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert grown < len(chunk)
+    assert peak < 15 * len(chunk)
 
 
 def test_a_unit_without_end_stops_reading(monkeypatch):
-    monkeypatch.setattr("mnmt_data.readers.tmx.LONGEST_LINE", 2**20)
-    parser = UnitParser("x.tmx", "en-de")
-    parser.feed(b"<tmx><body><tu><tuv><seg>")
-    for _ in range(15):
-        parser.feed(b"x" * 2**16)
-    with pytest.raises(DataError, match=r"x\.tmx:1: no unit ends within 1 MiB; give a TMX file\."):
-        parser.feed(b"x" * 2**16)
+    monkeypatch.setattr("mnmt_data.readers.xml_units.LONGEST_LINE", 2**20)
+    pieces = [b"<tmx><body><tu><tuv><seg>", *[b"x" * 2**16] * 17]
+    with pytest.raises(DataError, match=r"x\.tmx:1: no unit ends within 1 MiB; give a file of <tmx>\."):
+        pairs_of(*pieces)
 
 
 def test_many_units_may_be_longer_than_one(monkeypatch):
-    monkeypatch.setattr("mnmt_data.readers.tmx.LONGEST_LINE", 2**12)
-    parser = UnitParser("x.tmx", "en-de")
-    parser.feed(b"<tmx><body>")
+    monkeypatch.setattr("mnmt_data.readers.xml_units.LONGEST_LINE", 2**12)
     chunk = unit(en="a", de="A").encode()
-    assert [pair for _ in range(200) for pair in parser.feed(chunk)] == [("a", "A")] * 200
+    assert pairs_of(b"<tmx><body>", *[chunk] * 200, b"</body></tmx>") == [("a", "A")] * 200
+
+
+GOOD = unit(en="a", de="A")
+
+
+@pytest.mark.parametrize(
+    ("spoilt", "reason"),
+    [
+        (unit(en="bad &#x1F; one", de="B"), "broken XML (reference to invalid character number)"),
+        (unit(en="bad \x1f one", de="B"), "the character U+001F is not allowed in XML"),
+        (unit(en="bad \x00 one", de="B"), "the character U+0000 is not allowed in XML"),
+        (unit(en="&#xD83D;&#xDCD6;", de="B"), "broken XML (reference to invalid character number)"),
+        (unit(en="a & b", de="B"), "broken XML (not well-formed (invalid token))"),
+        (unit(en="&unknown;", de="B"), "broken XML (undefined entity)"),
+        (
+            unit(en="b", de="B").replace(b"b".decode(), "\udce4", 1),
+            "the byte 0xe4 is not of the file's encoding",
+        ),
+        ("<tu><tuv xml:lang='en'><seg>cut off</tu>", "broken XML (mismatched tag)"),
+        ("<tu><tuv xml:lang='en'><seg>never ended ", "broken XML (mismatched tag)"),
+    ],
+)
+def test_a_broken_unit_is_one_bad_line(tmp_path, spoilt, reason):
+    path = tmp_path / "x.tmx"
+    path.write_bytes(document("\n", GOOD, "\n", spoilt, *[GOOD] * 250).encode(errors="surrogateescape"))
+    with pytest.raises(DataError) as error:
+        list(open_reader(str(path), "en-de").blocks())
+    assert str(error.value) == f"{path}:5: {reason}; mend or remove this unit."
+    (block,) = open_reader(str(path), "en-de").blocks(skip_bad=True)
+    assert (len(block), [line.row for line in block.bad]) == (252, [1])
+    assert block.src[1] == block.tgt[1] == ""
+    assert set(block.src[2:]) == {"a"}
+
+
+@given(st.lists(st.sampled_from(["good", "bad", "french"]), min_size=1, max_size=12))
+def test_every_unit_is_read_counted_or_bad(kinds):
+    xml = {"good": GOOD, "bad": unit(en="&#1;", de="B"), "french": unit(en="a", fr="b")}
+    content = document(*(xml[kind] for kind in kinds)).encode()
+    reader = tmx_pairs(Chunks([content]), "en-de")
+    if set(kinds) == {"french"}:
+        with pytest.raises(DataError, match=r"no unit has a pair of en-de: \d+ lack .* has en, fr\)\.$"):
+            list(reader.blocks())
+        return
+    (block,) = reader.blocks(skip_bad=True)
+    assert (len(block), len(block.bad)) == (len(kinds) - kinds.count("french"), kinds.count("bad"))
+
+
+def test_units_without_the_languages_are_counted_once(tmp_path, caplog):
+    (tmp_path / "x.tmx").write_text(document(GOOD, unit(en="a", fr="b"), unit(fr="b", it="c")))
+    reader = open_reader(str(tmp_path / "x.tmx"), "en-de")
+    with caplog.at_level(logging.WARNING):
+        list(reader.blocks(choice=lambda number: number > 0))
+        assert not caplog.records
+        list(reader.blocks())
+    what = f"{tmp_path / 'x.tmx'}: left out of 3 units: 2 lack one of its languages"
+    assert [record.getMessage() for record in caplog.records] == [what]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-8-sig", "windows-1252"])
+def test_a_document_is_read_in_its_encoding(tmp_path, encoding):
+    declared = encoding if encoding == "windows-1252" else "utf-8" if "8" in encoding else "UTF-16"
+    text = document(unit(en="größer", de="A")).replace('"1.0"', f'"1.0" encoding="{declared}"', 1)
+    assert read(tmp_path, text.encode(encoding)) == [("größer", "A")]
 
 
 def test_an_overlong_segment_is_empty(tmp_path):

@@ -19,6 +19,7 @@ _MARKUP = re.compile(
 )
 _DECLARED = re.compile(rb"<\?xml[^>]*?\bencoding\s*=\s*[\"']([\w.-]+)")
 _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_UTF16_STARTS = {b"<\0?\0": "utf-16-le", b"\0<\0?": "utf-16-be"}
 _HIGH = re.compile(rb"[\x80-\xff]+")
 _LONGEST_RUN = 1.5
 """Mean length of runs of high bytes up to which they are accented letters among ASCII."""
@@ -83,6 +84,8 @@ def document_encoding(head: bytes, name: str) -> str:
     """
     if head.startswith(_UTF16_MARKS):
         return "utf-16"
+    if head[:4] in _UTF16_STARTS:
+        return _UTF16_STARTS[head[:4]]
     declared = _DECLARED.match(head.lstrip())
     encoding = declared[1].decode() if declared else "utf-8"
     try:

@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from mnmt_data.errors import DataError
 from mnmt_data.readers.arrow_tables import ParquetPairs
-from mnmt_data.readers.byte_sources import CODECS, File, check_is_file, path_of
+from mnmt_data.readers.byte_sources import CODECS, ByteSource, File, check_is_file, path_of
 from mnmt_data.readers.language_codes import best_tags, languages, opposite, serves, task_spellings
 from mnmt_data.readers.layouts import mtdata_texts, named_texts, sacrebleu_texts
 from mnmt_data.readers.opus_zip import open_zip
@@ -18,22 +18,24 @@ from mnmt_data.readers.reader import Reader
 from mnmt_data.readers.records import CsvPairs, JsonPairs, TsvPairs
 from mnmt_data.readers.saved_dataset import HUB, is_dataset, open_dataset, open_hub_dataset
 from mnmt_data.readers.text_pairs import TextPairs
-from mnmt_data.readers.tmx import TmxPairs
+from mnmt_data.readers.tmx import tmx_pairs
 from mnmt_data.readers.wmt_markup import MARKUP, open_wmt, text_source
+from mnmt_data.readers.xliff import XLIFF, xliff_pairs
 
 LANG = "{lang}"
 """Placeholder of the language code in the name of a source that is two texts."""
 
 
-def _open_tmx(path: Path, task: str) -> Reader:
-    return TmxPairs(File(path), task)
+def _units(pairs: Callable[[ByteSource, str], Reader]) -> Callable[[Path, str], Reader]:
+    return lambda path, task: pairs(File(path), task)
 
 
 _TEXT_FORMATS: Mapping[str, Callable[[Path, str], Reader]] = {
     ".tsv": TsvPairs,
     ".csv": CsvPairs,
     ".jsonl": JsonPairs,
-    ".tmx": _open_tmx,
+    ".tmx": _units(tmx_pairs),
+    **dict.fromkeys(XLIFF, _units(xliff_pairs)),
     **dict.fromkeys(MARKUP, open_wmt),
 }
 """Formats that may be compressed, by the ending of the file's name without that of the codec."""

@@ -9,7 +9,7 @@ from mnmt_data.readers.byte_sources import ZipMember, members
 from mnmt_data.readers.language_codes import best_tags, languages, opposite, serves
 from mnmt_data.readers.reader import Reader
 from mnmt_data.readers.text_pairs import TextPairs
-from mnmt_data.readers.tmx import TmxPairs
+from mnmt_data.readers.tmx import tmx_pairs
 
 
 def open_zip(path: Path, task: str) -> Reader:
@@ -29,7 +29,7 @@ def open_zip(path: Path, task: str) -> Reader:
     memories = [name for name in names if name.lower().endswith(".tmx")]
     if len(memories) != 1:
         raise DataError(f"{path}: {_not_one(names, memories, task)}.")
-    return TmxPairs(ZipMember(path, memories[0]), task)
+    return tmx_pairs(ZipMember(path, memories[0]), task)
 
 
 def _text_pairs(path: Path, task: str, texts: list[str]) -> TextPairs:

@@ -1,0 +1,283 @@
+"""Units of XML documents (TMX, XLIFF) as a stream. Each is parsed alone, so a broken one spoils no other."""
+
+from __future__ import annotations
+
+import codecs
+import html
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import chain, islice
+from xml.parsers import expat
+
+from mnmt_data.errors import DataError
+from mnmt_data.readers.byte_sources import ByteSource
+from mnmt_data.readers.encoding import document_encoding
+from mnmt_data.readers.reader import LONGEST_LINE, LONGEST_SENTENCE
+
+NATIVE_CODE = frozenset({"bpt", "ept", "it", "ph", "ut"})
+"""Inline elements whose content is formatting code, not text (TMX 1.4b, section "Content Markup")."""
+
+_HEAD_CHARACTERS = 4096
+"""Characters in which the outermost element begins."""
+
+_PREFIX = r"(?:[\w.-]+:)?"
+_ROOT = re.compile(rf"<{_PREFIX}([A-Za-z][\w.-]*)")
+_DECLARATIONS = re.compile(r"<!DOCTYPE[^>\[]*\[")
+_COMMENT = re.compile(r"<!--.*?-->", re.S)
+
+_FORBIDDEN = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
+_HTML_ENTITY = re.compile(r"<!\[CDATA\[.*?\]\]>|&(?!(?:amp|lt|gt|quot|apos);)\w+;", re.S)
+_BATCH = 200
+"""Units to parse together; one by one only if one of them is broken."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Element:
+    """A unit, or the start tag of an element around units."""
+
+    tag: str
+    is_unit: bool
+    xml: str
+    line: int
+    """The line of its start, from 1."""
+
+
+def elements(source: ByteSource, *, root: str, unit: str, around: str = "(?!)") -> Iterator[Element]:
+    """Yield the units of a document, and the start tags around them.
+
+    A unit without an end tag ends where the next one begins.
+
+    Args:
+        source: The document.
+        root: The tag of its outermost element.
+        unit: Tags of units, with `|` between them.
+        around: Tags of elements around units, likewise.
+
+    Raises:
+        DataError: If the document cannot be read, is of another kind or cut off, or declares entities, or a
+            unit never ends.
+    """
+    scanner = _Scanner(unit, around, root)
+    for text in _decoded(source, root):
+        yield from scanner.feed(text)
+        if len(scanner.buffer) > LONGEST_LINE:
+            what = f"no unit ends within {LONGEST_LINE >> 20} MiB"
+            raise DataError(f"{source.name}:{scanner.line}: {what}; give a file of <{root}>.")
+    if not scanner.is_complete:
+        line = scanner.line + scanner.buffer.count("\n")
+        raise DataError(f"{source.name}:{line}: ends before </{root}>; it is cut off, fetch it again.")
+
+
+class _Scanner:
+    """Cuts the text of a document into elements."""
+
+    def __init__(self, unit: str, around: str, root: str) -> None:
+        self.buffer = ""
+        """The text from the start of an unfinished element."""
+        self.line = 1
+        """The line of the place up to which lines are counted."""
+        self.is_complete = False
+        self._tags = re.compile(
+            rf"<{_PREFIX}(?:(?P<unit>{unit})(?=[\s>/])[^>]*?(?P<empty>/?)>|(?P<around>{around})\s[^>]*>)"
+            rf"|</{_PREFIX}(?:(?P<end>{unit})|(?P<last>{root}))\s*>"
+        )
+        self._tag, self._start = "", -1  # of an unfinished unit
+        self._searched = self._counted = 0
+
+    def feed(self, text: str) -> Iterator[Element]:
+        """Yield the elements that end in this text."""
+        self.buffer += text
+        for match in self._tags.finditer(self.buffer, self._searched):
+            self._searched = match.end()
+            if match["around"]:
+                yield self._element(match["around"], match.start(), match.end(), is_unit=False)
+            if match["unit"]:
+                yield from self._end(match.start())
+                self._tag, self._start = match["unit"], match.start()
+            if match["end"] or match["empty"]:
+                yield from self._end(match.end())
+            if match["last"]:
+                yield from self._end(match.start())
+                self.is_complete = True
+        self._forget()
+
+    def _end(self, end: int) -> Iterator[Element]:
+        """Yield the unfinished unit, which ends here."""
+        if self._start >= 0:
+            yield self._element(self._tag, self._start, end, is_unit=True)
+        self._start = -1
+
+    def _element(self, tag: str, start: int, end: int, *, is_unit: bool) -> Element:
+        self._count_lines(start)
+        return Element(tag=tag, is_unit=is_unit, xml=self.buffer[start:end], line=self.line)
+
+    def _count_lines(self, end: int) -> None:
+        self.line += self.buffer.count("\n", self._counted, end)
+        self._counted = end
+
+    def _forget(self) -> None:
+        """Forget what needs no more search: all before an unfinished unit or tag."""
+        searched = max(self._searched, self.buffer.rfind("<"))
+        cut = searched if self._start < 0 else self._start
+        self._count_lines(cut)
+        self.buffer, self._searched, self._counted = self.buffer[cut:], searched - cut, 0
+        self._start = min(self._start, 0)
+
+
+def _decoded(source: ByteSource, root: str) -> Iterator[str]:
+    """Yield the text of a document; the first piece has the start of its outermost element.
+
+    What is not of the encoding becomes lone surrogates, which no unit may have.
+    """
+    chunks = source.chunks()
+    first = next(chunks, b"")
+    encoding = document_encoding(first, source.name)
+    errors = "surrogatepass" if encoding.startswith("utf-16") else "surrogateescape"
+    decoder = codecs.getincrementaldecoder(encoding)(errors)
+    texts = map(decoder.decode, chain([first], chunks))
+    head = ""
+    while len(head) < _HEAD_CHARACTERS and (text := next(texts, None)) is not None:
+        head += text
+    _check_head(head, source.name, root)
+    yield head
+    yield from texts
+
+
+def _check_head(head: str, name: str, root: str) -> None:
+    if match := _DECLARATIONS.search(head):
+        line = head.count("\n", 0, match.start()) + 1
+        raise DataError(f"{name}:{line}: the document type has declarations of its own; remove them.")
+    outermost = _ROOT.search(_COMMENT.sub("", head))
+    if outermost is None or outermost[1] != root:
+        what = f"the outermost element is <{outermost[1]}>" if outermost else "it has no elements"
+        raise DataError(f"{name}: {what}; give a file whose is <{root}>.")
+
+
+@dataclass(kw_only=True)
+class ElementText:
+    """The text of an element, without inline tags and native code."""
+
+    tag: str
+    attributes: Mapping[str, str]
+    """Its attributes, and those of the element around it."""
+
+    pieces: list[str] = field(default_factory=list)
+    marks: dict[str, slice] = field(default_factory=dict)
+    """{number: pieces} of the sentences in <mrk mtype="seg">."""
+
+    def text(self, mark: str | None = None) -> str:
+        """Return the text, or that of a marked sentence; empty if longer than `LONGEST_SENTENCE`."""
+        text = "".join(self.pieces if mark is None else self.pieces[self.marks[mark]]).replace("\n", " ")
+        return text if len(text) <= LONGEST_SENTENCE else ""
+
+
+def texts_of(
+    stream: Iterable[Element], tags: frozenset[str], without: frozenset[str]
+) -> Iterator[tuple[Element, list[ElementText] | ValueError]]:
+    """Yield each element with the texts of a unit, or with the reason why it is broken XML.
+
+    An entity of HTML is its character.
+
+    Args:
+        stream: Units, and start tags around them, which have no texts.
+        tags: Tags of the elements of a unit whose texts to give.
+        without: Tags of elements to leave out with their content.
+    """
+    remaining = iter(stream)
+    while batch := list(islice(remaining, _BATCH)):
+        texts = _Texts(tags, without)
+        try:
+            yield from zip(batch, texts.of([unit.xml if unit.is_unit else "" for unit in batch]), strict=True)
+        except (expat.ExpatError, UnicodeEncodeError):
+            for unit in batch:
+                yield unit, _texts_of(unit, tags, without)
+
+
+def _texts_of(unit: Element, tags: frozenset[str], without: frozenset[str]) -> list[ElementText] | ValueError:
+    xml = _HTML_ENTITY.sub(
+        lambda match: html.unescape(match[0]) if match[0][0] == "&" else match[0], unit.xml
+    )
+    if match := _FORBIDDEN.search(xml):
+        return ValueError(_forbidden(match[0]))
+    try:
+        return _Texts(tags, without).of([xml if unit.is_unit else ""])[0]
+    except expat.ExpatError as error:
+        return ValueError(f"broken XML ({expat.ErrorString(error.code)})")
+
+
+def _forbidden(character: str) -> str:
+    code = ord(character)
+    if 0xDC80 <= code <= 0xDCFF:
+        return f"the byte 0x{code - 0xDC00:02x} is not of the file's encoding"
+    return f"the character U+{code:04X} is not allowed in XML"
+
+
+class _Texts:
+    """Parses units."""
+
+    def __init__(self, tags: frozenset[str], without: frozenset[str]) -> None:
+        self._tags, self._without = tags, without
+        self._texts: list[ElementText] = []
+        self._open: list[dict[str, str]] = []
+        self._text: ElementText | None = None
+        self._left_out = 0
+        self._marks: list[tuple[str, int] | None] = []
+        self._parser = expat.ParserCreate()
+        self._parser.buffer_text = True
+        self._parser.StartElementHandler = self._start
+        self._parser.EndElementHandler = self._end
+
+    def of(self, units: Iterable[str]) -> list[list[ElementText]]:
+        """Return the texts of each unit.
+
+        Raises:
+            ExpatError: If one is broken XML.
+            UnicodeEncodeError: If one has lone surrogates.
+        """
+        texts = []
+        self._parser.Parse("<units>")
+        for xml in units:
+            self._texts = []
+            self._parser.Parse(xml)
+            texts.append(self._texts)
+            if len(self._open) != 1 or self._text is not None:  # the last tag will not match
+                break
+        self._parser.Parse("</units>", True)
+        return texts
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        tag = name.rpartition(":")[2]
+        if self._left_out or tag in self._without:
+            self._left_out += 1
+            self._parser.CharacterDataHandler = None
+        elif self._text is not None:
+            self._start_inline(tag, attributes)
+        elif tag in self._tags:
+            self._text = ElementText(tag=tag, attributes={**self._open[-1], **attributes})
+            self._parser.CharacterDataHandler = self._text.pieces.append
+        else:
+            self._open.append(attributes)
+
+    def _start_inline(self, tag: str, attributes: dict[str, str]) -> None:
+        text = self._text
+        assert text is not None
+        is_sentence = tag == "mrk" and attributes.get("mtype") == "seg"
+        self._marks.append((attributes.get("mid", ""), len(text.pieces)) if is_sentence else None)
+        if tag == "cp":  # XLIFF 2: a character that XML forbids
+            text.pieces.append(chr(int(attributes.get("hex", "20"), 16)))
+
+    def _end(self, name: str) -> None:
+        if self._left_out:
+            self._left_out -= 1
+            if not self._left_out and self._text is not None:
+                self._parser.CharacterDataHandler = self._text.pieces.append
+        elif self._text is None:
+            self._open.pop()
+        elif self._marks:
+            if (mark := self._marks.pop()) is not None:
+                self._text.marks[mark[0]] = slice(mark[1], len(self._text.pieces))
+        else:
+            self._parser.CharacterDataHandler = None
+            self._texts.append(self._text)
+            self._text = None
