@@ -2,30 +2,35 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
+from mnmt_data.readers import base_language, canonical_task, check_code
 from mnmt_eval.errors import EvalError
 
 
-def base_language(code: str) -> str:
-    """Return a language code without script and region: `zh` of `zh_CN`, `pt` of `pt-BR`."""
-    return re.split(r"[-_]", code)[0].lower()
-
-
 def languages_of(task: str) -> tuple[str, str]:
-    """Return a task's source and target language: `en` and `de` of `en-de`.
+    """Return a task's source and target language: `en` and `zh_Hans` of `en-zh_Hans`, or of `en-zh-Hans`.
 
     Raises:
         EvalError: If `task` is not a language pair.
     """
-    src, dash, tgt = task.partition("-")
+    src, dash, tgt = canonical_task(task).partition("-")
     if not (src and dash and tgt) or "-" in tgt:
         raise EvalError(f"a language pair must be SRC-TGT, such as en-de, but is {task!r}.")
     return src, tgt
 
 
-_ENGLISH = ("en", "eng")
+def check_languages(*codes: str) -> None:
+    """Refuse a country or the name of a language in place of a code, such as `cn` and `english`.
+
+    Raises:
+        EvalError: If the right code is another one; the message names it.
+    """
+    for code in codes:
+        try:
+            check_code(code)
+        except ValueError as error:
+            raise EvalError(str(error)) from None
 
 
 def group_directions(tasks: Iterable[str]) -> dict[str, list[str]]:
@@ -36,7 +41,7 @@ def group_directions(tasks: Iterable[str]) -> dict[str, list[str]]:
     """
     directions: dict[str, list[str]] = {"En→XX": [], "XX→En": [], "XX→YY": []}
     for task in tasks:
-        src, tgt = (base_language(code) in _ENGLISH for code in languages_of(task))
+        src, tgt = (base_language(code) == "en" for code in languages_of(task))
         directions["XX→YY" if src == tgt else "En→XX" if src else "XX→En"].append(task)
     return {name: members for name, members in directions.items() if members}
 

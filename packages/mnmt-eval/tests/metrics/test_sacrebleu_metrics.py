@@ -113,7 +113,17 @@ def test_many_values_at_a_time_are_the_corpus_values(pairs: list[tuple[str, str]
 
 @pytest.mark.parametrize(
     ("target", "tokenizer"),
-    [*TOKENIZERS.items(), ("zh_CN", "zh"), ("zho_Hant", "zh"), ("pt_BR", "13a"), ("jpn", "ja-mecab")],
+    [
+        *TOKENIZERS.items(),
+        ("zh_CN", "zh"),
+        ("zho_Hant", "zh"),
+        ("chi", "zh"),
+        ("cmn_Hans", "zh"),
+        ("pt_BR", "13a"),
+        ("jpn", "ja-mecab"),
+        ("kor_Hang", "ko-mecab"),
+        ("ZH", "zh"),
+    ],
 )
 def test_the_target_language_chooses_the_tokenizer(target: str, tokenizer: str) -> None:
     assert f"|tok:{tokenizer}" in Bleu(target).signature

@@ -89,8 +89,14 @@ class FetchConfig:
         return sorted(available, key=lambda name: (plain(name) != ENGLISH, plain(name)))
 
     def _check_languages(self) -> None:
+        from mnmt_data.readers import check_code
+
         names = [plain(language) for language in self._languages()]
         for name in names:
+            try:
+                check_code(name)
+            except ValueError as error:
+                raise DataError(f"--langs: {error}") from None
             if names.count(name) > 1:
                 raise DataError(f"--langs names {name} twice; take one of them.")
         if len(names) < 2 or "" in names or (self.pairs is None and ENGLISH not in names):

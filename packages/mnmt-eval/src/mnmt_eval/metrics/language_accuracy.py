@@ -9,8 +9,9 @@ from importlib.util import find_spec
 import numpy as np
 
 from mnmt_data.errors import DataError
+from mnmt_data.readers import base_language
 from mnmt_eval.errors import EvalError
-from mnmt_eval.language import base_language, has_letters
+from mnmt_eval.language import has_letters
 from mnmt_eval.metrics.config import LanguageConfig
 from mnmt_eval.metrics.protocol import Floats, Metric, check_alignment, make_signature
 

@@ -17,8 +17,8 @@ from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 from sacrebleu.tokenizers.tokenizer_spm import SPM_MODELS
 
+from mnmt_data.readers import base_language
 from mnmt_eval.errors import EvalError
-from mnmt_eval.language import base_language
 from mnmt_eval.metrics.ngrams import pairwise_counts
 from mnmt_eval.metrics.protocol import Floats, ReferenceMetric, Score
 
@@ -28,11 +28,11 @@ _BLOCK = 500
 """Sentences whose statistics are computed together; sacreBLEU keeps all n-grams of their references."""
 
 _TOKENIZERS = {
-    "zh": ("zh", "zho", "cmn", "yue", "wuu"),
-    "ja-mecab": ("ja", "jpn"),
-    "ko-mecab": ("ko", "kor"),
+    "zh": ("zh", "yue", "wuu"),
+    "ja-mecab": ("ja",),
+    "ko-mecab": ("ko",),
     # No spaces between words: Thai, Lao, Khmer, Burmese, Shan, Tibetan, Dzongkha.
-    "flores200": ("th", "tha", "lo", "lao", "km", "khm", "my", "mya", "shn", "bo", "bod", "dz", "dzo"),
+    "flores200": ("th", "lo", "km", "my", "shn", "bo", "dz"),
 }
 _EXTRAS = {"ja-mecab": "ja", "ko-mecab": "ko"}
 

@@ -7,14 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Literal
 
-from mnmt_eval.language import base_language
+from mnmt_data.readers import base_language
 from mnmt_eval.translate.boundaries import Joint
 from mnmt_eval.translate.lines import SourceLine
 
-_WITHOUT_SPACES = ("zh", "zho", "cmn", "yue", "wuu", "ja", "jpn")
+_WITHOUT_SPACES = ("zh", "yue", "wuu", "ja")
 """Languages that put no space between sentences."""
 
-_UNSPACED_WORDS = ("th", "tha", "lo", "lao", "km", "khm", "my", "mya", "bo", "bod", "dz", "dzo")
+_UNSPACED_WORDS = ("th", "lo", "km", "my", "bo", "dz")
 """Languages that put spaces between sentences, but not between words."""
 
 Format = Literal["text", "table", "json"]
