@@ -65,7 +65,7 @@ def test_defaults_stand_in_for_what_is_left_out():
         ({"names": "abc"}, "`data.names` must be an array, but is 'abc'."),
         ({"names": 3}, "`data.names` must be an array, but is 3."),
         ({"names": ["a", 1]}, "`data.names[1]` must be a string, but is 1."),
-        ({"names": [], "rate": True}, "`data.rate` must be a number, but is True."),
+        ({"names": [], "rate": True}, "`data.rate` must be a number, but is true."),
         ({"names": [], "rate": "1"}, "`data.rate` must be a number, but is '1'."),
         ({"names": [], "flag": 1}, "`data.flag` must be true or false, but is 1."),
         ({"names": [], "path": 1}, "`data.path` must be a path in quotes, but is 1."),
@@ -86,7 +86,7 @@ def test_defaults_stand_in_for_what_is_left_out():
         ),
         (
             {"names": [], "flag": date(2026, 1, 1)},
-            "`data.flag` must be true or false, but is datetime.date(2026, 1, 1).",
+            "`data.flag` must be true or false, but is 2026-01-01.",
         ),
         (
             {"names": [], "rows": {"size": 1}},

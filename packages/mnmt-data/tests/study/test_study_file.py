@@ -62,7 +62,15 @@ def test_absent_section_is_its_defaults(tmp_path):
             'name = "s"\n[data]\ntasks = []\ntsaks = []',
             "[data] holds an unknown key `tsaks`; the valid ones are tasks; `tasks` may be meant.",
         ),
-        ("", "`name` must be a folder name such as 'en-de-small', but is None."),
+        ("", "`name` must be given, before the first section: name = 'en-de-small'."),
+        (
+            "[data]\ntasks = []\nname = 's'",
+            "`name` must be given, before the first section: name = 'en-de-small'.",
+        ),
+        (
+            'name = "s"\n[data.train]',
+            "[data] holds an unknown key `train`, which belongs to the file, as the section [train].",
+        ),
         ("name = 3", "`name` must be a folder name such as 'en-de-small', but is 3."),
         ('name = ""', "`name` must be a folder name such as 'en-de-small', but is ''."),
         ('name = "../up"', "`name` must be a folder name such as 'en-de-small', but is '../up'."),
@@ -82,6 +90,11 @@ def test_absent_section_is_its_defaults(tmp_path):
             "`train.steps` must be an integer, but is '3'.",
         ),
         ('name = "s"\n[train]\nsteps = 2e3', "`train.steps` must be an integer, but is 2000.0."),
+        (
+            'name = "s"\n[data]\ntasks = ["C:\\temp"]',
+            "'C:\\temp' holds a tab or another control character; write it in '…', "
+            "where a backslash is no escape.",
+        ),
         ("name = ", "not a TOML file: Invalid value (at end of document)"),
     ],
 )

@@ -10,11 +10,11 @@ from mnmt_data.jobs.claim import HEARTBEAT
 from mnmt_data.store import write_json
 from mnmt_data.study import read_study
 from mnmt_model import RunConfig, read_run, run_configs, train
-from mnmt_model.errors import RunInUseError
+from mnmt_model.errors import RunError, RunInUseError
 from mnmt_model.runs import write_run
 from mnmt_model.runs.run_config import new_record
 from mnmt_model.runs.run_record import MAX_DEATHS, RUN
-from mnmt_model.sweep.next_run import next_run
+from mnmt_model.sweep.next_run import check_batches, next_run
 
 
 @pytest.fixture
@@ -68,3 +68,15 @@ def test_train_refuses_a_run_whose_lock_is_free_while_another_machine_trains_it(
         train(run, tmp_path / run.name)
     assert not (tmp_path / run.name / RUN).exists()
     assert read_heartbeat(tmp_path / run.name) == other
+
+
+def test_a_folder_of_initial_weights_that_is_missing_is_named_before_any_run(
+    study_file: Path, results: Path, tmp_path: Path
+) -> None:
+    run: RunConfig = run_configs(read_study(study_file), results / "data")[0]
+    check_batches([run], tmp_path)
+    run = replace(run, train=replace(run.train, initial="no/run"))
+    with pytest.raises(
+        RunError, match="d16_xx-aa-1_seed1: `initial` is 'no/run', but there is no such folder"
+    ):
+        check_batches([run], tmp_path)

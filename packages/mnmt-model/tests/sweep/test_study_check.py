@@ -29,6 +29,17 @@ MISTAKES = [
     ("[data]", "[data]\nseed = -1", "[data] `seed` must be at least 0"),
     ('kind = "word"', 'kind = "wordpiece"', "`data.vocab.kind` must be one of 'unigram'"),
     (
+        'kind = "word"\nsize = 64',
+        "size = 200",
+        "`vocab.size` must be above 261, the 3 special ids, 2 tags",
+    ),
+    (
+        "[model]",
+        "[data.model]",
+        "unknown key `model`, which belongs to the file, as the section [model]",
+    ),
+    ("concepts = 30", "concepts = 30\nsharpness = 1", 'belongs to [data.synthetic] of kind "contexts"'),
+    (
         "size = 64",
         "size = 1_000_000_000",
         "[data.vocab] `size` must be at most 10,000,000, ten times the largest",
@@ -48,7 +59,7 @@ MISTAKES = [
     ("d_ff = 32", 'd_ff = "32"', "`model.d_ff` must be an integer, but is '32'"),
     ("d_ff = 32", "d_ff = 3.2e1", "`model.d_ff` must be an integer, but is 32.0"),
     ("d_ff = 32", "d_ff = [32]", "`model.d_ff` must be an integer"),
-    ("d_ff = 32", "d_ff = true", "`model.d_ff` must be an integer, but is True"),
+    ("d_ff = 32", "d_ff = true", "`model.d_ff` must be an integer, but is true"),
     ("d_ff = 32", "d_ff = -32", "[model] `d_ff` must be at least 1"),
     ("d_ff = 32", "d_ff = 1_000_000_000_000", "[model] `d_ff` must be at most 10,000,000"),
     (

@@ -159,6 +159,7 @@ class DataConfig:
         object.__setattr__(self, "files", {name: _by_task(name, tasks) for name, tasks in self.files.items()})
         self._check_tasks()
         self._check_target_tag()
+        self._check_vocabulary()
         if self.synthetic is None and self.corpus is None and not self.files:
             raise ValueError("`corpus`, `files` or `synthetic` must be given.")
         if self.synthetic is not None and (self.corpus is not None or self.files):
@@ -237,6 +238,16 @@ class DataConfig:
                 )
             if empty := [task for task, sources in tasks.items() if not sources]:
                 raise ValueError(f"`files.{name}.{empty[0]}` must name at least one source.")
+
+    def _check_vocabulary(self) -> None:
+        """Refuse a vocabulary without a piece besides special ids, tags, and bytes."""
+        vocab, tags = self.vocab, len(self.target_languages)
+        count = 256 if vocab.byte_fallback and vocab.kind != "word" else 0
+        if vocab.path is None and vocab.size <= 3 + tags + count:
+            what = f"3 special ids, {tags} tags" + (f" and {count} bytes of `byte_fallback`" if count else "")
+            raise ValueError(
+                f"`vocab.size` must be above {3 + tags + count}, the {what}, but is {vocab.size}."
+            )
 
     @property
     def min_scores(self) -> dict[str, float]:

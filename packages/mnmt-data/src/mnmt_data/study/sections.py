@@ -37,16 +37,20 @@ def _load(group: str) -> Iterator[tuple[str, Any]]:
 
 
 def owners_of(key: str) -> list[str]:
-    """Return the tables that have a key, such as `[train]`."""
+    """Return the tables that have a key, such as `[train]`; a section belongs to the file."""
+    if key in section_configs():
+        return [f"the file, as the section [{key}]"]
     configs = section_configs().items()
     places = (where for name, config in configs for where in _with_key(key, name, config))
-    return list(dict.fromkeys(f"[{where}]" for where in places))
+    return list(dict.fromkeys(f"[{where}" for where in places))
 
 
 def _with_key(key: str, where: str, config: type) -> Iterator[str]:
+    hints = get_type_hints(config)
     if key in {field.name for field in fields(config) if field.init}:
-        yield where
-    for name, hint in get_type_hints(config).items():
+        kinds = get_args(hints.get("kind"))
+        yield f'{where}] of kind "{kinds[0]}"' if len(kinds) == 1 else f"{where}]"
+    for name, hint in hints.items():
         for table in _tables_of(hint):
             yield from _with_key(key, f"{where}.{name}", table)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, make_dataclass
+from datetime import date
 from difflib import get_close_matches
 from functools import cache, partial
 from pathlib import Path
@@ -68,7 +69,7 @@ def structure(table: Any, config: type[Config], *, where: str, owners: Owners = 
     except BaseValidationError as error:
         mistakes = transform_error(error, where, partial(_describe, owners=owners))
         what, _, key = min(mistakes, key=lambda mistake: UNKNOWN not in mistake).rpartition(" @ ")
-        key = re.sub(r"\['([\w-]+)'\]", r".\1", key)  # as TOML has it
+        key = re.sub(r"\['(.*?)'\]", _dotted, key)
     except TypeError as error:
         what, key = str(error), where
     raise StructureError(f"`{key}` {what}" if what.startswith("must be") else f"[{key}] {what}")
@@ -121,10 +122,26 @@ def _checked(accepted: type | tuple[type, ...], meaning: str, hook: Hook) -> Hoo
 
     def check(value: Any, target: Any) -> Any:
         if not isinstance(value, accepted) or (isinstance(value, bool) and accepted is not bool):
-            raise TypeError(f"must be {meaning}, but is {value!r}.")
+            raise TypeError(f"must be {meaning}, but is {_as_toml(value)}.")
         return hook(value, target)
 
     return check
+
+
+def _dotted(key: re.Match[str]) -> str:
+    """Return a key as TOML has it."""
+    return f".{key[1]}" if re.fullmatch(r"[\w-]+", key[1]) else f'."{key[1]}"'
+
+
+def _as_toml(value: Any) -> str:
+    """Return a value as TOML has it, except in tables and arrays."""
+    return (
+        str(value).lower()
+        if isinstance(value, bool)
+        else str(value)
+        if isinstance(value, date)
+        else repr(value)
+    )
 
 
 def _scalar(value: Any, target: Any) -> Any:

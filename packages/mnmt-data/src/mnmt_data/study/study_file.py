@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
-from types import NoneType
 from typing import Any
 
 from mnmt_data.errors import StudyError
@@ -76,13 +75,19 @@ def read_study(path: Path | str) -> StudyFile:
     """
     path = Path(path)
     tables = _parse(path)
+    for text in _strings(tables):
+        if any(ord(character) < ord(" ") for character in text):
+            remedy = "write it in '…', where a backslash is no escape"
+            raise StudyError(f"{path}: {text!r} holds a tab or another control character; {remedy}.")
     valid = tuple(dict.fromkeys(("name", *SECTIONS, *section_configs())))
     if unknown := sorted(tables.keys() - set(valid)):
         raise StudyError(f"{path}: {UNKNOWN} {unknown_key(unknown[0], valid, owners_of)}")
-    name = tables.pop("name", None)
-    if not isinstance(name, str | NoneType) or not re.fullmatch(NAME, name or ""):
+    if "name" not in tables:
+        raise StudyError(f"{path}: `name` must be given, before the first section: name = 'en-de-small'.")
+    name = tables.pop("name")
+    if not isinstance(name, str) or not re.fullmatch(NAME, name):
         raise StudyError(f"{path}: `name` must be a folder name such as 'en-de-small', but is {name!r}.")
-    study = StudyFile(path=path, name=str(name), tables=tables)
+    study = StudyFile(path=path, name=name, tables=tables)
     study.check()
     return study
 
@@ -94,6 +99,14 @@ def _parse(path: Path) -> dict[str, Any]:
         raise StudyError(f"{path}: no such study file.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise StudyError(f"{path}: not a TOML file: {error}") from error
+
+
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    children = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    for child in children:
+        yield from _strings(child)
 
 
 def _has_defaults(config: type) -> bool:

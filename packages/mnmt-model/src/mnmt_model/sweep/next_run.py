@@ -10,7 +10,7 @@ from pathlib import Path
 from mnmt_data.jobs.claim import claim, is_free
 from mnmt_data.store import open_prepared
 from mnmt_data.stream import Mixture, open_stream
-from mnmt_model.errors import RunInUseError
+from mnmt_model.errors import RunError, RunInUseError
 from mnmt_model.planning.parameters import count_parameters
 from mnmt_model.runs.run_config import RunConfig
 from mnmt_model.runs.run_record import RUN, RunRecord, is_given_up, read_run, utc_now, write_run
@@ -92,7 +92,7 @@ def give_up_dead(run: RunConfig, folder: Path) -> None:
 
 
 def check_batches(runs: Iterable[RunConfig], folder: Path) -> None:
-    """Check that there are batches for all remaining runs, before the first one starts.
+    """Check that all remaining runs have batches and initial weights, before the first one starts.
 
     Args:
         runs: The runs.
@@ -100,8 +100,13 @@ def check_batches(runs: Iterable[RunConfig], folder: Path) -> None:
 
     Raises:
         DataError: If data are missing or broken, or the longest pair does not fit into a batch.
+        RunError: If the folder with the initial weights of a new run is missing.
     """
     left = [run for run in runs if not has_ended(read_if_begun(folder / run.name))]
+    for run in left:
+        initial = run.train.initial
+        if initial and not Path(initial).is_dir() and not (folder / run.name).is_dir():
+            raise RunError(f"{run.name}: `initial` is {initial!r}, but there is no such folder of a run")
     streams = {repr((run.data, run.mixture, run.train.mixing, run.train.batch_tokens)): run for run in left}
     for run in streams.values():
         data, train = open_prepared(run.data), run.train
