@@ -212,7 +212,11 @@ def _check_count(output: SystemOutput, text: ReferenceText) -> None:
             f"{path}: was scored with --max-sentences {count}, but there are {len(text)} references; score "
             "it without, or name the references of just these sentences with --reference."
         )
-    raise EvalError(f"{path}: must have {len(text)} lines, one for each reference, but has {count}.")
+    blank = count == len(text) + 1 and not output.lines[-1].strip()
+    raise EvalError(
+        f"{path}: must have {len(text)} lines, one for each reference, but has {count}"
+        f"{', of which the last is blank' * blank}."
+    )
 
 
 def _read(system: System, testset: str, task: str) -> list[str]:
