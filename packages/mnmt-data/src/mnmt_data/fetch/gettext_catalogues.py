@@ -11,12 +11,13 @@ from typing import Any
 from mnmt_data.errors import DataError
 from mnmt_data.fetch.apt import Apt, Progress, Report
 from mnmt_data.fetch.catalogue_packages import CataloguePackage, choose_packages, fetch_packages
-from mnmt_data.fetch.catalogues import CatalogueFile, String, find_catalogues
+from mnmt_data.fetch.catalogues import CatalogueFile, find_catalogues
 from mnmt_data.fetch.config import CataloguesConfig
 from mnmt_data.fetch.interface_text import accelerator_mark, plain_text
 from mnmt_data.fetch.languages import ENGLISH
 from mnmt_data.fetch.parallel_text import ParallelText, check_folder, publish
 from mnmt_data.filters import normalise
+from mnmt_data.readers.catalogue import String
 
 SOURCE = "gettext catalogues"
 LICENCES = "licences.tsv"

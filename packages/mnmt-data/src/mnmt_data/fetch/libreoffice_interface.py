@@ -9,12 +9,12 @@ from pathlib import Path
 
 from mnmt_data.errors import DataError
 from mnmt_data.fetch.apt import Progress, Report, package_version
-from mnmt_data.fetch.catalogues import mo_strings
 from mnmt_data.fetch.config import FetchConfig
 from mnmt_data.fetch.languages import ENGLISH
 from mnmt_data.fetch.libreoffice import LICENCE, LanguagePackages, TextUnits, read_languages, read_units
 from mnmt_data.fetch.parallel_text import ParallelText, check_folder, publish
 from mnmt_data.filters import normalise
+from mnmt_data.readers.catalogue import mo_strings
 
 SOURCE = "LibreOffice interface"
 

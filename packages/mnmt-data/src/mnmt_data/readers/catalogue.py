@@ -1,0 +1,100 @@
+"""The strings of a gettext catalogue, in a `.po` or `.mo` file."""
+
+from __future__ import annotations
+
+import gettext
+import re
+import struct
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import polib
+
+from mnmt_data.errors import DataError
+
+String = tuple[str, str, str]
+"""Context, English and translation."""
+
+SEVERAL = 5
+"""The number whose plural form in another language translates the English plural.
+
+Languages with more than two forms keep some of them for 2, 3 and 4 (Slavic) or for 2 (Slovenian, Arabic).
+"""
+
+CREDITS = frozenset({"translator-credits", "NAME OF TRANSLATORS", "EMAIL OF TRANSLATORS"})
+"""English strings and contexts for the names of translators, which are not translations."""
+
+_PLURAL = re.compile(r"plural\s*=\s*([^;\n]+)")
+
+
+def mo_strings(content: bytes, name: str, *, plurals: bool = True) -> list[String]:
+    """Read the translated strings of a `.mo` file, except the names of translators.
+
+    A message with a plural gives two strings: the singular with the form for 1, and the plural with the form
+    for `SEVERAL`. The form for 1 is not always the first: in Arabic it is the second.
+
+    Args:
+        content: The file.
+        name: Its name in messages.
+        plurals: Whether to read plurals too.
+
+    Raises:
+        DataError: If it is not such a file, truncated, or not in the character set of its header.
+    """
+    with _explain(name):
+        catalogue = polib.mofile(content)
+        if not content.endswith(b"\0"):  # polib does not notice a truncated file
+            raise ValueError("it is cut off")
+        return list(_strings(catalogue, catalogue, plurals=plurals))
+
+
+def po_strings(path: Path) -> list[String]:
+    """Read the strings of a `.po` file as `mo_strings` does, without fuzzy and obsolete entries.
+
+    Raises:
+        DataError: If it cannot be parsed, or is not in the character set of its header.
+    """
+    with _explain(str(path)):
+        catalogue = polib.pofile(str(path))
+        entries = (entry for entry in catalogue if not (entry.obsolete or entry.fuzzy))
+        return list(_strings(catalogue, entries, plurals=True))
+
+
+def _strings(catalogue: Any, entries: Iterable[Any], *, plurals: bool) -> Iterator[String]:
+    rule = _plural_rule(catalogue.metadata.get("Plural-Forms", ""))
+    for entry in entries:
+        context, english = entry.msgctxt or "", entry.msgid
+        if context in CREDITS or english in CREDITS:
+            continue
+        forms = entry.msgstr_plural
+        if text := forms.get(rule(1)) if entry.msgid_plural else entry.msgstr:
+            yield context, english, text
+        if plurals and entry.msgid_plural and (text := forms.get(rule(SEVERAL))):
+            yield context, entry.msgid_plural, text
+
+
+def _plural_rule(forms: str) -> Callable[[int], int]:
+    """Return the function from a number to its plural form; English's if `forms` is invalid."""
+    match = _PLURAL.search(forms.partition(";")[2])
+    try:
+        rule: Callable[[int], int] = gettext.c2py(match[1].strip()) if match else _germanic
+        works = rule(1) >= 0 and rule(SEVERAL) >= 0
+    except (ValueError, ZeroDivisionError):
+        works = False
+    return rule if works else _germanic
+
+
+def _germanic(number: int) -> int:
+    return int(number != 1)
+
+
+@contextmanager
+def _explain(name: str) -> Iterator[None]:
+    """Turn the errors of a broken catalogue into a DataError that names it."""
+    try:
+        yield
+    except (OSError, ValueError, LookupError, struct.error) as error:
+        what = f"cannot be read as a gettext catalogue ({str(error).strip().rstrip('.')})"
+        raise DataError(f"{name}: {what}; mend it as `msgfmt --check` says.") from None
