@@ -13,6 +13,11 @@ from typing import Any
 import polib
 
 from mnmt_data.errors import DataError
+from mnmt_data.readers.byte_sources import ByteSource, File
+from mnmt_data.readers.columns import sentence_of
+from mnmt_data.readers.language_codes import is_reversed as name_is_reversed
+from mnmt_data.readers.language_codes import languages, serves
+from mnmt_data.readers.units import NoPair, Unit, UnitPairs
 
 String = tuple[str, str, str]
 """Context, English and translation."""
@@ -47,7 +52,7 @@ def mo_strings(content: bytes, name: str, *, plurals: bool = True) -> list[Strin
         catalogue = polib.mofile(content)
         if not content.endswith(b"\0"):  # polib does not notice a truncated file
             raise ValueError("it is cut off")
-        return list(_strings(catalogue, catalogue, plurals=plurals))
+        return list(_strings(catalogue, _plural_rule(catalogue), plurals=plurals))
 
 
 def po_strings(path: Path) -> list[String]:
@@ -59,11 +64,48 @@ def po_strings(path: Path) -> list[String]:
     with _explain(str(path)):
         catalogue = polib.pofile(str(path))
         entries = (entry for entry in catalogue if not (entry.obsolete or entry.fuzzy))
-        return list(_strings(catalogue, entries, plurals=True))
+        return list(_strings(entries, _plural_rule(catalogue), plurals=True))
 
 
-def _strings(catalogue: Any, entries: Iterable[Any], *, plurals: bool) -> Iterator[String]:
-    rule = _plural_rule(catalogue.metadata.get("Plural-Forms", ""))
+def po_pairs(path: Path, task: str) -> UnitPairs:
+    """Return a reader of a `.po` file, whose header says which side of the task its translations are."""
+    return UnitPairs(File(path), task, _units)
+
+
+def _units(source: ByteSource, task: str) -> Iterator[Unit]:
+    with _explain(source.name):
+        catalogue = polib.pofile(str(source.path))
+    rule, is_reversed = _plural_rule(catalogue), _is_reversed(catalogue, source, task)
+    for entry in catalogue:
+        if entry.obsolete or entry.fuzzy:
+            yield NoPair("are fuzzy or obsolete")
+            continue
+        strings = list(_strings([entry], rule, plurals=True))
+        if not strings:
+            yield NoPair("are not translated")
+        for _, english, translation in strings:
+            src, tgt = (sentence_of(text) for text in (english, translation))
+            yield (tgt, src) if is_reversed else (src, tgt)
+
+
+def _is_reversed(catalogue: Any, source: ByteSource, task: str) -> bool:
+    """Return whether translations are the task's source, by the header's language or else the file's name.
+
+    Raises:
+        DataError: If the header names a language that is not in the task.
+    """
+    language = catalogue.metadata.get("Language", "").strip()
+    if not language:
+        return name_is_reversed(source.path.name, task)
+    src, tgt = languages(task)
+    if serves(language, tgt):
+        return False
+    if serves(language, src):
+        return True
+    raise DataError(f"{source.name}: its header has the language {language}, which is not in {task}.")
+
+
+def _strings(entries: Iterable[Any], rule: Callable[[int], int], *, plurals: bool) -> Iterator[String]:
     for entry in entries:
         context, english = entry.msgctxt or "", entry.msgid
         if context in CREDITS or english in CREDITS:
@@ -75,9 +117,9 @@ def _strings(catalogue: Any, entries: Iterable[Any], *, plurals: bool) -> Iterat
             yield context, entry.msgid_plural, text
 
 
-def _plural_rule(forms: str) -> Callable[[int], int]:
-    """Return the function from a number to its plural form; English's if `forms` is invalid."""
-    match = _PLURAL.search(forms.partition(";")[2])
+def _plural_rule(catalogue: Any) -> Callable[[int], int]:
+    """Return the function from a number to its plural form; English's if the header has no valid one."""
+    match = _PLURAL.search(catalogue.metadata.get("Plural-Forms", "").partition(";")[2])
     try:
         rule: Callable[[int], int] = gettext.c2py(match[1].strip()) if match else _germanic
         works = rule(1) >= 0 and rule(SEVERAL) >= 0

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from mnmt_data.errors import DataError
 from mnmt_data.readers.arrow_tables import ParquetPairs
 from mnmt_data.readers.byte_sources import CODECS, ByteSource, File, check_is_file, path_of
+from mnmt_data.readers.catalogue import po_pairs
 from mnmt_data.readers.language_codes import best_tags, languages, opposite, serves, task_spellings
 from mnmt_data.readers.layouts import mtdata_texts, named_texts, sacrebleu_texts
 from mnmt_data.readers.opus_zip import open_zip
@@ -43,6 +44,7 @@ _TEXT_FORMATS: Mapping[str, Callable[[Path, str], Reader]] = {
 FORMATS: Mapping[str, Callable[[Path, str], Reader]] = MappingProxyType(
     {
         **{form + codec: opened for form, opened in _TEXT_FORMATS.items() for codec in ("", *CODECS)},
+        ".po": po_pairs,
         ".zip": open_zip,
         ".parquet": ParquetPairs,
     }
@@ -104,7 +106,7 @@ def open_reader(source: str, task: str) -> Reader:
     for ending, opened in FORMATS.items():
         if path.name.lower().endswith(ending):
             return opened(path, task)
-    endings = f"{', '.join(_TEXT_FORMATS)} ({', '.join(CODECS)} may follow), .zip, .parquet"
+    endings = f"{', '.join(_TEXT_FORMATS)} ({', '.join(CODECS)} may follow), .po, .zip, .parquet"
     what = f"the name must end in one of {endings}, or have {LANG} for two texts"
     raise DataError(f"{path}: unknown format; {what}.")
 
