@@ -83,6 +83,21 @@ def test_cldrs_macrolanguage_is_served(tag):
     assert best_tags((tag, "xx"), f"{code}-xx", "x") == (tag, "xx")
 
 
+BIBLIOGRAPHIC = (
+    "ger deu de fre fra fr gre ell el dut nld nl chi zho zh per fas fa rum ron ro slo slk sk cze ces "
+    "cs alb sqi sq arm hye hy baq eus eu geo kat ka ice isl is mac mkd mk may msa ms mao mri mi bur "
+    "mya my tib bod bo wel cym cy "
+)
+
+
+@pytest.mark.parametrize("codes", re.findall(r"(\S+) (\S+) (\S+)", BIBLIOGRAPHIC))
+def test_three_letters_of_either_kind_are_two(codes):
+    for code in codes:
+        check_code(code)
+        assert all(serves(tag, code) for tag in codes)
+        assert base_language(code) == codes[2]
+
+
 @pytest.mark.parametrize(
     ("tags", "task", "best"),
     [

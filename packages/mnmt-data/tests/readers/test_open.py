@@ -24,12 +24,26 @@ def sides(reader):
         ("{lang}/x.{lang}", ["en/x.en", "de/x.de"]),
         ("x.{lang}", ["x.eng", "x.deu"]),
         ("x.{id}.{lang}", ["x.{id}.en", "x.{id}.de"]),
+        ("X.de-en.{lang}", ["X.de-en.en", "X.de-en.de"]),
+        ("dev/{lang}.dev", ["dev/eng_Latn.dev", "dev/deu_Latn.dev"]),
+        ("{lang}/[1]*.{lang}", ["en_GB/[1]*.en_GB", "ger/[1]*.ger"]),
     ],
 )
 def test_lang_stands_for_each_code(tmp_path, pattern, files):
     write(tmp_path, *files)
     assert sides(open_reader(f"{tmp_path}/{pattern}", "en-de")) == files
     assert sides(open_reader(f"{tmp_path}/{pattern}", "de-en")) == files[::-1]
+
+
+def test_individual_languages_are_found_and_equal_ones_asked_about(tmp_path):
+    write(tmp_path, "eng_Latn.dev", "arb_Arab.dev", "zho_Hans.dev", "zho_Hant.dev", "nob_Latn.dev")
+    pattern = f"{tmp_path}/{{lang}}.dev"
+    assert sides(open_reader(pattern, "ar-en")) == ["arb_Arab.dev", "eng_Latn.dev"]
+    assert sides(open_reader(pattern, "en-zh_Hant")) == ["eng_Latn.dev", "zho_Hant.dev"]
+    with pytest.raises(DataError, match=r"zh may be zho_Hans or zho_Hant; .*, such as en-zho_Hans\.$"):
+        open_reader(pattern, "en-zh")
+    with pytest.raises(DataError, match="one text serves both languages of no-nb; give two"):
+        open_reader(pattern, "no-nb")
 
 
 def test_the_home_folder_may_be_named(tmp_path, monkeypatch):

@@ -71,6 +71,7 @@ def test_json_lines(tmp_path, pairs, nest):
         ("the source\tdie Quelle", "en-de", None),
         ("source\tQuelle", "en-de", None),
         ("\tEN", "en-de", None),
+        ("the\tder", "en-de", None),
     ],
 )
 def test_headers_of_tsv_are_noticed(tmp_path, header, task, pair):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mnmt_data.readers.columns import Table
-from mnmt_data.readers.language_codes import LANGUAGE_NAMES, is_code, languages, spellings
+from mnmt_data.readers.language_codes import LANGUAGE_NAMES, base_language, is_code, languages, spellings
 
 COLUMN_WORDS = frozenset({"src", "tgt", "source", "target", "sentence", "translation", "score", "id"})
 """Words in names of columns; they tell a header from sentences of one word."""
@@ -61,7 +61,7 @@ def layout_of(table: Table, cells: Sequence[str], *, needs_header: bool) -> Layo
     has_header = seems_header or (may_be_header and sides is not None)
     if sides is None and (seems_header or table.columns):
         what = "seems to be a header with" if seems_header else "has"
-        raise ValueError(f"{what} {table.no_sides(table.renamed(names))}")
+        raise ValueError(f"{what} {table.no_sides(table.renamed(cells if seems_header else names))}")
     if sides is None:
         names, sides = numbers, _two_columns(table, cells, needs_header)
     names = table.renamed(names)
@@ -76,7 +76,10 @@ def _two_columns(table: Table, cells: Sequence[str], needs_header: bool) -> tupl
     if len(sides) == 2 and not needs_header:
         return table.in_order(*sides)
     if len(sides) < 2:
-        raise ValueError(f"has {_count(len(sides))} of text; give source and target on every line")
+        separator = "comma" if needs_header else "tab"
+        raise ValueError(
+            f"has {_count(len(sides))} of text; give source and target with a {separator} between"
+        )
     if needs_header and all(map(_may_be_name, cells)):
         raise ValueError(f"the header has {table.no_sides(cells)}")
     what = f"has {_count(len(cells))} and no header that names {table.task}"
@@ -116,8 +119,8 @@ def names_columns(cells: Sequence[str], task: str) -> bool:
         task: The language pair; its codes are typical of columns.
     """
     codes = {cell.lower() if len(cell) == 2 else cell for cell in map(str.strip, cells)}
-    if len(codes) > 1 and all(map(is_code, codes)):
-        return True
+    if len(codes) > 1 and all(map(is_code, codes)) and any(len(base_language(code)) == 2 for code in codes):
+        return True  # while `the` and `der`, which are codes too, may begin a list of words
     if not all(re.fullmatch(r"[\w.:-]*", cell.strip()) for cell in cells):
         return False
     of_task = {spelling.lower() for code in languages(task) for spelling in spellings(code)}
