@@ -37,6 +37,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     columns = zip(*sides.values(), strict=True)
     write(tmp_path / "all.tsv", ["\t".join(row) for row in (names, *columns)])
     write(tmp_path / "n-best", [f"{number} ||| {line} ||| -1" for number, line in enumerate(sides["one"])])
+    write(tmp_path / "blank-end", [*sides["one"], ""])
+    write(tmp_path / "twice", [line for line in sides["one"] for _ in range(2)])
     write(tmp_path / "gaps", [sides["ref"][0], "", *sides["ref"][2:]])
     (tmp_path / "empty").mkdir()
     return tmp_path
@@ -101,6 +103,11 @@ def test_texts_have_the_name_of_their_test_set(command_line: CommandLine, folder
             "one --reference missing --task en-de",
             "missing: no such file; its folder holds all.tsv, .* more.",
         ),
+        (
+            "blank-end --reference ref --task en-de",
+            "must have 6 lines, .* but has 7, of which the last is blank",
+        ),
+        ("twice --reference ref --task en-de", "must have 6 lines, .* but has 12, 2 for each: choose among"),
         ("n-best --reference ref --task en-de", "n-best: is an n-best list; choose .* `mnmt-eval rerank`."),
         ("one --reference empty --task en-de", "empty: is a folder; name a file in it."),
         ("one --reference gaps --task en-de", "gaps:2: must have a reference, but is blank"),

@@ -24,7 +24,7 @@ def rows(first: int = 0) -> list[tuple[int, str]]:
     return [(number, text) for number, texts in enumerate(CANDIDATES, start=first) for text in texts]
 
 
-@pytest.mark.parametrize("form", ["{} ||| {} ||| F0= -1.38 ||| -0.43", "{} ||| {}"])
+@pytest.mark.parametrize("form", ["{} ||| {} ||| F0= -1.38 ||| -0.43", "{} ||| {}", "{}|||{}|||-1"])
 @pytest.mark.parametrize("first", [0, 1])
 def test_fields_of_moses_and_marian(tmp_path: Path, form: str, first: int) -> None:
     assert read(tmp_path / "list", [form.format(*row) for row in rows(first)]) == CANDIDATES

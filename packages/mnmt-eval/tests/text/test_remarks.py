@@ -74,12 +74,14 @@ BROKEN: dict[str, tuple[Callable[[str], str], str]] = {
         r"\d+ of 60 lines have spaces before full stops or commas",
     ),
     "lower-cased": (str.lower, "has no capital letters, but ref has"),
+    "upper-cased": (str.upper, "has no small letters, but ref has"),
     "decomposed": (
         lambda line: unicodedata.normalize("NFD", line),
         r"\d+ of 60 lines are not in Unicode's composed form \(NFC\), unlike those of ref",
     ),
     "blank": (lambda line: "" if "ka" in line else line, r"\d+ of 60 lines are blank"),
     "numbers": (lambda line: f"-0.{len(line)}", "holds only numbers, such as -0."),
+    "features": (lambda line: f"F0= -{len(line)}.5 F1=3", "holds only numbers, such as F0= -"),
 }
 
 

@@ -50,7 +50,7 @@ class System:
     def place(self, testset: str, task: str) -> str:
         """Return the name of that file in messages, with the column."""
         path = self.translations_path(testset, task)
-        return f"{path}:{self.column}" if self.column else str(path)
+        return f"{path} (column {self.column})" if self.column else str(path)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -212,11 +212,12 @@ def _check_count(output: SystemOutput, text: ReferenceText) -> None:
             f"{path}: was scored with --max-sentences {count}, but there are {len(text)} references; score "
             "it without, or name the references of just these sentences with --reference."
         )
-    blank = count == len(text) + 1 and not output.lines[-1].strip()
-    raise EvalError(
-        f"{path}: must have {len(text)} lines, one for each reference, but has {count}"
-        f"{', of which the last is blank' * blank}."
-    )
+    hint = ""
+    if count == len(text) + 1 and not output.lines[-1].strip():
+        hint = ", of which the last is blank"
+    elif count and count % len(text) == 0:
+        hint = f", {count // len(text)} for each: choose among candidates with `mnmt-eval rerank`"
+    raise EvalError(f"{path}: must have {len(text)} lines, one for each reference, but has {count}{hint}.")
 
 
 def _read(system: System, testset: str, task: str) -> list[str]:

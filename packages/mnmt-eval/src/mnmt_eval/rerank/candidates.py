@@ -68,6 +68,11 @@ def _table_candidates(path: Path, lines: Sequence[str], column: str | None) -> I
     line, text = ("line", column or "text") if has_names else ("1", column or "3")
     if column is None and not has_names and len(names) != 3:
         raise EvalError(f"{place}: must have line number, score and text, but has {len(names)} columns.")
+    if line not in names:
+        raise EvalError(
+            f"{place}: must be number of the source line, score and text with tabs between, or name columns, "
+            f"one of them `line`, but is {'<TAB>'.join(names)[:40]!r}."
+        )
     for name in (line, text):
         if names.count(name) != 1:
             raise EvalError(f"{path}: must have one column {name!r}, but its columns are {', '.join(names)}.")

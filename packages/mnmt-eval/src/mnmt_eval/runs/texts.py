@@ -181,7 +181,7 @@ class TextFiles:
             for column in self.reference_columns or (None,)
         ]
         names = [
-            f"{path}:{column}" if column else str(path)
+            f"{path} (column {column})" if column else str(path)
             for path in self.references
             for column in self.reference_columns or (None,)
         ]

@@ -9,7 +9,7 @@ from pathlib import Path
 from mnmt_eval.errors import EvalError
 
 _LINE = re.compile(r"(?P<kind>[STWHDPAEI])-(?P<id>\d+)\t(?P<rest>.*)", re.S)
-_MOSES = " ||| "
+_MOSES = "|||"
 _FIRST_LINES = 100
 """Lines among which there is a source or a hypothesis, after messages of the log."""
 
@@ -70,7 +70,7 @@ def moses_candidates(path: Path, lines: Sequence[str], column: str | None) -> It
     if column is not None:
         raise EvalError(f"{path}: has fields between |||, and no columns; leave out --column.")
     for number, content in enumerate(lines, start=1):
-        place, fields = f"{path}:{number}", [field.strip() for field in f"{content} ".split(_MOSES)]
+        place, fields = f"{path}:{number}", [field.strip() for field in content.split(_MOSES)]
         if len(fields) < 2 or not fields[0].isdecimal():
             raise EvalError(
                 f"{place}: must be `0 ||| text ||| …`, the number of its source line first, but is "

@@ -53,7 +53,8 @@ MARKS = (
     ),
 )
 
-_NUMBER = re.compile(r"[-+]?(\d+([.,]\d*)?|[.,]\d+)(e[-+]?\d+)?|nan|-?inf", re.I)
+_NUMBER = r"(\w+=\s*)?([-+]?(\d+([.,]\d*)?|[.,]\d+)(e[-+]?\d+)?|nan|-?inf)"
+_NUMBERS = re.compile(rf"{_NUMBER}(\s+{_NUMBER})*", re.I)  # also features, as `F0= -1.38`
 _WORD = re.compile(r"\w{4,}|\d+")
 _ORDER_LINES = 20_000
 """Lines in which the order is looked at."""
@@ -99,7 +100,8 @@ def remarks_on(
                 yield remark
     for one, other in combinations(outputs, 2):
         if list(one.lines) == list(other.lines):
-            yield f"{one.name} and {other.name}: hold the same translations"
+            both = f"{one.name} and {other.name}" if one.name != other.name else f"two systems of {one.name}"
+            yield f"{both}: hold the same translations"
 
 
 def marks_in(text: NamedLines) -> Iterator[str]:
@@ -146,7 +148,7 @@ def _other_text(output: NamedLines, references: Sequence[NamedLines], source: Se
 def holds_numbers(lines: Iterable[str]) -> bool:
     """Return whether lines that are not blank are all numbers, at least one."""
     texts = [line.strip() for line in lines if line.strip()]
-    return bool(texts) and all(map(_NUMBER.fullmatch, texts))
+    return bool(texts) and all(map(_NUMBERS.fullmatch, texts))
 
 
 def _blank_lines(output: NamedLines, reference: NamedLines) -> str | None:
@@ -178,19 +180,15 @@ def _main_script(lines: Sequence[str]) -> str:
 
 
 def _case(output: NamedLines, reference: NamedLines) -> str | None:
-    """Return a remark if either side alone is lower-cased."""
+    """Return a remark if either side alone is in lower or upper case."""
     for one, other in ((output, reference), (reference, output)):
-        capitals, expected = (sum(map(_has_capital, each.lines)) for each in (one, other))
-        if expected > 0.3 * len(other.lines) and capitals < 0.01 * len(one.lines):
-            return (
-                f"{one.name}: has no capital letters, but {other.name} has, and scores count case; compare "
-                "cased with cased text, or lower-case both"
-            )
+        for what, turn, back in (("capital", str.lower, str.upper), ("small", str.upper, str.lower)):
+            letters, others = (sum(turn(line) != line for line in each.lines) for each in (one, other))
+            cased = any(back(line) != line for line in one.lines)
+            if cased and others > 0.3 * len(other.lines) and letters < 0.01 * len(one.lines):
+                but = f"but {other.name} has, and scores count case; compare texts of one case"
+                return f"{one.name}: has no {what} letters, {but}"
     return None
-
-
-def _has_capital(line: str) -> bool:
-    return line.lower() != line
 
 
 def _unicode_form(output: NamedLines, reference: NamedLines) -> str | None:
