@@ -103,7 +103,22 @@ def test_a_mean_is_tested_by_the_mean_of_each_draw(tmp_path: Path, test: str) ->
     result = average.systems[1].difference
     assert result is not None
     assert abs(result.value) == pytest.approx(means[0])
-    assert result.p_value == (1 + np.sum(by_chance > means[0] + 1e-9)) / (1 + draws)
+    assert result.p_value == (1 + np.sum(by_chance >= means[0] - 1e-9)) / (1 + draws)
+
+
+def test_one_better_sentence_of_one_task_is_no_better_mean(tmp_path: Path) -> None:
+    config = CompareConfig(metrics=MetricSet(names=("bleu", "chrf", "ter")), samples=20, permutations=99)
+    reference = ["der Hund sieht die Katze"] * 40
+    worse = [*reference[1:], "der Hund hat keine Katze"]
+    comparisons = [
+        compare_systems(translated(tmp_path, task, reference, {"one": worse, "two": lines}), config)
+        for task, lines in {"en-de": reference, "en-fr": worse}.items()
+    ]
+    for average in average_directions(comparisons):
+        difference = average.systems[1].difference
+        assert difference is not None
+        assert difference.value != 0
+        assert difference.p_value == 1
 
 
 def test_texts_that_are_no_different_tasks_have_no_mean(tmp_path: Path) -> None:
@@ -123,7 +138,7 @@ def test_texts_that_are_no_different_tasks_have_no_mean(tmp_path: Path) -> None:
 def test_the_interval_of_a_mean_narrows_with_the_tasks(tmp_path: Path) -> None:
     """Of one text twice it is that of the text; of texts that have nothing in common it is narrower."""
     rng = np.random.default_rng(1)
-    config = CompareConfig(metrics=MetricSet(names=("chrf",)), permutations=20)
+    config = CompareConfig(metrics=MetricSet(names=("chrf",)), test="bootstrap")
     reference = ["der Hund schläft"] * 200
 
     def compared(task: str, is_right: np.ndarray) -> TextComparison:

@@ -47,9 +47,8 @@ def compared(command_line: CommandLine, *arguments: str | Path) -> list[dict[str
 
 
 @pytest.mark.parametrize("corpus", [GERMAN, CHINESE], ids=["de", "zh"])
-@pytest.mark.parametrize(("test", "kind"), [("bootstrap", "bs"), ("permutation", "ar")])
 def test_plain_files_get_the_values_and_p_values_of_sacrebleu(
-    command_line: CommandLine, tmp_path: Path, corpus: Corpus, test: str, kind: str
+    command_line: CommandLine, tmp_path: Path, corpus: Corpus
 ) -> None:
     write_corpus(tmp_path, corpus)
     tokenizer = {"de": "13a", "zh": "zh"}[corpus.target]
@@ -57,14 +56,14 @@ def test_plain_files_get_the_values_and_p_values_of_sacrebleu(
         [("one", corpus.hypotheses), ("two", corpus.others)],
         {"bleu": BLEU(tokenize=tokenizer), "chrf": CHRF()},
         references=corpus.references[:1],
-        test_type=kind,
+        test_type="bs",
         n_samples=300,
     )()
     (ours,) = compared(
         command_line,
         *(tmp_path / "one.txt", tmp_path / "two.txt", "--reference", tmp_path / "ref"),
         *("--source", tmp_path / "src", "--task", f"en-{corpus.target}"),
-        *("--test", test, "--samples", "300", "--permutations", "300"),
+        *("--test", "bootstrap", "--samples", "300"),
     )
     assert ours["baseline"] == "one.txt"
     assert len(ours["metrics"]) == 2
@@ -75,6 +74,20 @@ def test_plain_files_get_the_values_and_p_values_of_sacrebleu(
         assert baseline["against_baseline"] is None
         assert system["against_baseline"]["p_value"] == results[1].p_value
         assert system["against_baseline"]["difference"] == system["value"] - baseline["value"]
+
+
+def test_one_sentence_that_differs_parts_no_systems(command_line: CommandLine, tmp_path: Path) -> None:
+    reference = ["der Hund sieht heute die Katze"] * 40
+    write(tmp_path / "ref", reference)
+    write(tmp_path / "a", ["der Hund sieht die Katze", *reference[1:]])
+    write(tmp_path / "b", ["der Hund hat eine Katze", *reference[1:]])
+    files = (tmp_path / "a", tmp_path / "b", tmp_path / "ref", "--reference", tmp_path / "ref")
+    done = command_line.run("compare", *files, "--task", "en-de", "--metric", "bleu,chrf,ter")
+    table = done.stdout.decode()
+    assert table.count("1–3 ") == 9
+    assert "*" not in re.sub(r"\* p <", "", table)
+    assert "\n---" not in table
+    assert "p of a paired exact permutation test, corrected for 3 pairs" in table
 
 
 def test_several_references_are_taken_together(command_line: CommandLine, german: Path) -> None:
@@ -106,7 +119,8 @@ def test_the_table_names_systems_intervals_and_signatures(command_line: CommandL
     assert [line.endswith("]") for line in table if " two.txt (baseline) " in line] == [True, True]
     titles = [re.split(r"  +", line)[2] for line in table if line.startswith("rank  ")]
     assert titles == ["chrf [95% interval]", "ter (lower is better) [95% interval]"]
-    assert "[95% interval] of 200 bootstrap samples, seed 12345" in table
+    note = "; of a difference with an exact test, what it does not reject"
+    assert f"[95% interval] of 200 bootstrap samples, seed 12345{note}" in table
     assert f"chrf: {metric('chrf', target='de').signature}" in table
 
 
@@ -163,9 +177,10 @@ def test_wins_are_sentences_with_a_better_score(command_line: CommandLine, germa
 def test_too_few_draws_for_so_many_pairs_are_told(command_line: CommandLine, german: Path) -> None:
     systems = (german / "one.txt", german / "two.txt", f"three={german / 'ref2'}")
     files = (*systems, *texts(german), "--metric", "chrf")
-    for permutations, told in ((59, True), (60, False)):
-        done = command_line.run("compare", *files, "--permutations", str(permutations))
-        assert ("no difference of 3 can be significant with so few draws" in done.stdout.decode()) == told
+    for samples, expected in ((59, True), (60, False)):
+        done = command_line.run("compare", *files, "--test", "bootstrap", "--samples", str(samples))
+        assert ("no difference of 3 can be significant with so few draws" in done.stdout.decode()) == expected
+    assert "so few draws" not in command_line.run("compare", *files, "--permutations", "9").stdout.decode()
 
 
 def test_groups_by_length_are_scored_apart(command_line: CommandLine, german: Path) -> None:
@@ -279,8 +294,9 @@ def test_comet_scores_of_several_systems_are_told_apart(
     systems = ours["metrics"][0]["systems"]
     assert [system["value"] for system in systems] == [0.25, 0.75]
     assert systems[1]["signature"].endswith(systems[1]["against_baseline"]["signature"].rpartition("|")[2])
+    assert systems[1]["against_baseline"]["p_value"] == pytest.approx(2 / 2**7)
     table = command_line.run("compare", *arguments).stdout.decode().splitlines()
-    assert "0.7500 [0.7500, 0.7500]  +0.5000 [+0.5000, +0.5000]  0." in table[3]
+    assert "0.7500 [0.7500, 0.7500]  +0.5000 [+0.1429, +0.8571]  0.0156 *" in table[3]
     assert f"comet: {systems[0]['signature']}" in table
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from mnmt_eval.cli.tables import align
 from mnmt_eval.compare.averages import DirectionAverage, Mean, average_directions
 from mnmt_eval.compare.comparison import (
+    EXACT,
     GroupScore,
     MetricComparison,
     SystemScore,
@@ -159,7 +160,9 @@ def _groups(metric: MetricComparison) -> Iterator[str]:
 
 def _legend(comparison: TextComparison) -> Iterator[str]:
     config = comparison.config
-    yield f"[95% interval] of {config.samples:,} bootstrap samples, seed {config.seed}"
+    if_exact = "; of a difference with an exact test, what it does not reject"
+    where = if_exact if "exact" in comparison.test else ""
+    yield f"[95% interval] of {config.samples:,} bootstrap samples, seed {config.seed}{where}"
     if comparison.baseline is not None:
         yield from _explanations(comparison)
     for m in comparison.metrics:
@@ -171,8 +174,8 @@ def _explanations(comparison: TextComparison) -> Iterator[str]:
     config, scores = comparison.config, comparison.metrics[0].scores
     pairs, groups = len(comparison.metrics[0].pairs), len(scores[0].groups)
     yield (
-        f"difference from the baseline, with p of a paired {config.test} test{_corrected(pairs, 'pairs')}; "
-        f"* p < {SIGNIFICANT}"
+        f"difference from the baseline, with p of a paired {comparison.test} test"
+        f"{_corrected(pairs, 'pairs')}; * p < {SIGNIFICANT}"
     )
     yield "win/tie/loss: sentences that are better than, as good as and worse than the baseline's, one by one"
     if pairs > 1:
@@ -180,7 +183,8 @@ def _explanations(comparison: TextComparison) -> Iterator[str]:
         yield "line: every system above is significantly better than every one below"
     if groups:
         yield f"within groups, p is corrected for {groups * (len(scores) - 1)} tests"
-    if (tests := max(pairs, groups * (len(scores) - 1))) / (config.draws + 1) >= SIGNIFICANT:
+    tests = max(pairs, groups * (len(scores) - 1))
+    if comparison.test != EXACT and tests / (config.draws + 1) >= SIGNIFICANT:
         option = "permutations" if config.test == "permutation" else "samples"
         needed = int(tests / SIGNIFICANT) + 1
         yield f"no difference of {tests} can be significant with so few draws; try --{option} {needed}"

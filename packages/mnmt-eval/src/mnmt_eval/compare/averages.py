@@ -11,7 +11,7 @@ from mnmt_eval.compare.comparison import MetricComparison, TextComparison
 from mnmt_eval.language import group_directions
 from mnmt_eval.metrics.protocol import Floats
 from mnmt_eval.metrics.resampling import interval_of
-from mnmt_eval.metrics.significance import bootstrap_p_value, holm, permutation_p_value
+from mnmt_eval.metrics.significance import holm, mean_differences
 
 ALL = "all"
 
@@ -119,8 +119,8 @@ def _difference(
     """Test the mean difference of a system from the baseline, not corrected yet."""
     value = _value(metrics, name) - _value(metrics, baseline)
     resampled = _resampled(metrics, name) - _resampled(metrics, baseline)
-    draws = np.mean([metric.differences[name] for metric in metrics], axis=0)
-    p_value = bootstrap_p_value(draws) if test == "bootstrap" else permutation_p_value(draws)
+    draws = mean_differences([metric.differences[name] for metric in metrics])
+    p_value = draws.bootstrap_p_value() if test == "bootstrap" else draws.permutation_p_value()
     return MeanDifference(**_interval(value, resampled), p_value=p_value, corrected_p_value=p_value)
 
 

@@ -21,6 +21,10 @@ from mnmt_eval.compare.systems import TranslatedText
 from mnmt_eval.errors import EvalError
 from mnmt_eval.metrics.protocol import Floats
 from mnmt_eval.metrics.resampling import ConfidenceInterval
+from mnmt_eval.metrics.significance import Differences
+
+EXACT = "exact permutation"
+"""The permutation test by all exchanges."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,8 +75,8 @@ class MetricComparison:
     """The tests of all pairs of systems; of those with the baseline, it is the first."""
     resampled: Mapping[str, Floats] = field(compare=False, repr=False)
     """{system: its values on the bootstrap's resamples, (samples,)}."""
-    differences: Mapping[str, Floats] = field(compare=False, repr=False)
-    """{system: its difference from the baseline, and that of each draw of the test, (1 + draws,)}."""
+    differences: Mapping[str, Differences] = field(compare=False, repr=False)
+    """{system: its difference from the baseline, and that of each random draw of the test}."""
 
     @property
     def ranked(self) -> tuple[SystemScore, ...]:
@@ -99,6 +103,20 @@ class TextComparison:
     searches: Mapping[str, str]
     """{system: signature of its search} of runs."""
     metrics: tuple[MetricComparison, ...]
+
+    @property
+    def test(self) -> str:
+        """The test of significance, and whether its p-values are exact."""
+        of_pairs = [pair.result for metric in self.metrics for pair in metric.pairs]
+        of_groups = [g.against_baseline for m in self.metrics for s in m.scores for g in s.groups]
+        are_exact = {each.test.is_exact for each in (*of_pairs, *of_groups) if each}
+        if are_exact == {True}:
+            return EXACT
+        return (
+            f"{self.config.test} (exact where few sentences differ)"
+            if True in are_exact
+            else self.config.test
+        )
 
     @property
     def name(self) -> str:

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from mnmt_eval.compare.config import CompareConfig
 from mnmt_eval.compare.measurements import SystemStatistics
 from mnmt_eval.metrics.protocol import Floats
-from mnmt_eval.metrics.resampling import ConfidenceInterval, resampled_signature
-from mnmt_eval.metrics.significance import BootstrapTests, PairedTest, PermutationTests, holm
+from mnmt_eval.metrics.resampling import ConfidenceInterval
+from mnmt_eval.metrics.significance import BootstrapTests, Differences, PairedTest, PermutationTests, holm
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,9 +63,12 @@ class PairTests:
         metric = next(iter(systems.values())).metric
         self._systems, self._config = systems, config
         self._places = {name: place for place, name in enumerate(systems)}
-        self._bootstrap = BootstrapTests(metric, statistics, samples=config.samples, seed=config.seed)
+        signatures = [system.metric.signature for system in systems.values()]
+        self._bootstrap = BootstrapTests(
+            metric, statistics, samples=config.samples, seed=config.seed, signatures=signatures
+        )
         self._permutation = PermutationTests(
-            metric, statistics, samples=config.permutations, seed=config.seed
+            metric, statistics, samples=config.permutations, seed=config.seed, signatures=signatures
         )
 
     def value(self, name: str) -> ConfidenceInterval:
@@ -77,19 +80,15 @@ class PairTests:
         return self._bootstrap.values[self._places[name]]
 
     def test(self, baseline: str, name: str) -> PairedTest:
-        """Return the requested test, with the bootstrap's interval of the difference."""
+        """Return the requested test, with the bootstrap's interval of the difference if it has none."""
         places = self._places[baseline], self._places[name]
-        seed, signature = self._config.seed, self._systems[name].metric.signature
-        resampled = self._bootstrap.test(*places)
         if self._config.test == "bootstrap":
-            with_seed = resampled_signature(signature, bs=self._config.samples, seed=seed)
-            return replace(resampled, signature=with_seed)
-        permuted = self._permutation.test(*places)
-        with_seed = resampled_signature(signature, ar=self._config.permutations, seed=seed)
-        return replace(permuted, interval=resampled.interval, signature=with_seed)
+            return self._bootstrap.test(*places)
+        test = self._permutation.test(*places)
+        return test if test.interval else replace(test, interval=self._bootstrap.test(*places).interval)
 
-    def differences(self, baseline: str, name: str) -> Floats:
-        """Return the difference from a baseline, and that of each draw of the test, (1 + draws,)."""
+    def differences(self, baseline: str, name: str) -> Differences:
+        """Return the difference from a baseline, and that of each random draw of the test."""
         tests = self._bootstrap if self._config.test == "bootstrap" else self._permutation
         return tests.differences(self._places[baseline], self._places[name])
 

@@ -54,6 +54,7 @@ def bootstrap(
     Raises:
         EvalError: If `samples` is not positive.
     """
+    check_systems([statistics], samples)
     (totals,) = bootstrap_totals([statistics], samples=samples, seed=seed)
     signature = resampled_signature(metric.signature, bs=samples, seed=seed)
     return interval_of(metric.values(totals), value=metric.corpus(statistics).value, signature=signature)
@@ -72,7 +73,7 @@ def interval_of(resampled: Floats, *, value: float, signature: str) -> Confidenc
     )
 
 
-def resampled_signature(metric: str, **settings: int) -> str:
+def resampled_signature(metric: str, **settings: int | str) -> str:
     """Return a metric's signature with the resampling's settings after the references, as sacreBLEU does."""
     nrefs, *rest = metric.split("|")
     return "|".join([nrefs, *(f"{key}:{value}" for key, value in settings.items()), *rest])
@@ -90,11 +91,8 @@ def bootstrap_totals(systems: Sequence[Floats], *, samples: int, seed: int) -> l
 
     Returns:
         The sums for each system, (samples, k).
-
-    Raises:
-        EvalError: If the systems' statistics are not of the same sentences, or `samples` is not positive.
     """
-    statistics = _side_by_side(systems, samples)
+    statistics = np.hstack(systems)
     sentences = len(statistics)
     rng = np.random.default_rng(seed)
     totals = [
@@ -117,11 +115,8 @@ def exchange_totals(systems: Sequence[Floats], *, samples: int, seed: int) -> li
 
     Returns:
         The sums for each system, (samples, k).
-
-    Raises:
-        EvalError: If the systems' statistics are not of the same sentences, or `samples` is not positive.
     """
-    statistics = _side_by_side(systems, samples)
+    statistics = np.hstack(systems)
     sentences = len(statistics)
     rng = np.random.default_rng(seed)
     totals = [
@@ -131,14 +126,18 @@ def exchange_totals(systems: Sequence[Floats], *, samples: int, seed: int) -> li
     return np.split(np.concatenate(totals), len(systems), axis=1)
 
 
-def _side_by_side(systems: Sequence[Floats], samples: int) -> Floats:
+def check_systems(systems: Sequence[Floats], samples: int) -> None:
+    """Refuse statistics of different sentences, or of none, and a number of samples that is not positive.
+
+    Raises:
+        EvalError: If they are not of the same sentences, or `samples` is not positive.
+    """
     if samples < 1:
         raise EvalError(f"`samples` must be at least 1, but is {samples}.")
     shapes = {statistics.shape for statistics in systems}
     if len(shapes) > 1 or not len(systems[0]):
         counts = ", ".join(str(len(statistics)) for statistics in systems)
         raise EvalError(f"systems must be measured on the same sentences, but have {counts}.")
-    return np.hstack(systems)
 
 
 def _chunks(samples: int, sentences: int) -> Iterator[int]:

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import fsum
 
 import numpy as np
 
 from mnmt_eval.metrics.config import BOOTSTRAP_SAMPLES, PERMUTATION_SAMPLES, SEED
+from mnmt_eval.metrics.exchanges import every_exchange
 from mnmt_eval.metrics.protocol import Floats, Metric
 from mnmt_eval.metrics.resampling import (
     ConfidenceInterval,
     bootstrap_totals,
+    check_systems,
     exchange_totals,
     interval_of,
     resampled_signature,
 )
+
+_LEVEL = 0.05
+_OF_DIFFERENCE, _OF_VALUES = 1e-9, 1e-12
+"""Differences that are closer than these shares of the difference and of the values count as equal."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,14 +33,13 @@ class PairedTest:
     baseline: float
     system: float
     p_value: float
-    """The probability of so large a difference, in either direction, if the systems were equally good.
-
-    As in sacreBLEU; but without any difference it is 1, where sacreBLEU gives 1 / (samples + 1).
-    """
+    """The probability of so large a difference or a larger one, either way, if neither system were better."""
     interval: ConfidenceInterval | None
-    """The interval of the difference system − baseline; None if the test does not resample sentences."""
+    """The interval of the difference system − baseline; None of a test by random exchanges."""
     signature: str
-    """The metric's signature, with number and seed of the samples."""
+    """The metric's signature, with number and seed of the samples, or `ar:exact`."""
+    is_exact: bool = False
+    """Whether the p-value is of all exchanges, not of random ones."""
 
     @property
     def difference(self) -> float:
@@ -42,13 +47,81 @@ class PairedTest:
         return self.system - self.baseline
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Differences:
+    """The difference of two systems, and those by chance that a test compares it with."""
+
+    observed: float
+    """The difference on the sentences themselves."""
+    by_chance: Floats
+    """The difference of each draw, (draws,)."""
+    scale: float
+    """The larger of the two values, to which errors of rounding are in proportion."""
+    weights: Floats | None = None
+    """The probability of each draw, (draws,), if these are all that there are; None of random draws."""
+
+    def permutation_p_value(self) -> float:
+        """Return the p-value of `paired_permutation`."""
+        return self._p_value(np.abs(self.by_chance))
+
+    def bootstrap_p_value(self) -> float:
+        """Return the p-value of `paired_bootstrap`."""
+        sizes = np.abs(self.by_chance)
+        return self._p_value(sizes - sizes.mean())
+
+    def interval(self, signature: str) -> ConfidenceInterval:
+        """Return the true differences that the test of all exchanges does not reject at 5%.
+
+        These are as far from the observed one as the largest size that 5% of the exchanges reach. So the
+        interval holds 0 unless p < 0.05.
+        """
+        assert self.weights is not None
+        sizes = np.abs(self.by_chance)
+        sizes[np.abs(sizes - abs(self.observed)) <= self._rounding] = abs(self.observed)
+        order = np.argsort(-sizes)
+        reach = float(sizes[order][np.searchsorted(np.cumsum(self.weights[order]), _LEVEL)])
+        return ConfidenceInterval(
+            value=self.observed,
+            mean=self.observed,
+            lower=self.observed - reach,
+            upper=self.observed + reach,
+            signature=signature,
+        )
+
+    @property
+    def _rounding(self) -> float:
+        return _OF_DIFFERENCE * abs(self.observed) + _OF_VALUES * self.scale
+
+    def _p_value(self, sizes: Floats) -> float:
+        """Return the share of sizes that are at least as large as the observed one.
+
+        Equal ones count, though rounding makes them differ: a draw that changes nothing is as large.
+        """
+        if abs(self.observed) <= self._rounding:
+            return 1.0
+        as_large = sizes >= abs(self.observed) - self._rounding
+        if self.weights is None:
+            return float((as_large.sum() + 1) / (len(sizes) + 1))
+        return min(1.0, fsum(self.weights[as_large]))
+
+
+def mean_differences(of_texts: Sequence[Differences]) -> Differences:
+    """Return the mean of differences on several texts, draw by draw."""
+    return Differences(
+        observed=float(np.mean([each.observed for each in of_texts])),
+        by_chance=np.asarray(np.mean([each.by_chance for each in of_texts], axis=0)),
+        scale=float(np.mean([each.scale for each in of_texts])),
+    )
+
+
 def paired_bootstrap(
     metric: Metric, baseline: Floats, system: Floats, *, samples: int = BOOTSTRAP_SAMPLES, seed: int = SEED
 ) -> PairedTest:
     """Test by paired bootstrap resampling (Koehn 2004), two-sided, as `sacrebleu --paired-bs` does.
 
-    p = (1 + #{abs(d_i) − m > abs(d)}) / (1 + samples), d being the difference on all sentences, d_i that on
-    the i-th resample and m the mean of all abs(d_i). With the same seed the p-value is sacreBLEU's.
+    p = (1 + #{abs(d_i) − m ≥ abs(d)}) / (1 + samples), d being the difference on all sentences, d_i that on
+    the i-th resample and m the mean of all abs(d_i). With the same seed the p-value is sacreBLEU's, but for
+    ties, which sacreBLEU does not count.
 
     Args:
         metric: The metric.
@@ -66,16 +139,19 @@ def paired_bootstrap(
 def paired_permutation(
     metric: Metric, baseline: Floats, system: Floats, *, samples: int = PERMUTATION_SAMPLES, seed: int = SEED
 ) -> PairedTest:
-    """Test by approximate randomisation (Riezler and Maxwell 2005), two-sided: `sacrebleu --paired-ar`.
+    """Test by exchanging the two systems' outputs of sentences (Riezler and Maxwell 2005), two-sided.
 
-    p = (1 + #{abs(d_i) > abs(d)}) / (1 + samples), d being the difference and d_i that after the i-th random
-    exchange of the two systems' outputs. With the same seed the p-value is sacreBLEU's.
+    The p-value is the share of exchanges whose difference is at least as large as the observed one: of all
+    exchanges if at most 16 sentences differ, or more in few ways; else of random ones, as
+    p = (1 + #{abs(d_i) ≥ abs(d)}) / (1 + samples). So at most 5% of equally good systems have p < 0.05.
+    `sacrebleu --paired-ar` makes the same random exchanges, but counts > in place of ≥, and so takes systems
+    that hardly differ for different.
 
     Args:
         metric: The metric.
         baseline: The statistics of one system, (sentences, k).
         system: The statistics of the other on the same sentences, (sentences, k).
-        samples: The number of random exchanges.
+        samples: The number of random exchanges, where not all can be made.
         seed: The seed of the draws.
 
     Raises:
@@ -84,27 +160,43 @@ def paired_permutation(
     return PermutationTests(metric, [baseline, system], samples=samples, seed=seed).test(0, 1)
 
 
-class _PairedTests(ABC):
+class _PairedTests:
     """Tests of any two of several systems on the same sentences, which draw and score each system once."""
 
-    def __init__(self, metric: Metric, systems: Sequence[Floats], *, samples: int, seed: int) -> None:
-        """Take the systems' statistics, (sentences, k) each, and the number and seed of the draws."""
+    def __init__(
+        self,
+        metric: Metric,
+        systems: Sequence[Floats],
+        *,
+        samples: int,
+        seed: int,
+        signatures: Sequence[str] = (),
+    ) -> None:
+        """Take the systems' statistics.
+
+        Args:
+            metric: The metric.
+            systems: The statistics of each system, (sentences, k).
+            samples: The number of draws.
+            seed: The seed of the draws.
+            signatures: The metric's signature for each system, where they differ, as COMET's do.
+
+        Raises:
+            EvalError: If they are not of the same sentences, or `samples` is not positive.
+        """
+        check_systems(systems, samples)
         self._metric, self._systems, self._samples, self._seed = metric, systems, samples, seed
-        self._differences: dict[tuple[int, int], Floats] = {}
+        self._signatures = signatures or [metric.signature] * len(systems)
 
-    def differences(self, baseline: int, system: int) -> Floats:
-        """Return the difference of the systems in two places, and that of each draw, (1 + samples,)."""
-        places = baseline, system
-        if places not in self._differences:
-            # By `values`, like the differences of the draws, so that equal ones are exactly equal.
-            totals = np.stack([self._systems[place].sum(axis=0) for place in places])
-            first, second = self._metric.values(totals)
-            self._differences[places] = np.append(second - first, self._draw(baseline, system))
-        return self._differences[places]
-
-    @abstractmethod
-    def _draw(self, baseline: int, system: int) -> Floats:
-        """Return the difference of each draw, (samples,)."""
+    def _compare(
+        self, places: tuple[int, int], by_chance: Floats, weights: Floats | None = None
+    ) -> Differences:
+        """Compare the systems in two places with differences by chance."""
+        # By `values`, like the differences of the draws, so that equal ones are exactly equal.
+        totals = np.stack([self._systems[place].sum(axis=0) for place in places])
+        first, second = self._metric.values(totals)
+        scale = float(max(abs(first), abs(second)))
+        return Differences(observed=second - first, by_chance=by_chance, scale=scale, weights=weights)
 
     @cached_property
     def _corpus(self) -> list[float]:
@@ -117,19 +209,23 @@ class BootstrapTests(_PairedTests):
 
     def value(self, place: int) -> ConfidenceInterval:
         """Return the value of the system in a place with its interval, as `bootstrap` does."""
-        return interval_of(self.values[place], value=self._corpus[place], signature=self._signature)
+        return interval_of(self.values[place], value=self._corpus[place], signature=self._signature(place))
 
     def test(self, baseline: int, system: int) -> PairedTest:
         """Test the systems in two places."""
-        differences, signature = self.differences(baseline, system), self._signature
+        differences, signature = self.differences(baseline, system), self._signature(system)
         one, other = self._corpus[baseline], self._corpus[system]
         return PairedTest(
             baseline=one,
             system=other,
-            p_value=bootstrap_p_value(differences),
-            interval=interval_of(differences[1:], value=other - one, signature=signature),
+            p_value=differences.bootstrap_p_value(),
+            interval=interval_of(differences.by_chance, value=other - one, signature=signature),
             signature=signature,
         )
+
+    def differences(self, baseline: int, system: int) -> Differences:
+        """Return the difference of the systems in two places, and that of each resample."""
+        return self._compare((baseline, system), self.values[system] - self.values[baseline])
 
     @cached_property
     def values(self) -> list[Floats]:
@@ -137,12 +233,8 @@ class BootstrapTests(_PairedTests):
         totals = bootstrap_totals(self._systems, samples=self._samples, seed=self._seed)
         return [self._metric.values(each) for each in totals]
 
-    def _draw(self, baseline: int, system: int) -> Floats:
-        return self.values[system] - self.values[baseline]
-
-    @property
-    def _signature(self) -> str:
-        return resampled_signature(self._metric.signature, bs=self._samples, seed=self._seed)
+    def _signature(self, place: int) -> str:
+        return resampled_signature(self._signatures[place], bs=self._samples, seed=self._seed)
 
 
 class PermutationTests(_PairedTests):
@@ -150,37 +242,39 @@ class PermutationTests(_PairedTests):
 
     def test(self, baseline: int, system: int) -> PairedTest:
         """Test the systems in two places."""
-        p_value = permutation_p_value(self.differences(baseline, system))
+        exact = self._all_differences(baseline, system)
+        differences = exact or self.differences(baseline, system)
+        settings: dict[str, int | str] = {"ar": self._samples, "seed": self._seed}
+        signature = resampled_signature(self._signatures[system], **({"ar": "exact"} if exact else settings))
         return PairedTest(
             baseline=self._corpus[baseline],
             system=self._corpus[system],
-            p_value=p_value,
-            interval=None,
-            signature=resampled_signature(self._metric.signature, ar=self._samples, seed=self._seed),
+            p_value=differences.permutation_p_value(),
+            interval=None if exact is None else exact.interval(signature),
+            signature=signature,
+            is_exact=exact is not None,
         )
 
-    def _draw(self, baseline: int, system: int) -> Floats:
+    def differences(self, baseline: int, system: int) -> Differences:
+        """Return the difference of the systems in two places, and that of each random exchange."""
         stays, other_stays = self._stays[baseline], self._stays[system]
         first = stays + (self._systems[system].sum(axis=0) - other_stays)
         second = other_stays + (self._systems[baseline].sum(axis=0) - stays)
-        return self._metric.values(second) - self._metric.values(first)
+        by_chance = self._metric.values(second) - self._metric.values(first)
+        return self._compare((baseline, system), by_chance)
+
+    def _all_differences(self, baseline: int, system: int) -> Differences | None:
+        """Return the difference of the systems in two places, and that of every exchange unless too many."""
+        exchanges = every_exchange(self._systems[baseline], self._systems[system])
+        if exchanges is None:
+            return None
+        by_chance = self._metric.values(exchanges.system) - self._metric.values(exchanges.baseline)
+        return self._compare((baseline, system), by_chance, exchanges.weights)
 
     @cached_property
     def _stays(self) -> list[Floats]:
         """The sums over the sentences that each system does not exchange, (samples, k)."""
         return exchange_totals(self._systems, samples=self._samples, seed=self._seed)
-
-
-def bootstrap_p_value(differences: Floats) -> float:
-    """Return the p-value of `paired_bootstrap` from a difference and those on resamples, (1 + samples,)."""
-    sizes = np.abs(differences)
-    return _p_value(sizes[1:] - sizes[1:].mean(), float(sizes[0]))
-
-
-def permutation_p_value(differences: Floats) -> float:
-    """Return the p-value of `paired_permutation` from a difference and those of exchanges, (1 + samples,)."""
-    sizes = np.abs(differences)
-    return _p_value(sizes[1:], float(sizes[0]))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -195,9 +289,3 @@ def holm(p_values: Sequence[float]) -> list[float]:
     corrected = np.empty_like(values)
     corrected[order] = np.minimum(np.maximum.accumulate(values[order] * factors), 1.0)
     return [float(value) for value in corrected]
-
-
-def _p_value(by_chance: Floats, observed: float) -> float:
-    if observed == 0:
-        return 1.0
-    return float((np.sum(by_chance > observed) + 1) / (len(by_chance) + 1))
