@@ -5,6 +5,8 @@ import pytest
 from mnmt_data.errors import DataError
 from mnmt_data.readers import open_reader
 
+MAP = pa.map_(pa.string(), pa.string())
+
 
 def write(folder, columns, name="x.parquet", **options):
     path = folder / name
@@ -24,6 +26,7 @@ def read(path, task="en-de"):
         {"de": ["A", "B"], "en": ["a", "b"]},
         {"eng_Latn": ["a", "b"], "deu_Latn": ["A", "B"]},
         {"translation": [{"de": "A", "en": "a"}, {"de": "B", "en": "b"}]},
+        {"translation": pa.array([[("de", "A"), ("en", "a")], [("en", "b"), ("de", "B")]], MAP)},
         {"src": ["a", "b"], "tgt": ["A", "B"]},
         {"source": ["a", "b"], "target": ["A", "B"], "score": [1.0, 0.5]},
         {"src": ["x", "x"], "tgt": ["x", "x"], "en": ["a", "b"], "de": ["A", "B"]},
@@ -47,6 +50,14 @@ def test_nulls_and_newlines(tmp_path):
     assert read(write(tmp_path, columns)) == (["a", "", "two lines"], ["", "B\r", "C"])
     struct = {"translation": [{"en": "a", "de": "A"}, None]}
     assert read(write(tmp_path, struct)) == (["a", ""], ["A", ""])
+    pairs = pa.array([[("en", "a"), ("de", None)], None, [("de", "C")], [("fr", "d")]], MAP)
+    assert read(write(tmp_path, {"translation": pairs})) == (["a", "", "", ""], ["", "", "C", ""])
+
+
+def test_a_map_without_the_languages_names_its_keys(tmp_path):
+    path = write(tmp_path, {"translation": pa.array([[("en", "a"), ("fr", "b")]], MAP)})
+    with pytest.raises(DataError, match=r"translation\.en, translation\.fr"):
+        read(path)
 
 
 def test_origins_are_codes_of_the_task(tmp_path):

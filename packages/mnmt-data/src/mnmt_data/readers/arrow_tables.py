@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import pyarrow as pa
@@ -39,8 +40,9 @@ class TableBlocks:
         Raises:
             DataError: If columns for the task are missing or hold no strings, or a row is not UTF-8.
         """
-        places, first = self._places(), 0
-        rows = batches([".".join(place) for place in places])
+        places, first = self._places(_fields(self.schema, batches)), 0
+        maps = [field.name for field in self.schema if pa.types.is_map(field.type)]
+        rows = batches([place[0] if place[0] in maps else ".".join(place) for place in places])
         columns_of = ([_column_at(batch, place) for place in places] for batch in rows)
         for columns in _whole_blocks(columns_of):
             if self.choice(first // BLOCK_PAIRS):
@@ -49,8 +51,8 @@ class TableBlocks:
                 yield Block(src=[], tgt=[], first=first)
             first += len(columns[0])
 
-    def _places(self) -> list[Place]:
-        names, fields = self.schema.names, _fields(self.schema)
+    def _places(self, fields: list[str]) -> list[Place]:
+        names = self.schema.names
         try:
             sides = self.table.places(names, fields)
             labels = self.table.renamed(names)
@@ -138,15 +140,21 @@ class ParquetPairs(Table):
             raise DataError(unreadable(self.path, PARQUET, error)) from None
 
 
-def _fields(schema: pa.Schema) -> list[str]:
+def _fields(schema: pa.Schema, batches: Batches) -> list[str]:
+    """Return the fields of the column `STRUCT`, or if it is a map, the keys in its first rows."""
     place = schema.get_field_index(STRUCT)
-    kind = schema.field(place).type if place >= 0 else None
-    return [field.name for field in kind] if kind is not None and pa.types.is_struct(kind) else []
+    kind = schema.field(place).type if place >= 0 else pa.null()
+    if pa.types.is_map(kind):
+        first: Iterable[pa.RecordBatch] = islice(batches([STRUCT]), 1)
+        return sorted({str(key) for batch in first for key in batch.column(STRUCT).keys.to_pylist()})
+    return [field.name for field in kind] if pa.types.is_struct(kind) else []
 
 
 def _type_at(schema: pa.Schema, place: Place) -> Any:
     kind = schema.field(place[0]).type
-    return kind.field(place[1]).type if len(place) > 1 else kind
+    if len(place) < 2:
+        return kind
+    return kind.item_type if pa.types.is_map(kind) else kind.field(place[1]).type
 
 
 def _is_text(kind: Any) -> bool:
@@ -158,6 +166,8 @@ def _is_text(kind: Any) -> bool:
 
 def _column_at(batch: pa.RecordBatch, place: Place) -> pa.Array:
     column = batch.column(place[0])
+    if pa.types.is_map(column.type):
+        return pc.map_lookup(column, pa.scalar(place[1], column.type.key_type), "first")
     return pc.struct_field(column, place[1]) if len(place) > 1 else column
 
 
