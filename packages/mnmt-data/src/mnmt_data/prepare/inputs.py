@@ -11,7 +11,15 @@ from pathlib import Path
 from mnmt_data.errors import DataError, folder_holds
 from mnmt_data.prepare.checksums import ChecksumCache
 from mnmt_data.prepare.config import DEV_AND_TEST, DataConfig
-from mnmt_data.readers import Block, Reader, ScoreColumn, ScoredReader, find_readers, open_reader, with_scores
+from mnmt_data.readers import (
+    Block,
+    Reader,
+    ScoreColumn,
+    ScoredReader,
+    find_readers,
+    open_readers,
+    with_scores,
+)
 from mnmt_data.readers.columns import Table, with_columns
 from mnmt_data.readers.language_codes import languages, opposite
 from mnmt_data.store.corpus_folder import DESCRIPTION, bitext_paths, weights_path
@@ -214,7 +222,7 @@ def _text_readers(config: DataConfig, corpus: Path | None, split: str, task: str
     if folder is not None:
         yield from find_readers(folder, split, task)
     for source in config.files.get(split, {}).get(task, ()):
-        yield open_reader(source, task)
+        yield from open_readers(source, task)
 
 
 def _missing_train(config: DataConfig, corpus: Path | None, task: str) -> DataError:

@@ -10,6 +10,7 @@ from .language_codes import check_code as check_code
 from .lines import lines_of as lines_of
 from .open import find_readers as find_readers
 from .open import open_reader as open_reader
+from .open import open_readers as open_readers
 from .reader import Block as Block
 from .reader import Reader as Reader
 from .scores import ScoredReader as ScoredReader

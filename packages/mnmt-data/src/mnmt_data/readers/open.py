@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
-from glob import escape
 from pathlib import Path
 from types import MappingProxyType
 
 from mnmt_data.errors import DataError
 from mnmt_data.readers.arrow_tables import ParquetPairs
-from mnmt_data.readers.byte_sources import CODECS, ByteSource, File, check_is_file, path_of
+from mnmt_data.readers.byte_sources import CODECS, ByteSource, File, check_is_file
 from mnmt_data.readers.catalogue import po_pairs
-from mnmt_data.readers.language_codes import best_tags, languages, opposite, serves, task_spellings
+from mnmt_data.readers.language_codes import languages, opposite, task_spellings
 from mnmt_data.readers.layouts import mtdata_texts, named_texts, sacrebleu_texts
 from mnmt_data.readers.opus_zip import open_zip
+from mnmt_data.readers.patterns import LANG, files_named, texts_named
 from mnmt_data.readers.reader import Reader
 from mnmt_data.readers.records import CsvPairs, JsonPairs, TsvPairs
 from mnmt_data.readers.saved_dataset import HUB, is_dataset, open_dataset, open_hub_dataset
-from mnmt_data.readers.text_pairs import TextPairs
 from mnmt_data.readers.tmx import tmx_pairs
-from mnmt_data.readers.wmt_markup import MARKUP, open_wmt, text_source
+from mnmt_data.readers.wmt_markup import MARKUP, open_wmt
 from mnmt_data.readers.xliff import XLIFF, xliff_pairs
-
-LANG = "{lang}"
-"""Placeholder of the language code in the name of a source that is two texts."""
 
 
 def _units(pairs: Callable[[ByteSource, str], Reader]) -> Callable[[Path, str], Reader]:
@@ -82,24 +77,44 @@ def _readers_named(folder: Path, testset: str, pair_name: str, task: str) -> tup
     return (*texts, *datasets, *(FORMATS[ending](path, task) for path, ending in paths if path.is_file()))
 
 
-def open_reader(source: str, task: str) -> Reader:
-    """Open a reader of a source that a study names.
+def open_readers(source: str, task: str) -> list[Reader]:
+    """Open the readers of a source that a study names.
 
     Args:
         source: The path of a file with an ending of `FORMATS`; or of two texts, plain or compressed, with
             `{lang}` for the language codes: `raw/europarl.{lang}.gz`; or the folder of a saved data set; or
-            the name of a data set for `open_hub_dataset`. `~` is the home folder.
+            the name of a data set for `open_hub_dataset`. Paths may have wildcards: `raw/part-*.tsv.gz`. `~`
+            is the home folder.
         task: The language pair, `SRC-TGT`.
 
+    Returns:
+        A reader, or one for each file that matches, sorted by name.
+
     Raises:
-        DataError: If a file is missing, or the ending of its name is unknown.
+        DataError: If a file is missing, nothing matches, or the ending of a name is unknown.
     """
-    if LANG in source:
-        return _texts_named(source, task)
     if source.startswith(HUB):
         languages(task)
-        return open_hub_dataset(source, task)
-    path = path_of(source)
+        return [open_hub_dataset(source, task)]
+    if LANG in source:
+        return [*texts_named(source, task)]
+    return [_open_file(path, task) for path in files_named(source)]
+
+
+def open_reader(source: str, task: str) -> Reader:
+    """Open the reader of a source that is one; see `open_readers`.
+
+    Raises:
+        DataError: As `open_readers`, or if several files match.
+    """
+    reader, *others = open_readers(source, task)
+    if others:
+        raise DataError(f"{source}: {1 + len(others)} files match; name one of them.")
+    return reader
+
+
+def _open_file(path: Path, task: str) -> Reader:
+    """Open a file by the ending of its name, or the folder of a saved data set."""
     if is_dataset(path):
         return open_dataset(path, task)
     check_is_file(path)
@@ -109,20 +124,3 @@ def open_reader(source: str, task: str) -> Reader:
     endings = f"{', '.join(_TEXT_FORMATS)} ({', '.join(CODECS)} may follow), .po, .zip, .parquet"
     what = f"the name must end in one of {endings}, or have {LANG} for two texts"
     raise DataError(f"{path}: unknown format; {what}.")
-
-
-def _texts_named(source: str, task: str) -> TextPairs:
-    """Return the two texts of a pattern, whose files may be named by any codes of the two languages."""
-    name = str(path_of(source))
-    first, *rest = name.split(LANG)
-    folder, start = first[: first.rfind("/") + 1], first[first.rfind("/") + 1 :]
-    pattern = re.compile(re.escape(first) + "([^/]+)" + r"\1".join(map(re.escape, rest)))
-    paths = Path(folder).glob("*".join(map(escape, (start, *rest))))
-    tags = {m[1]: path for path in paths if path.is_file() and (m := pattern.fullmatch(str(path)))}
-    for code in languages(task):
-        if not any(serves(tag, code) for tag in tags):
-            check_is_file(Path(name.replace(LANG, code)))
-    if (sides := best_tags(tuple(sorted(tags)), task, name)) is None:
-        raise DataError(f"{name}: one text serves both languages of {task}; give two.")
-    src, tgt = (tags[side] for side in sides)
-    return TextPairs(task=task, src=text_source(src, "src"), tgt=text_source(tgt, "ref"))

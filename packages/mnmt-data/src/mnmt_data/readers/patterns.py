@@ -1,0 +1,118 @@
+"""Files that a pattern names: `{lang}` stands for the codes; `*`, `?` and `[…]` are as in a shell."""
+
+from __future__ import annotations
+
+import re
+from glob import escape
+from pathlib import Path
+
+from mnmt_data.errors import DataError, folder_holds
+from mnmt_data.readers.byte_sources import check_is_file, path_of
+from mnmt_data.readers.language_codes import best_tags, languages, serves
+from mnmt_data.readers.text_pairs import TextPairs
+from mnmt_data.readers.wmt_markup import text_source
+
+LANG = "{lang}"
+"""Placeholder of the language code in the name of a source that is two texts."""
+
+_WILD = re.compile(r"(\*|\?|\[!?[^\]]+\])")
+
+Texts = dict[str, Path]
+"""{code in the name: file} of a text in several languages."""
+
+
+def files_named(source: str) -> list[Path]:
+    """Return the files and folders of a source, sorted by name; its own path if it has no wildcards.
+
+    Raises:
+        DataError: If it has, and nothing matches.
+    """
+    path = path_of(source)
+    if path.exists() or not _WILD.search(source):
+        return [path]
+    if not (paths := _matches(str(path))):
+        raise DataError(f"{path}: no file matches; {folder_holds(path)}.")
+    return paths
+
+
+def texts_named(source: str, task: str) -> list[TextPairs]:
+    """Return the pairs of texts of a pattern with `{lang}`, sorted by what its wildcards stand for.
+
+    Their names may have any codes of the two languages. If wildcards match one file in each language, the two
+    may differ there, as in WMT's `newstest2014-deen-*.{lang}.sgm`. Texts in other languages are left out.
+
+    Raises:
+        DataError: If a text is missing in one of the languages, or one file serves both.
+    """
+    name = str(path_of(source))
+    texts = _texts(name, wild=False) or _texts(name, wild=True)
+    single = [each for each in texts if len(each) == 1 and any(_has(each, code) for code in languages(task))]
+    if len(single) == 2 and _is_whole(single[0] | single[1], task):
+        texts, single = [single[0] | single[1]], []
+    whole = [each for each in texts if _is_whole(each, task)]
+    if single or not whole:
+        raise _incomplete(name, task, single)
+    return [_pair(each, task, name) for each in whole]
+
+
+def _texts(name: str, *, wild: bool) -> list[Texts]:
+    """Return the files of a pattern, those in which wildcards stand for the same together."""
+    texts: dict[tuple[str, ...], Texts] = {}
+    shell, pattern = _shell_pattern(name, wild=wild), _regular_expression(name, wild=wild)
+    for path in _matches(shell):
+        if (match := pattern.fullmatch(str(path))) and path.is_file():
+            others = list(match.groups())
+            code = others.pop(pattern.groupindex["lang"] - 1)
+            texts.setdefault(tuple(others), {})[code] = path
+    return [texts[others] for others in sorted(texts)]
+
+
+def _matches(shell: str) -> list[Path]:
+    """Return what matches a shell's pattern, sorted; no hidden files, unless it begins like them."""
+    pattern = Path(shell)
+    paths = Path(pattern.anchor).glob(str(pattern.relative_to(pattern.anchor)))
+    return sorted(path for path in paths if pattern.name[0] == "." or path.name[0] != ".")
+
+
+def _shell_pattern(name: str, *, wild: bool) -> str:
+    parts = _WILD.split(name) if wild else [name]
+    literal = ["*".join(map(escape, part.split(LANG))) for part in parts]
+    return "".join(part if wild and number % 2 else literal[number] for number, part in enumerate(parts))
+
+
+def _regular_expression(name: str, *, wild: bool) -> re.Pattern[str]:
+    expression = ""
+    for number, part in enumerate(_WILD.split(name) if wild else [name]):
+        if number % 2:
+            expression += {"*": "([^/]*)", "?": "([^/])"}.get(part, f"({part.replace('[!', '[^')})")
+        else:
+            expression += re.escape(part)
+    lang = re.escape(LANG)
+    return re.compile(expression.replace(lang, r"(?P<lang>[\w-]+)", 1).replace(lang, "(?P=lang)"))
+
+
+def _has(texts: Texts, code: str) -> bool:
+    return any(serves(tag, code) for tag in texts)
+
+
+def _is_whole(texts: Texts, task: str) -> bool:
+    return all(_has(texts, code) for code in languages(task))
+
+
+def _incomplete(name: str, task: str, single: list[Texts]) -> DataError:
+    """Return the error about a pattern that lacks a text of the task."""
+    if not _WILD.search(name):
+        for code in languages(task):
+            if not any(_has(each, code) for each in single):
+                check_is_file(Path(name.replace(LANG, code)))
+    if single:
+        (path,) = single[0].values()
+        return DataError(f"{path}: no file that {name} matches is its other side for {task}.")
+    return DataError(f"{name}: no two files match for {task}; {folder_holds(Path(name))}.")
+
+
+def _pair(texts: Texts, task: str, name: str) -> TextPairs:
+    if (sides := best_tags(tuple(sorted(texts)), task, name)) is None:
+        raise DataError(f"{name}: one text serves both languages of {task}; give two.")
+    src, tgt = (texts[side] for side in sides)
+    return TextPairs(task=task, src=text_source(src, "src"), tgt=text_source(tgt, "ref"))
