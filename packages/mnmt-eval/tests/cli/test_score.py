@@ -236,7 +236,12 @@ def unchanged(results: Path) -> None:
             ["score", "{runs}", "--max-sentences", "0"],
             "`--max-sentences` must be at least 1, but is 0.",
         ),
-        (unchanged, ["score", "{runs}", "--jobs", "0"], "`--jobs` must be at least 1, but is 0."),
+        (unchanged, ["score", "{runs}", "--jobs", "0"], '"0" for --jobs. Must be >= 1.'),
+        (
+            unchanged,
+            ["score", "{runs}", "--beam", "1000000"],
+            "`--beam` must be at most 10,000",
+        ),
         (
             unchanged,
             ["score", "{runs}", "--length-penalty", "log-1"],

@@ -166,7 +166,7 @@ def test_an_output_is_not_gone_on_with_another_n_best(
             ["--task", "xx-aa", "--beam", "2", "--n-best", "3"],
             "`--n-best` must be at most `--beam` (2), but is 3.",
         ),
-        (["--task", "xx-aa", "--jobs", "0"], "`--jobs` must be at least 1, but is 0."),
+        (["--task", "xx-aa", "--jobs", "0"], 'Invalid value "0" for --jobs. Must be >= 1.'),
         (["--task", "xx-aa", "--device", "cuda:99"], "`--device` must be one of cpu"),
         (["--task", "xx-aa", "--run", "{tmp}"], "holds no checkpoint"),
         (

@@ -427,6 +427,7 @@ REF = ("--reference", "{folder}/ref", "--task", "en-de")
         (["{folder}/one.txt", *REF, "--baseline", "three"], "must be one of one.txt, but is 'three'"),
         (["{folder}/one.txt", *REF, "--test", "t"], "must be one of permutation, bootstrap, but is 't'."),
         (["{folder}/one.txt", *REF, "--samples", "0"], "`--samples` must be at least 1, but is 0."),
+        (["{folder}/one.txt", *REF, "--samples", "1000000000"], "`--samples` must be at most 10,000,000"),
         (["{folder}/one.txt", *REF, "--by", "length"], "need the sources; name them with --source"),
         (["{folder}/one.txt", *REF, "--by", "mood"], "but is 'mood'."),
         (["{folder}/one.txt", *REF, "--by", "origin"], "where its pairs were written is not known"),

@@ -22,7 +22,16 @@ from filelock import FileLock
             "has no run 'nobody'; its runs are d16_xx-aa-1_seed1",
         ),
         (["sweep", "{study}", "--out", "elsewhere"], "mnmt-data prepare"),
-        (["sweep", "{study}", "--out", "{results}", "--jobs", "0"], "--jobs must be at least 1, but is 0"),
+        (
+            ["sweep", "{study}", "--out", "{results}", "--jobs", "0"],
+            '"0" for --jobs. Must be >= 1.',
+        ),
+        (["plan", "{study}", "--jobs", "1000000"], 'Invalid value "1000000" for --jobs. Must be <= 10000.'),
+        (["tune", "{study}", "--trials", "0"], 'Invalid value "0" for --trials. Must be >= 1.'),
+        (
+            ["plan", "--preset", "m4-t96l", "--vocab-size", "1000000000"],
+            "`vocab_size` must be in 1…10,000",
+        ),
         (["sweep", "{study}", "--minutes", "-1"], "`minutes` must be at least 1, but is -1"),
         (
             ["sweep", "none.toml", "--cluster", "slurm", "--slurm.qos", "high"],

@@ -10,11 +10,15 @@ import time
 from collections.abc import Callable
 from inspect import BoundArguments, signature
 from pathlib import Path
-from typing import NoReturn
+from typing import Annotated, NoReturn
 
-from cyclopts import App, CycloptsError, MissingArgumentError
+from cyclopts import App, CycloptsError, MissingArgumentError, Parameter, validators
 
 from mnmt_data.errors import UserError
+
+MOST_JOBS = 10_000
+Jobs = Annotated[int | None, Parameter(("--jobs", "-j"), validator=validators.Number(gte=1, lte=MOST_JOBS))]
+"""The option of all commands that work in several processes."""
 
 USER_ERROR = 2
 INTERRUPTED = 130

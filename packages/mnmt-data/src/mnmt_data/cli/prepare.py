@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-from cyclopts import Parameter, validators
+from cyclopts import Parameter
 
 from mnmt_data.cli.app import ProgressBar, app, report
+from mnmt_data.cli.console import Jobs
 from mnmt_data.errors import UserError
 from mnmt_data.jobs.cluster import ClusterConfig
 from mnmt_data.study import read_study
@@ -18,7 +19,7 @@ def prepare(
     study: Path,
     *,
     out: Annotated[Path | None, Parameter(("--out", "-o"))] = None,
-    jobs: Annotated[int | None, Parameter(("--jobs", "-j"), validator=validators.Number(gte=1))] = None,
+    jobs: Jobs = None,
     cluster: Literal["local", "slurm"] = "local",
     config: Annotated[ClusterConfig, Parameter("*")] = ClusterConfig(),  # noqa: B008 - it is frozen
 ) -> None:

@@ -9,9 +9,10 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from mnmt_data.cli.console import Jobs
 from mnmt_eval.cli.options import DEFAULT_METRIC_FLAGS, Json, MetricFlags, Names
 from mnmt_eval.cli.search_options import SearchFlags
-from mnmt_eval.errors import EvalError, require_runs
+from mnmt_eval.errors import require_runs
 
 _DEFAULT_SEARCH = SearchFlags()
 
@@ -25,7 +26,7 @@ def score(
     search: Annotated[SearchFlags, Parameter("*")] = _DEFAULT_SEARCH,
     max_sentences: int | None = None,
     device: str | None = None,
-    jobs: Annotated[int | None, Parameter(alias="-j")] = None,
+    jobs: Jobs = None,
     as_json: Json = False,
 ) -> None:
     """Score every finished run on its test sets, and append the metrics to its evals.jsonl.
@@ -49,8 +50,6 @@ def score(
     from mnmt_eval.runs.run_translator import find_devices
     from mnmt_model.runs import find_runs
 
-    if jobs is not None and jobs < 1:
-        raise EvalError(f"`jobs` must be at least 1, but is {jobs}.")
     devices = find_devices(device)
     config = ScoreConfig(
         testsets=testset,

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
+from mnmt_data.cli.console import Jobs
 from mnmt_eval.cli.options import Json
 from mnmt_eval.cli.progress import TranslateProgress, print_message
 from mnmt_eval.cli.search_options import TranslationFlags
@@ -28,14 +29,10 @@ class WorkFlags:
 
     window_lines: int = WINDOW_LINES
     """Lines read, and sorted by length, before the first is translated; 1 answers each at once."""
-    jobs: Annotated[int | None, Parameter(alias="-j")] = None
+    jobs: Jobs = None
     """Processes that search; each has one core, or one GPU. By default one per GPU, or one in all."""
     device: str | None = None
     """The device to search on, such as `cpu` or `cuda`; by default every GPU, or the CPU if there is none."""
-
-    def __post_init__(self) -> None:
-        if self.jobs is not None and self.jobs < 1:
-            raise EvalError(f"`jobs` must be at least 1, but is {self.jobs}.")
 
 
 def translate(

@@ -15,6 +15,10 @@ SIGNIFICANT = 0.05
 """The corrected p-value below which a difference is called significant."""
 
 
+MOST_DRAWS = 10**7
+"""Most draws of a test: more than any p-value needs, and hours of work."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class CompareConfig:
     """The options of a comparison.
@@ -43,6 +47,9 @@ class CompareConfig:
         for name, least in {"samples": 1, "permutations": 1, "seed": 0}.items():
             if (value := getattr(self, name)) < least:
                 raise EvalError(f"`{name}` must be at least {least}, but is {value}.")
+        for name in ("samples", "permutations"):
+            if (value := getattr(self, name)) > MOST_DRAWS:
+                raise EvalError(f"`{name}` must be at most {MOST_DRAWS:,}, but is {value:,}.")
 
     @property
     def draws(self) -> int:

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import Tensor
 
+MOST_HYPOTHESES = 10_000
+"""Most hypotheses of a sentence: far beyond what fits into memory with any model."""
+
 LARGEST_ALPHA = 10
 """The largest exponent; larger ones would overflow for long translations."""
 
@@ -171,6 +174,8 @@ class SearchConfig:
         for name in ("beam", "n_best"):
             if (value := getattr(self, name)) < 1:
                 raise EvalError(f"`{name}` must be at least 1, but is {value}.")
+            if value > MOST_HYPOTHESES:
+                raise EvalError(f"`{name}` must be at most {MOST_HYPOTHESES:,}, but is {value:,}.")
         if self.early_stopping not in ("exact", "filled"):
             raise EvalError(f"`early_stopping` must be exact or filled, but is {self.early_stopping!r}.")
         if self.sampling and self.beam != 1:

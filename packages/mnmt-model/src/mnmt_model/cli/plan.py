@@ -11,6 +11,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from mnmt_data.cli.console import Jobs
 from mnmt_data.study import read_study
 from mnmt_model.cli.train import Have, study_runs
 from mnmt_model.errors import RunError
@@ -23,7 +24,7 @@ def plan(
     *,
     preset_name: Annotated[str | None, Parameter("--preset")] = None,
     vocab_size: int | None = None,
-    jobs: int | None = None,
+    jobs: Jobs = None,
     have: Have = (),
     measure: bool = True,
     out: Annotated[Path | None, Parameter(("--out", "-o"))] = None,

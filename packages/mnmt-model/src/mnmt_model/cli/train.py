@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
+from mnmt_data.cli.console import Jobs
 from mnmt_data.jobs.cluster import ClusterConfig
 from mnmt_data.store import atomic_file
 from mnmt_data.study import read_study
@@ -57,7 +58,7 @@ def sweep(
     study: Path,
     *,
     out: Annotated[Path | None, Parameter(("--out", "-o"))] = None,
-    jobs: Annotated[int | None, Parameter(("--jobs", "-j"))] = None,
+    jobs: Jobs = None,
     cluster: Literal["local", "slurm"] = "local",
     config: Annotated[ClusterConfig, Parameter("*")] = ClusterConfig(),  # noqa: B008 - it is frozen
     have: Have = (),
@@ -144,8 +145,6 @@ def study_runs(
 def _jobs(jobs: int | None, cluster: str) -> int:
     from mnmt_model.sweep.workers import default_jobs
 
-    if jobs is not None and jobs < 1:
-        raise RunError(f"--jobs must be at least 1, but is {jobs}")
     return jobs or (CLUSTER_JOBS if cluster == "slurm" else default_jobs())
 
 

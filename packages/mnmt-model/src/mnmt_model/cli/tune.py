@@ -7,8 +7,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from cyclopts import Parameter
+from cyclopts import Parameter, validators
 
+from mnmt_data.cli.console import Jobs
 from mnmt_data.study import read_study
 from mnmt_model.errors import RunError
 
@@ -21,9 +22,9 @@ def tune(
     study: Path,
     *,
     sizes: Annotated[tuple[str, ...], Parameter(consume_multiple=True)] = (),
-    trials: int = 8,
+    trials: Annotated[int, Parameter(validator=validators.Number(gte=1, lte=1000))] = 8,
     out: Annotated[Path | None, Parameter(("--out", "-o"))] = None,
-    jobs: Annotated[int | None, Parameter(("--jobs", "-j"))] = None,
+    jobs: Jobs = None,
 ) -> None:
     """Find the peak learning rate of each size, and write it into the study.
 
@@ -46,9 +47,6 @@ def tune(
     except ImportError:
         raise RunError("tune needs `pip install './packages/mnmt-model[tune]'`") from None
     jobs = default_jobs() if jobs is None else jobs
-    for name, number in (("--jobs", jobs), ("--trials", trials)):
-        if number < 1:
-            raise RunError(f"{name} must be at least 1, but is {number}")
     file = read_study(study)
     results = out or Path("results") / file.name
 
