@@ -1,10 +1,21 @@
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnmt_data.prepare.config import VocabConfig
-from mnmt_data.prepare.vocabulary_sample import evenly_spaced_rows, language_shares, sample_sizes
+from mnmt_data.prepare import vocabulary_sample
+from mnmt_data.prepare.config import DataConfig, VocabConfig
+from mnmt_data.prepare.stages import Stages
+from mnmt_data.prepare.vocabulary_sample import (
+    evenly_spaced_rows,
+    language_shares,
+    prepare_vocabulary,
+    sample_sizes,
+)
+from mnmt_data.prepare.workspace import Workspace
+from mnmt_data.store.vocabulary import train_vocabulary
 
 
 @given(
@@ -50,3 +61,32 @@ def test_rows_are_spread_over_chunks_of_rows(monkeypatch):
     whole = evenly_spaced_rows(chosen, 100)
     monkeypatch.setattr("mnmt_data.prepare.vocabulary_sample._ROWS_AT_A_TIME", 7)
     assert evenly_spaced_rows(chosen, 100).tolist() == whole.tolist()
+
+
+def test_after_a_kill_only_the_training_is_repeated(tmp_path, monkeypatch):
+    sentences = ["a b", "c\rd", "e\u2028f", "ä ö"] * 50
+    samples = []
+
+    def sample(*_):
+        samples.append(1)
+        yield from sentences
+
+    monkeypatch.setattr(vocabulary_sample, "_sample", sample)
+    space = Workspace(folder=tmp_path)
+    config = DataConfig(tasks=("en-de",), corpus=Path("c"), vocab=VocabConfig(size=300))
+    space.open(["this"])
+
+    def killed(lines, *_, **__):
+        samples.append(list(lines))
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(vocabulary_sample, "train_vocabulary", killed)
+        with pytest.raises(KeyboardInterrupt):
+            prepare_vocabulary(config, {"train": {}}, space, Stages())
+    assert samples == [1, sentences]
+    path = prepare_vocabulary(config, {"train": {}}, space, Stages())
+    assert samples == [1, sentences]
+    train_vocabulary(sentences, tmp_path / "other", kind="unigram", size=300, languages=["de"])
+    assert path.read_bytes() == (tmp_path / "other").read_bytes()
+    assert not list(space.work.glob("*.txt"))

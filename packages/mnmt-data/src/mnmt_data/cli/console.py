@@ -14,6 +14,7 @@ from typing import Annotated, NoReturn
 
 from cyclopts import App, CycloptsError, MissingArgumentError, Parameter, validators
 
+from mnmt_data.cli.signals import end_on_signals
 from mnmt_data.errors import UserError
 
 MOST_JOBS = 10_000
@@ -30,8 +31,8 @@ def run_app(app: App, *, prog: str, phrase: Callable[[UserError], str] = str) ->
 
     The status is the number that the command returns, or 0. A mistake in the arguments, a `UserError` and an
     `OSError` (a missing file) print ``prog: message`` as one line on stderr and exit with 2; so does Windows,
-    where the packages do not work. Ctrl-C exits with 130, another signal that a
-    command handles with 128 more than its number. Any other exception is a bug and keeps its traceback.
+    where the packages do not work. A signal ends the command, with 128 more than its number: 130 for Ctrl-C,
+    143 for SIGTERM. Any other exception is a bug and keeps its traceback.
 
     Args:
         app: The commands; each prints its own output and returns None or an exit status.
@@ -44,9 +45,10 @@ def run_app(app: App, *, prog: str, phrase: Callable[[UserError], str] = str) ->
         sys.stdout.reconfigure(errors="backslashreplace")  # as stderr does: no locale loses a result
     app.suppress_keyboard_interrupt = False
     try:
-        command, arguments = _parse(app, sys.argv[1:])
-        status = command(*arguments.args, **arguments.kwargs)
-        sys.stdout.flush()
+        with end_on_signals(prog):
+            command, arguments = _parse(app, sys.argv[1:])
+            status = command(*arguments.args, **arguments.kwargs)
+            sys.stdout.flush()
     except BrokenPipeError:
         # The reader, such as `head`, has seen enough; Python would complain once more on closing stdout.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import multiprocessing.forkserver
+import multiprocessing.resource_tracker
 import os
 import signal
 import sys
@@ -119,8 +120,9 @@ class LocalWorkers:
         _start_forkserver()
         free = (place for place in range(self.count) if place not in self._processes)
         for place, _ in zip(free, range(count), strict=False):
-            self._processes[place] = context.Process(target=_run, args=(self.work, place))
-            self._processes[place].start()
+            process = context.Process(target=_run, args=(self.work, place))
+            process.start()  # a signal may come meanwhile; the new process then ends with this one
+            self._processes[place] = process
 
     def stop(self, signum: int) -> None:
         """Send a signal, on which workers save their work and end, and wait for them."""
@@ -146,22 +148,24 @@ def num_cores() -> int:
 
 
 def _start_forkserver() -> None:
-    """Start the process that forks workers, with the signals ignored that ask workers to end.
+    """Start the process that forks workers, with the signals blocked that ask workers to end.
 
-    A scheduler sends these to all processes of a job, and without the server exit statuses would be lost.
+    A scheduler sends these to all processes of a job, and without the server exit statuses would be lost. One
+    that comes meanwhile reaches this process afterwards.
     """
-    handlers = {number: signal.signal(number, signal.SIG_IGN) for number in ASKED_TO_END}
+    multiprocessing.resource_tracker.ensure_running()  # its start would unblock the signals
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ASKED_TO_END)
     try:
         multiprocessing.forkserver.ensure_running()
     finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _run(work: Work, place: int) -> None:
     """Do the work in a worker process, with its place among the workers in LOCAL_RANK."""
     for number in ASKED_TO_END:
         signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, ASKED_TO_END)
     # The leader forwards Ctrl-C. Outside of `work`, a SIGINT would print a traceback.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()

@@ -178,8 +178,7 @@ def _run_stages(
         raise
     stages.report("split: training, dev and test pairs")
     dropped = split_pairs(config, inputs, parts, space, stages)
-    stages.report("vocabulary: training on a sample")
-    size = Vocabulary.load(prepare_vocabulary(config, parts, space)).size
+    size = Vocabulary.load(prepare_vocabulary(config, parts, space, stages)).size
     if config.vocab.path is None and size < config.vocab.size:
         stages.report(f"vocabulary: {size:,} of {config.vocab.size:,} ids; the text has no more pieces")
     splits = encode(config, inputs, parts, space, stages)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from mnmt_data.prepare.clean import CleanedSplits
 from mnmt_data.prepare.config import DataConfig, VocabConfig
 from mnmt_data.prepare.dev_test_sets import Rows
 from mnmt_data.prepare.splits import split_rows
+from mnmt_data.prepare.stages import Stages
 from mnmt_data.prepare.workspace import Parts, Workspace
 from mnmt_data.store.atomic_file import atomic_file
 from mnmt_data.store.prepared import VOCABULARY
@@ -25,8 +27,27 @@ Side = tuple[str, str]
 _ROWS_AT_A_TIME = 2**20
 
 
-def prepare_vocabulary(config: DataConfig, parts: CleanedSplits, space: Workspace) -> Path:
+@dataclass(frozen=True, kw_only=True)
+class VocabularyJob:
+    """A vocabulary to train on a file of text."""
+
+    sample: Path
+    """Text, a sentence a line."""
+    sentences: int
+    out: Path
+    settings: VocabConfig
+    languages: tuple[str, ...]
+    """Target languages, each of which gets a tag."""
+
+    def __len__(self) -> int:
+        return self.sentences
+
+
+def prepare_vocabulary(config: DataConfig, parts: CleanedSplits, space: Workspace, stages: Stages) -> Path:
     """Train the vocabulary, or copy the one that the study names, unless the file exists; return its path.
+
+    The sample is written first, so that after a kill only the training is repeated, for which SentencePiece
+    has no checkpoints. A worker trains, so that the command is free to end on a signal.
 
     Raises:
         DataError: If the named one lacks a tag, or the text does not suit the size.
@@ -39,19 +60,48 @@ def prepare_vocabulary(config: DataConfig, parts: CleanedSplits, space: Workspac
         with settings.path.open("rb") as source, atomic_file(path) as copy:
             shutil.copyfileobj(source, copy)
         return path
-    try:
-        train_vocabulary(
-            _sample(config, parts["train"], space),
-            path,
-            kind=settings.kind,
-            size=settings.size,
-            languages=config.target_languages,
-            byte_fallback=settings.byte_fallback,
-            character_coverage=settings.character_coverage,
-        )
-    except ValueError as error:
-        raise DataError(f"[data.vocab] {error}") from error
+    sample = space.work / "vocabulary.txt"
+    if (sentences := space.mark(sample.stem)) is None:
+        sentences = _write_sample(sample, _sample(config, parts["train"], space))
+        space.set_mark(sample.stem, sentences)
+    stages.report("vocabulary: training on a sample")
+    languages = config.target_languages
+    job = VocabularyJob(sample=sample, sentences=sentences, out=path, settings=settings, languages=languages)
+    for _ in stages.run("vocabulary", run_vocabulary_job, [job], report=False):
+        sample.unlink()
     return path
+
+
+def run_vocabulary_job(job: VocabularyJob) -> None:
+    """Train a vocabulary, and write its file.
+
+    Raises:
+        DataError: If the text does not suit the size.
+    """
+    settings = job.settings
+    with job.sample.open(encoding="utf-8", newline="\n") as lines:
+        try:
+            train_vocabulary(
+                (line.removesuffix("\n") for line in lines),
+                job.out,
+                kind=settings.kind,
+                size=settings.size,
+                languages=job.languages,
+                byte_fallback=settings.byte_fallback,
+                character_coverage=settings.character_coverage,
+            )
+        except ValueError as error:
+            raise DataError(f"[data.vocab] {error}") from error
+
+
+def _write_sample(path: Path, lines: Iterable[str]) -> int:
+    """Write sentences to a file; return their number."""
+    number = 0
+    with atomic_file(path) as file:
+        for line in lines:
+            file.write(f"{line}\n".encode())
+            number += 1
+    return number
 
 
 def check_vocabulary(config: DataConfig) -> None:

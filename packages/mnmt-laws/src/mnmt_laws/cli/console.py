@@ -6,8 +6,10 @@ import json
 import math
 import os
 import re
+import signal
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from types import FrameType
 from typing import Any, NoReturn
 
 import numpy as np
@@ -25,17 +27,18 @@ def run_app(app: App, *, prog: str, errors: tuple[type[Exception], ...]) -> NoRe
     """Run `app` on the command line's arguments and exit.
 
     The exit status is 0 on success, 2 after a mistake in the arguments, one of `errors` or a file that
-    cannot be read or written, 130 after Ctrl-C. A reader that closes the pipe early (`| head`) is no mistake.
-    Anything else is a bug and keeps its traceback. Warnings come after the answer, then the paths of written
-    files.
+    cannot be read or written, 130 after Ctrl-C, 143 after SIGTERM. A reader that closes the pipe early
+    (`| head`) is no mistake. Anything else is a bug and keeps its traceback. Warnings come after the answer,
+    then the paths of written files.
     """
     _warnings.clear()
     _paths.clear()
+    before = signal.signal(signal.SIGTERM, _terminate)
     try:
         app(sys.argv[1:], exit_on_error=False, print_error=False, result_action="return_value")
         _print_end()
-    except KeyboardInterrupt:
-        _leave(prog, "interrupted", status=130)
+    except KeyboardInterrupt as error:
+        _leave(prog, "interrupted", status=128 + (error.args[0] if error.args else signal.SIGINT))
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the flush at exit fails again
     except OSError as error:
@@ -44,7 +47,14 @@ def run_app(app: App, *, prog: str, errors: tuple[type[Exception], ...]) -> NoRe
         _leave(prog, str(error), status=2)
     except errors as error:
         _leave(prog, str(error), status=2)
+    finally:
+        signal.signal(signal.SIGTERM, before)
     sys.exit(0)
+
+
+def _terminate(signum: int, frame: FrameType | None) -> NoReturn:
+    """Raise what Ctrl-C raises, so that no unfinished file stays."""
+    raise KeyboardInterrupt(signum)
 
 
 def _leave(prog: str, message: str, *, status: int) -> NoReturn:
