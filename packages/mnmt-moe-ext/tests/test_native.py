@@ -54,6 +54,12 @@ def test_build_info_is_frozen() -> None:
         build_info().compiler = "other"  # type: ignore[misc]
 
 
+def test_no_folder_of_the_build_is_named_in_it() -> None:
+    build = Path(native._native.__file__).read_bytes()
+    for folder in (Path(__file__).parents[1], Path(torch.__file__).parent):
+        assert str(folder).encode() not in build
+
+
 def test_available_devices() -> None:
     assert is_available(torch.device("cpu"))
     assert is_available(torch.device("cuda", 1)) == native.CUDA_KERNELS_LOADED

@@ -8,13 +8,12 @@ from typing import Literal, Unpack
 import torch
 from torch import Tensor
 
-from mnmt_moe_ext.counter_rng import RandomKey, uniform
+from mnmt_moe_ext.counter_rng import uniform
 from mnmt_moe_ext.gate import operator_bin_size
 from mnmt_moe_ext.gate_options import (
     GateKeywords,
     GateOptions,
     Renormalise,
-    SecondExpertPolicy,
     number_tokens,
 )
 from mnmt_moe_ext.layout import Layout
@@ -26,43 +25,22 @@ EPSILON = 1e-9
 
 
 def top_k_gate(
-    logits: Tensor,
-    padding_mask: Tensor | None = None,
-    *,
-    top_k: int = 2,
-    capacity: int | None,
-    bias: Tensor | None = None,
-    choices: Tensor | None = None,
-    second_expert_policy: SecondExpertPolicy = "always",
-    random_key: RandomKey | None = None,
-    token_ids: Tensor | None = None,
-    threshold: float = 0.5,
-    renormalise: Renormalise | None = None,
+    logits: Tensor, padding_mask: Tensor | None = None, **options: Unpack[GateKeywords]
 ) -> Routing:
     """Compute `mnmt_moe_ext.top_k_gate` in plain torch; it can be differentiated any number of times."""
-    options = GateOptions(
-        top_k=top_k,
-        capacity=capacity,
-        bias=bias,
-        choices=choices,
-        second_expert_policy=second_expert_policy,
-        random_key=random_key,
-        token_ids=token_ids,
-        threshold=threshold,
-        renormalise=renormalise,
-    )
-    padding_mask = options.check(logits, padding_mask)
+    gate_options = GateOptions(**options)
+    padding_mask, capacity = gate_options.check(logits, padding_mask), gate_options.capacity
     logits = logits if logits.dtype == torch.float64 else logits.float()
     # Autograd would multiply the NaNs of padding by 0.
     logits = logits.masked_fill(padding_mask.unsqueeze(-1), 0)
-    choices, experts = choose(logits, padding_mask, options)
+    choices, experts = choose(logits, padding_mask, gate_options)
     gates = logits.softmax(dim=-1).masked_fill(padding_mask.unsqueeze(-1), 0)
     slots = assign_slots(experts, num_experts=logits.shape[-1], capacity=capacity)
     real_tokens = (~padding_mask).sum(dim=1)
     return Routing(
         experts=experts,
         slots=slots,
-        weights=weigh(gates, choices, slots, options.normaliser),
+        weights=weigh(gates, choices, slots, gate_options.normaliser),
         gate_means=gates.sum(dim=1) / real_tokens.clamp(min=1).unsqueeze(-1),
         log_sums=logits.logsumexp(dim=-1).masked_fill(padding_mask, 0),
         load=one_hot(experts, logits.shape[-1]).sum(dim=1).transpose(1, 2).int(),
