@@ -145,6 +145,13 @@ def test_a_file_beside_two_texts(tmp_path, text, pattern, scores, task):
         assert with_scores(named, [BICLEANER]).paths[-1] == tmp_path / scores
 
 
+def test_a_file_beside_texts_of_individual_languages(tmp_path):
+    for name in ("dev-nob_Latn.x", "dev-eng_Latn.x", "dev-bicleaner.x"):
+        (tmp_path / name).write_text("1\n")
+    reader = with_scores(open_reader(f"{tmp_path}/dev-{{lang}}.x", "no-en"), [BICLEANER])
+    assert reader.paths[-1] == tmp_path / "dev-bicleaner.x"
+
+
 def test_a_file_beside_a_table_is_read_in_place_of_a_column(tmp_path):
     write_tsv(tmp_path / "x.tsv", PAIRS)
     (tmp_path / "x.tsv.bicleaner").write_text("7\n8\n9\n")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mnmt_data.readers.columns import Table
-from mnmt_data.readers.language_codes import LANGUAGE_NAMES, base_language, is_code, languages, spellings
+from mnmt_data.readers.language_codes import LANGUAGE_NAMES, base_language, is_code, languages, serves
 
 COLUMN_WORDS = frozenset({"src", "tgt", "source", "target", "sentence", "translation", "score", "id"})
 """Words in names of columns; they tell a header from sentences of one word."""
@@ -123,7 +123,15 @@ def names_columns(cells: Sequence[str], task: str) -> bool:
         return True  # while `the` and `der`, which are codes too, may begin a list of words
     if not all(re.fullmatch(r"[\w.:-]*", cell.strip()) for cell in cells):
         return False
-    of_task = {spelling.lower() for code in languages(task) for spelling in spellings(code)}
-    known = COLUMN_WORDS | LANGUAGE_NAMES.keys() | of_task
-    typical = (cell for cell in cells if not known.isdisjoint(re.split(r"[\W\d_]+", cell.lower())))
-    return len(set(map(str.lower, typical))) > 1
+    typical = {cell.lower() for cell in cells if any(_is_typical(word, task) for word in _words(cell))}
+    return len(typical) > 1
+
+
+def _words(cell: str) -> list[str]:
+    return re.split(r"[\W\d_]+", cell.lower())
+
+
+def _is_typical(word: str, task: str) -> bool:
+    return (
+        word in COLUMN_WORDS or word in LANGUAGE_NAMES or any(serves(word, code) for code in languages(task))
+    )

@@ -14,8 +14,9 @@ _SUBTAGS = r"(?:[-_](?:[A-Z][a-z]{3}|[A-Z]{2}|[0-9]{3}))*"
 _CODE = rf"[a-z]{{2,3}}{_SUBTAGS}"
 _HYPHENATED = re.compile(rf"({_CODE})-({_CODE})")
 """Two codes of language, script and region, such as `zh-Hans` and `es-419`, joined by a hyphen."""
-_ANY_CASE = rf"[A-Za-z]{{2,3}}{_SUBTAGS}"
-_PAIR_IN_NAME = re.compile(rf"(?<![A-Za-z0-9])(?=({_ANY_CASE})-({_ANY_CASE})(?![A-Za-z0-9]))")
+ANY_CASE = rf"[A-Za-z]{{2,3}}{_SUBTAGS}"
+"""Pattern of a code in the name of a file."""
+_PAIR_IN_NAME = re.compile(rf"(?<![A-Za-z0-9])(?=({ANY_CASE})-({ANY_CASE})(?![A-Za-z0-9]))")
 
 _PARTS = {"nb": "no", "nn": "no", "pbt": "ps", "quy": "qu", "fuv": "ff"}
 """{individual language: macrolanguage} of which CLDR has no form, or FLORES another one than CLDR."""
@@ -33,8 +34,11 @@ thai th turkish tr turkmen tk ukrainian uk urdu ur uzbek uz vietnamese vi welsh 
 LANGUAGE_NAMES: dict[str, str] = dict(re.findall(r"(\w+)\s(\w+)", _NAMES))
 """{English name: code} of languages that have much text."""
 
-_MISTAKEN = {"kr": "ko", "sp": "es", "jap": "ja", "hk": "zh", "chs": "zh_Hans", "cht": "zh_Hant"}
+_MISTAKEN = {"kr": "ko", "sp": "es", "jap": "ja", "hk": "zh", "chs": "zh_Hans", "cht": "zh_Hant", "gb": "en"}
 """{mistake: code} beside names of languages, and countries that are no codes."""
+
+_OFTEN_MEANT = {"se": "Northern Sami; Swedish is sv", "ch": "Chamorro; Chinese is zh"}
+"""{code: its language, and the one that is often meant}."""
 
 logger = logging.getLogger(__name__)
 
@@ -131,17 +135,6 @@ def _rank(tag: str, code: str) -> int | None:
     return 3 if _PARTS.get(parsed.language) == requested.language else None
 
 
-def spellings(code: str) -> tuple[str, ...]:
-    """Return the code itself, with a hyphen for `_`, and its ISO 639-1 and 639-3 forms if it has them."""
-    parsed, written = _parse_tag(code), (code, code.replace("_", "-"))
-    if parsed is None or parsed.language is None:
-        return tuple(dict.fromkeys(written))
-    try:
-        return tuple(dict.fromkeys((*written, parsed.language, parsed.to_alpha3())))
-    except LookupError:
-        return tuple(dict.fromkeys(written))
-
-
 def is_reversed(name: str, task: str) -> bool:
     """Return whether a file's name gives the opposite direction: `x.de-en.tsv` for the task `en-de`."""
     return not _names(name, task) and _names(name, opposite(task))
@@ -189,7 +182,7 @@ def is_code(text: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def check_code(code: str) -> None:
-    """Refuse a country and the name of a language in place of a code; warn of `se`, often taken for Swedish.
+    """Refuse a country and the name of a language in place of a code; warn of codes often taken for others.
 
     Codes that no language has may be those of made-up or private ones, and pass.
 
@@ -203,8 +196,8 @@ def check_code(code: str) -> None:
         name = names.get(meant.partition("_")[0], "the language of that country")
         other = "; Kanuri is kau" if base == "kr" else ""
         raise ValueError(f"{code!r} is no language code: {name} is {meant}{other}.")
-    if base == "se":
-        logger.warning("'se' is Northern Sami; Swedish is sv")
+    if base in _OFTEN_MEANT:
+        logger.warning("%r is %s", code, _OFTEN_MEANT[base])
 
 
 def check_task(task: str) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from mnmt_data.errors import DataError
 from mnmt_data.readers.byte_sources import CODECS, File, plain_name
 from mnmt_data.readers.columns import ScoreColumn, Table
-from mnmt_data.readers.language_codes import languages, spellings
+from mnmt_data.readers.language_codes import ANY_CASE, languages, serves
 from mnmt_data.readers.lines import Line, Lines
 from mnmt_data.readers.reader import Block, Choice, Reader, every_block
 from mnmt_data.readers.text_pairs import TextPairs
@@ -109,6 +109,10 @@ def _expected(reader: Reader, name: str) -> Path:
     if not isinstance(reader, TextPairs):
         return path.with_name(f"{path.name}.{name}")
     plain = plain_name(path)
-    codes = "|".join(re.escape(code) for code in spellings(languages(reader.task)[0]))
-    match = re.fullmatch(rf"(.*(?<![A-Za-z0-9]))(?:{codes})((?![A-Za-z0-9]).*)", plain)
-    return path.with_name(f"{match[1]}{name}{match[2]}" if match else f"{plain}.{name}")
+    src = languages(reader.task)[0]
+    codes = rf"(?<![A-Za-z0-9])(?:{re.escape(src)}|{ANY_CASE})(?![A-Za-z0-9])"
+    spans = [match.span() for match in re.finditer(codes, plain) if serves(match[0], src)]
+    if not spans:
+        return path.with_name(f"{plain}.{name}")
+    start, end = spans[-1]
+    return path.with_name(plain[:start] + name + plain[end:])
