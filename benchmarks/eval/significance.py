@@ -1,14 +1,19 @@
-r"""False positives of the paired tests, on two systems that are equally good by construction.
+r"""False and true positives of the paired tests, on two systems that differ in few lines or in all.
 
-Claim: the p-values of both tests are correct. The tests are those of sacreBLEU, `paired_bootstrap`
-(`--paired-bs`) and `paired_permutation` (`--paired-ar`). Cited in docs/eval/metrics.md.
+Claims: of equally good systems at most 5% have p < 0.05 by `paired_permutation`, however few lines differ; of
+systems that are not equally good it finds as many as sacreBLEU's `--paired-ar` where that is right. Cited in
+docs/eval/metrics.md.
 
-The outputs of two systems are exchanged at random for every sentence, so that neither is better. A test with
-correct p-values then reports p < 0.05 in 5 of 100 trials. Printed are the shares of trials below 0.05 and
-0.01, with their 95% intervals. Without files, two systems replace random words of random sentences.
+In each trial the outputs of the lines that differ are exchanged at random: for *equal* systems with
+probability ½, else so that the better line is in the second system with probability ½ + 1.25 / √lines, which
+a test finds in about half of the trials. All other lines are the same in both systems. Lines differ if their
+statistics do. `sacrebleu` counts exchanges as `--paired-ar` does (>, not ≥), with the same draws. Printed are
+the shares of trials with p < 0.05, with their 95% intervals. Without files, two systems replace and drop
+words of random lines; for `language` they are in German or English words.
 
-    python -m benchmarks.eval.significance --systems ONE.txt TWO.txt --reference REF.txt --target de \
-        --out benchmarks/results/eval/significance.json
+    python -m benchmarks.eval.significance --out benchmarks/results/eval/significance.json
+    python -m benchmarks.eval.significance --sentences 300 --differing 300 --metrics bleu chrf ter \
+        --tests permutation bootstrap --out benchmarks/results/eval/significance_bootstrap.json
 """
 
 from __future__ import annotations
@@ -19,17 +24,22 @@ from typing import Annotated
 
 import numpy as np
 from cyclopts import Parameter
-from scipy.stats import binomtest
 
-from benchmarks.measurement import Figures, Names, Out, print_table, provenance, run, write_report
-from mnmt_eval.metrics import Metric, metric, paired_bootstrap, paired_permutation
+from benchmarks.eval.calibration import LEVEL, format_cell, perturb, random_lines, share
+from benchmarks.measurement import Counts, Figures, Names, Out, print_table, provenance, run, write_report
+from mnmt_eval.metrics import Metric, MetricConfig, metric, paired_bootstrap
+from mnmt_eval.metrics.config import LanguageConfig
 from mnmt_eval.metrics.protocol import Floats
+from mnmt_eval.metrics.significance import PermutationTests
 from mnmt_eval.text import read_lines
 
-TESTS = {"bootstrap": paired_bootstrap, "permutation": paired_permutation}
-LEVELS = (0.05, 0.01)
 ERROR_RATE = 0.2
-"""Share of the words that a random system replaces."""
+"""Mean share of the words that a random system replaces or drops."""
+WORDS = {
+    "de": "der die und das nicht ein ist von mit auch auf wird für sich werden oder nach eine über bei wenn",
+    "en": "the and of that with is was for which this from have they were their would there when been what",
+}
+"""Frequent words, which tell a language."""
 
 Files = Annotated[tuple[Path, ...], Parameter(consume_multiple=True)]
 
@@ -38,9 +48,11 @@ def main(
     *,
     systems: Files = (),
     reference: Path | None = None,
-    target: str = "en",
-    metrics: Names = ("bleu", "chrf", "ter"),
-    sentences: int = 300,
+    target: str = "de",
+    metrics: Names = ("bleu", "chrf", "ter", "language"),
+    tests: Names = ("permutation", "sacrebleu"),
+    sentences: int = 1000,
+    differing: Counts = (1, 2, 3, 5, 10, 30, 100, 1000),
     trials: int = 1000,
     samples: int = 1000,
     seed: int = 1,
@@ -53,83 +65,99 @@ def main(
         reference: Reference translations.
         target: Language of the references.
         metrics: Metrics whose differences are tested.
-        sentences: Sentences of the random systems.
-        trials: Number of random exchanges.
-        samples: Resamples of each test.
-        seed: Seed of the exchanges; each test has a seed of its own in each trial.
+        tests: Tests: `permutation`, `sacrebleu` and `bootstrap`.
+        sentences: Sentences of each trial.
+        differing: Numbers of lines that differ.
+        trials: Number of trials.
+        samples: Draws of each test.
+        seed: Seed of systems and trials.
         out: JSON file for the figures.
     """
-    if reference is None:
-        texts = random_systems(sentences)
-    else:
-        texts = [read_lines(path) for path in (*systems, reference)]
-    figures: Figures = {"sentences": len(texts[2]), "trials": trials, "samples": samples, "metrics": {}}
+    rng = np.random.default_rng(seed)
+    figures: Figures = {"sentences": sentences, "trials": trials, "samples": samples, "metrics": {}}
+    config = MetricConfig(language=LanguageConfig(candidates=("de", "en")))
     for name in metrics:
-        scorer = metric(name, target=target)
-        statistics = [scorer.sentence_statistics(text, [texts[2]]) for text in texts[:2]]
-        figures["metrics"][name] = {
-            test: shares(p_values(test, scorer, statistics, trials=trials, samples=samples, seed=seed))
-            for test in TESTS
-        }
-        print_table(table_rows(name, figures["metrics"][name]))
-    write_report(
-        out, "false positives of paired tests", figures, provenance("mnmt-eval", "sacrebleu", "numpy")
-    )
-
-
-def random_systems(sentences: int) -> list[list[str]]:
-    """Return the outputs of two random systems and their references."""
-    rng = np.random.default_rng(0)
-    words = np.array([f"word{number}" for number in range(1000)])
-    references = [rng.choice(words, rng.integers(5, 30)) for _ in range(sentences)]
-    outputs = [
-        [
-            np.where(rng.random(len(line)) < ERROR_RATE, rng.choice(words, len(line)), line)
-            for line in references
+        scorer = metric(name, target=target, config=config)
+        if reference is None:
+            texts = random_texts(name, 3 * sentences, rng)
+        else:
+            texts = [read_lines(path) for path in (*systems, reference)]
+        pair = [scorer.sentence_statistics(text, [texts[2]]) for text in texts[:2]]
+        rows = [
+            {"lines that differ": lines}
+            | positives(
+                tests, scorer, pair, lines, sentences=sentences, trials=trials, samples=samples, rng=rng
+            )
+            for lines in differing
         ]
-        for _ in range(2)
-    ]
-    return [[" ".join(line) for line in text] for text in (*outputs, references)]
+        figures["metrics"][name] = rows
+        print_table(
+            [{"metric": name} | {key: format_cell(value) for key, value in row.items()} for row in rows]
+        )
+    write_report(out, "positives of paired tests", figures, provenance("mnmt-eval", "sacrebleu", "numpy"))
+
+
+def random_texts(name: str, lines: int, rng: np.random.Generator) -> list[list[str]]:
+    """Return the outputs of two random systems and their references."""
+    if name != "language":
+        references = random_lines(lines, rng)
+        return [*(perturb(references, ERROR_RATE, rng) for _ in range(2)), references]
+    languages = [*(rng.choice(["de", "en"], lines) for _ in range(2)), ["de"] * lines]
+    return [[" ".join(rng.choice(WORDS[code].split(), 12)) for code in text] for text in languages]
+
+
+def positives(
+    tests: Sequence[str],
+    scorer: Metric,
+    pair: Sequence[Floats],
+    lines: int,
+    *,
+    sentences: int,
+    trials: int,
+    samples: int,
+    rng: np.random.Generator,
+) -> Figures:
+    """Return the shares of p < 0.05 between equal systems, and between a worse and a better one."""
+    scores = [scorer.sentence_scores(statistics) for statistics in pair]
+    is_better = (scores[1] > scores[0]) == scorer.higher_is_better
+    worse, better = (np.where(is_better[:, None], *sides) for sides in (pair, pair[::-1]))
+    pool = np.flatnonzero((worse != better).any(axis=1))
+    figures: Figures = {}
+    for what, probability in {"equal": 0.5, "better": min(1.0, 0.5 + 1.25 / lines**0.5)}.items():
+        counts = dict.fromkeys(tests, 0)
+        for trial in range(trials):
+            differing = rng.choice(pool, lines, replace=False)
+            same = rng.choice(len(worse), sentences - lines)
+            is_gain = rng.random((lines, 1)) < probability
+            systems = [
+                np.concatenate([worse[same], np.where(is_gain, *(each[differing] for each in sides))])
+                for sides in ((worse, better), (better, worse))
+            ]
+            for test, p in p_values(tests, scorer, systems, samples, seed=trial).items():
+                counts[test] += p < LEVEL
+        figures |= {f"{what}: {test}": share(count, trials) for test, count in counts.items()}
+    return figures
 
 
 def p_values(
-    test: str, scorer: Metric, statistics: Sequence[Floats], *, trials: int, samples: int, seed: int
-) -> list[float]:
-    """Return the p-values of a test between the two systems, one for each exchange."""
-    rng, values = np.random.default_rng(seed), []
-    for trial in range(trials):
-        is_exchanged = rng.random(len(statistics[0])) < 0.5
-        systems = [np.where(is_exchanged[:, None], *pair) for pair in (statistics, statistics[::-1])]
-        values.append(TESTS[test](scorer, *systems, samples=samples, seed=trial).p_value)
+    tests: Sequence[str], scorer: Metric, systems: Sequence[Floats], samples: int, *, seed: int
+) -> dict[str, float]:
+    """Return the p-value of each test."""
+    differ = (systems[0] != systems[1]).any(axis=1)
+    # To exchanges, lines on which both systems agree are as good as their sum.
+    short = [np.vstack([each[~differ].sum(axis=0), each[differ]]) for each in systems]
+    permutation = PermutationTests(scorer, short, samples=samples, seed=seed)
+    values = {"permutation": permutation.test(0, 1).p_value}
+    if "sacrebleu" in tests:
+        draws = permutation.differences(0, 1)
+        larger = (np.abs(draws.by_chance) > abs(draws.observed)).sum()
+        values["sacrebleu"] = float((larger + 1) / (samples + 1))
+    if "bootstrap" in tests:
+        one, two = systems
+        values["bootstrap"] = paired_bootstrap(scorer, one, two, samples=samples, seed=seed).p_value
     return values
 
 
-def shares(values: Sequence[float]) -> Figures:
-    """Return the share of p-values below each level, with its interval."""
-    counts = {level: sum(value < level for value in values) for level in LEVELS}
-    intervals = {level: binomtest(count, len(values)).proportion_ci() for level, count in counts.items()}
-    return {
-        str(level): {
-            "share": round(count / len(values), 4),
-            "interval": [round(intervals[level].low, 4), round(intervals[level].high, 4)],
-        }
-        for level, count in counts.items()
-    }
-
-
-def table_rows(name: str, tests: Figures) -> list[Figures]:
-    """Return a row for each test, its shares and intervals in percent."""
-    return [
-        {"metric": name, "test": test} | {f"p < {level}": percent(row) for level, row in rows.items()}
-        for test, rows in tests.items()
-    ]
-
-
-def percent(row: Figures) -> str:
-    """Return a share with its interval, in percent."""
-    low, high = (f"{100 * end:.1f}" for end in row["interval"])
-    return f"{100 * row['share']:4.1f}% [{low}, {high}]"
-
-
 if __name__ == "__main__":
-    run(main, smoke={"sentences": 30, "trials": 4, "samples": 20, "metrics": ("bleu",)})
+    smoke = {"sentences": 30, "differing": (1, 5), "trials": 4, "samples": 20, "metrics": ("bleu",)}
+    run(main, smoke=smoke)
