@@ -90,6 +90,19 @@ def test_one_sentence_that_differs_parts_no_systems(command_line: CommandLine, t
     assert "p of a paired exact permutation test, corrected for 3 pairs" in table
 
 
+def test_lines_too_short_for_a_metric_are_remarked(command_line: CommandLine, tmp_path: Path) -> None:
+    for name, line in {"ref": "Gut so.", "a": "Gut.", "src": "123"}.items():
+        write(tmp_path / name, [line] * 3)
+    files = (tmp_path / "a", "--reference", tmp_path / "ref", "--source", tmp_path / "src")
+    options = ("--task", "en-de", "--metric", "bleu,chrf,language", "--language.candidates", "de,en")
+    done = command_line.run("compare", *files, *options)
+    assert done.status == 0
+    assert done.stderr.splitlines() == [
+        "a: bleu is 0, since no line has 4 tokens; chrf has no such limit",
+        "a: language is 0, since no sentence has letters in its source",
+    ]
+
+
 def test_several_references_are_taken_together(command_line: CommandLine, german: Path) -> None:
     (ours,) = compared(
         command_line,

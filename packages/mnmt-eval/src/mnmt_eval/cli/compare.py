@@ -94,7 +94,8 @@ def compare(
             ReportConfig(comparison=config, worst_by=worst_by, sentences=sentences, baseline=baseline),
             page,
         )
-    for remark in chain.from_iterable(each.remarks() for each in translated):
+    of_metrics = (metric.remarks for each in comparisons for metric in each.metrics)
+    for remark in chain(*(each.remarks() for each in translated), *of_metrics):
         print_message(remark)
     if as_json:
         documents = [_comparison_json(each) for each in comparisons]

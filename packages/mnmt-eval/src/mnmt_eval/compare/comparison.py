@@ -73,6 +73,8 @@ class MetricComparison:
     """In the order in which the systems were named."""
     pairs: tuple[SystemPair, ...]
     """The tests of all pairs of systems; of those with the baseline, it is the first."""
+    remarks: tuple[str, ...]
+    """Why values mislead, a line each."""
     resampled: Mapping[str, Floats] = field(compare=False, repr=False)
     """{system: its values on the bootstrap's resamples, (samples,)}."""
     differences: Mapping[str, Differences] = field(compare=False, repr=False)
@@ -222,6 +224,11 @@ def _compare(
         higher_is_better=metric.higher_is_better,
         scores=tuple(scores),
         pairs=pairs,
+        remarks=tuple(
+            f"{name}: {remark}"
+            for name, system in systems.items()
+            if (remark := system.metric.remark(system.statistics))
+        ),
         resampled={name: tests.resampled(name) for name in systems},
         differences={name: tests.differences(str(baseline), name) for name in against},
     )

@@ -72,6 +72,10 @@ class LanguageAccuracy(Metric):
         in_target = totals[..., self._languages.index(self._target)]
         return np.asarray(100.0 * in_target / np.maximum(totals.sum(axis=-1), 1.0))
 
+    def remark(self, statistics: Floats) -> str:
+        """Say that there is nothing to identify; see `Metric`."""
+        return "" if statistics.any() else "language is 0, since no sentence has letters in its source"
+
     def _check_candidates(self) -> None:
         listed = ", ".join(self._candidates) or "none"
         if len(self._candidates) < 2:

@@ -81,6 +81,10 @@ class Metric(Protocol):
         """Return the value of the corpus whose sentences have these statistics, (sentences, k)."""
         return self._score(float(self.values(statistics.sum(axis=0))))
 
+    def remark(self, statistics: Floats) -> str:
+        """Return why the value of a corpus misleads; empty if nothing is known against it."""
+        return ""
+
     def score(
         self, hypotheses: Sequence[str], references: Sequence[Sequence[str]], sources: Sequence[str] = ()
     ) -> Score:

@@ -139,6 +139,12 @@ class Bleu(NgramMetric):
         """Return BLEU of each sentence, over the orders that its hypothesis has n-grams of (`eff:yes`)."""
         return _bleu(statistics, orders=(statistics[..., -_ORDERS:] > 0).sum(axis=-1))
 
+    def remark(self, statistics: Floats) -> str:
+        """Say that lines are too short; see `Metric`."""
+        return (
+            "" if statistics[:, -1].any() else "bleu is 0, since no line has 4 tokens; chrf has no such limit"
+        )
+
     def _arrange(self, in_hypothesis: Floats, in_reference: Floats, matches: Floats) -> Floats:
         lengths = [in_hypothesis[..., :1], in_reference[..., :1]]
         return np.concatenate([*lengths, matches, in_hypothesis], axis=-1)
