@@ -99,8 +99,9 @@ OTHER = "perhaps it is Windows-1251, GB18030 or Shift_JIS; convert the file to U
     ("content", "line", "byte", "remedy"),
     [
         (b"a\nb\xffc\n", 2, "0xff", LATIN),
-        (b"a\nb\n\xc3", 3, "0xc3", LATIN),
+        (b"a\nb\nab\xc3", 3, "0xc3", LATIN),
         (b"\xe4rger in Latin-1\n", 1, "0xe4", LATIN),
+        ("größer\nmüßig weiß\n".encode("latin-1"), 1, "0xf6", LATIN),
         ("Über Maß\nÄrger, größer\n".encode("cp1252"), 1, "0xdc", LATIN),
         ("Привет, мир\n".encode("cp1251"), 1, "0xcf", OTHER),
         ("你好，世界\n".encode("gb18030"), 1, "0xc4", OTHER),
@@ -135,6 +136,8 @@ def test_the_faulty_line_is_counted_over_all_chunks(tmp_path, monkeypatch):
         (lzma.compress(b"a\n"), "is xz-compressed; let its name end in .xz."),
         (bz2.compress(b"a\n"), "is bzip2-compressed; let its name end in .bz2."),
         (b"PK\x03\x04 and on", "is a zip archive, not text; give text."),
+        (b"\0" * 257 + b"ustar  ", "is a tar archive, not text; give text."),
+        (b"a\n" + b"\0" * 16, "2: has 16 NUL bytes or more in a row, as a file that was not written whole"),
         (b"%PDF-1.7\n", "is PDF, not text; give text."),
         (b"<!DOCTYPE html>\n<p>404", "is mark-up (<!DOCTYPE html), not a sentence a line; let its name"),
         (b'\xef\xbb\xbf<?xml version="1.0"?>\n<tmx/>\n', 'is mark-up (<?xml version="1.0"?), not a sentence'),
@@ -146,8 +149,11 @@ def test_what_is_not_utf8_from_the_start_is_told(tmp_path, content, message):
     path = write(tmp_path, "text", content)
     with pytest.raises(DataError) as error:
         read(path)
-    assert str(error.value).startswith(f"{path}: {message}")
+    assert str(error.value).removeprefix(f"{path}:").lstrip().startswith(message)
     assert str(error.value).count("\n") == 0
+    with pytest.raises(DataError) as other:
+        lines_of(content, str(path))
+    assert str(other.value) == str(error.value)
 
 
 @pytest.mark.parametrize("ending", [".gz", ".zst", ".xz", ".bz2"])
@@ -200,6 +206,23 @@ def test_members_that_were_joined_are_all_read(tmp_path_factory, lines, ending, 
     content, path = "".join(f"{line}\n" for line in ["x", *lines]).encode(), tmp_path_factory.getbasetemp()
     packed = PACKS[ending](content[:at]) + PACKS[ending](content[at:])
     assert read(write(path, f"joined{ending}", packed)) == ["x", *lines]
+
+
+@pytest.mark.parametrize(
+    ("ending", "more"), [(".gz", b"junk"), (".zst", b"junk"), (".zst", bytes(16)), (".xz", bytes(8))]
+)
+def test_bytes_after_the_last_member_are_told_from_damage(tmp_path, ending, more):
+    path = write(tmp_path, f"text{ending}", PACKS[ending](b"one\n") + more)
+    with pytest.raises(
+        DataError, match=rf"{ending}: other bytes follow its {CODECS[ending]} data \(.*\); remove"
+    ):
+        read(path)
+
+
+def test_text_that_was_compressed_twice_is_told(tmp_path):
+    path = write(tmp_path, "text.gz", gzip.compress(gzip.compress(b"one\n")))
+    with pytest.raises(DataError, match=r"text\.gz: is compressed twice, first by gzip; unpack it once\.$"):
+        read(path)
 
 
 def test_gzip_may_have_padding_between_and_after_its_members(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import lzma
+import os
 import re
 import sys
 import zlib
@@ -36,10 +37,14 @@ _SIGNATURES = {
     ZIP: re.compile(rb"PK[\x03\x05]"),
     PARQUET: re.compile(b"PAR1"),
     "PDF": re.compile(b"%PDF-"),
+    "a tar archive": re.compile(rb".{257}ustar", re.S),
     "7-zip": re.compile(rb"7z\xbc\xaf"),
 }
 _LARGEST_WINDOW = 31
 """Logarithm of the largest window of zstd, 2 GiB, which `zstd --long=31` packs with."""
+
+_TRAILING = ("Not a gzipped file", "Unknown frame descriptor")
+"""What libraries say of bytes after a member that are no other one."""
 
 _CONTENT_ERRORS = (EOFError, zlib.error, lzma.LZMAError, OSError)
 _ZIP_ERRORS = (BadZipFile, NotImplementedError, RuntimeError, *_CONTENT_ERRORS)
@@ -227,9 +232,18 @@ def unreadable(path: Path, kind: str | None, error: Exception) -> str:
     what = f"{path}: cannot be read as {kind} ({reason})"
     if isinstance(error, (NotImplementedError, RuntimeError)):  # encrypted, or packed by a rare method
         return f"{what}; write it anew without that."
+    if any(sign in reason for sign in _TRAILING) or (kind == "xz" and _ends_in_zeros(path)):
+        return f"{path}: other bytes follow its {kind} data ({reason}); remove them or fetch it again."
     if isinstance(error, EOFError):
         return f"{what}; it is cut off, fetch it again."
     return f"{what}; it is cut off or damaged, fetch it again."
+
+
+def _ends_in_zeros(path: Path) -> bool:
+    """Return whether a file ends in padding, which Python's reader of xz takes for the start of a stream."""
+    with path.open("rb") as file:
+        file.seek(-4, os.SEEK_END)
+        return not any(file.read())
 
 
 def one_line(error: Exception) -> str:

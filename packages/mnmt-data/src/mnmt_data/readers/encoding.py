@@ -10,7 +10,9 @@ from mnmt_data.readers.byte_sources import CODECS, kind_of
 
 _HEAD_BYTES = 2**16
 _FEWEST_NULS = 16
-"""NULs at the start of a text, at even or at odd places only, that show UTF-16; text may have a few."""
+"""NULs that text never has: at even or odd places of its start, which show UTF-16, or in a row."""
+
+_NULS = "\0" * _FEWEST_NULS
 
 _MARKUP = re.compile(
     rb"\s*(<(?:\?xml|!doctype|tmx|xliff|tstset|refset|srcset|mteval|dataset|doc(?=\s))\b[^\n>]{0,40}"
@@ -20,9 +22,9 @@ _MARKUP = re.compile(
 _DECLARED = re.compile(rb"<\?xml[^>]*?\bencoding\s*=\s*[\"']([\w.-]+)")
 _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _UTF16_STARTS = {b"<\0?\0": "utf-16-le", b"\0<\0?": "utf-16-be"}
-_HIGH = re.compile(rb"[\x80-\xff]+")
-_LONGEST_RUN = 1.5
-"""Mean length of runs of high bytes up to which they are accented letters among ASCII."""
+_NO_LETTERS = bytes(byte for byte in range(0x80) if not chr(byte).isalpha())
+_MOST_ACCENTS = 0.4
+"""Share of letters that are not ASCII up to which they are accented ones among Latin letters."""
 
 
 def check_head(head: bytes, name: str) -> bytes:
@@ -40,9 +42,7 @@ def check_head(head: bytes, name: str) -> bytes:
         what = "is UTF-16 or UTF-32 text (it starts with that byte-order mark)"
         raise DataError(f"{name}: {what}; convert it to UTF-8.")
     if (kind := kind_of(head)) is not None:
-        endings = [ending for ending, codec in CODECS.items() if codec == kind]
-        remedy = f"-compressed; let its name end in {endings[0]}" if endings else ", not text; give text"
-        raise DataError(f"{name}: is {kind}{remedy}.")
+        raise DataError(f"{name}: is {_no_text(kind, name)}.")
     if _is_utf16(head[:_HEAD_BYTES]):
         raise DataError(f"{name}: every other byte is NUL, as in UTF-16 text; convert it to UTF-8.")
     head = head.removeprefix(codecs.BOM_UTF8)
@@ -51,6 +51,27 @@ def check_head(head: bytes, name: str) -> bytes:
         raise DataError(f"{name}: is mark-up ({begin}), not a sentence a line; {remedy}.")
     _check_line_ends(head, name)
     return head
+
+
+def _no_text(kind: str, name: str) -> str:
+    ending = next((ending for ending, codec in CODECS.items() if codec == kind), None)
+    if ending is None:
+        return f"{kind}, not text; give text"
+    if name.endswith(tuple(CODECS)):
+        return f"compressed twice, first by {kind}; unpack it once"
+    return f"{kind}-compressed; let its name end in {ending}"
+
+
+def check_nuls(text: str, name: str, lines: int = 0) -> None:
+    """Refuse a run of NULs, which a file has that was not written whole; `lines` come before the text.
+
+    Raises:
+        DataError: If there is one; the message names the line.
+    """
+    if (place := text.find(_NULS)) >= 0:
+        line = lines + text.count("\n", 0, place) + 1
+        what = f"has {_FEWEST_NULS} NUL bytes or more in a row, as a file that was not written whole"
+        raise DataError(f"{name}:{line}: {what}; write or fetch it again.")
 
 
 def markup_of(head: bytes) -> str:
@@ -121,8 +142,8 @@ def utf8_remedy(data: bytes) -> str:
     lines = [line for line in data.split(b"\n") if not line.isascii()]
     if 2 * sum(map(_is_utf8, lines)) > len(lines):
         return "other lines are, so mend or remove this one"
-    runs = _HIGH.findall(data)
-    if sum(map(len, runs)) <= _LONGEST_RUN * len(runs):
+    letters = b"".join(lines).translate(None, _NO_LETTERS)
+    if sum(byte > 0x7F for byte in letters) <= _MOST_ACCENTS * len(letters):
         return "perhaps it is Windows-1252 or ISO-8859-1; convert the file to UTF-8"
     return "perhaps it is Windows-1251, GB18030 or Shift_JIS; convert the file to UTF-8"
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from mnmt_data.errors import DataError
 from mnmt_data.readers.byte_sources import ByteSource
-from mnmt_data.readers.encoding import check_head, not_utf8, utf8_remedy
+from mnmt_data.readers.encoding import check_head, check_nuls, not_utf8, utf8_remedy
 from mnmt_data.readers.reader import LONGEST_LINE, LONGEST_SENTENCE, BadLine
 
 _BATCH = 4096
@@ -112,11 +112,12 @@ def lines_of(data: bytes, name: str) -> list[str]:
     """
     data = check_head(data, name)
     try:
-        lines = data.decode("utf-8").replace("\r\n", "\n").split("\n")
+        text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise DataError(not_utf8(name, line, error, utf8_remedy(data))) from None
-    lines[-1] = lines[-1].removesuffix("\r")
+    check_nuls(text, name)
+    lines = text.removesuffix("\r").replace("\r\n", "\n").split("\n")
     return lines if lines[-1] else lines[:-1]
 
 
@@ -179,6 +180,7 @@ class LineSplitter:
                 line = self._lines + data.count(b"\n", 0, error.start) + 1
                 raise DataError(not_utf8(self._name, line, error, utf8_remedy(data))) from None
             text = self._decode_each(data)
+        check_nuls(text, self._name, self._lines)
         if "\r" in text:
             text = text.replace("\r\n", "\n")
         lines = text.split("\n")
