@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import io
 from collections.abc import Sequence
 
@@ -13,6 +14,12 @@ from mnmt_eval.errors import EvalError
 from mnmt_eval.translate import SourceLine
 from mnmt_eval.translate.lines import is_blank, source_lines, tagged_source_lines
 
+NO_TEXT = [
+    (gzip.compress(b"a\n"), "stdin: is gzip-compressed"),
+    ("a\n".encode("utf-16"), "stdin: is UTF-16 or UTF-32 text"),
+    (b"a\rb\rc\r", "stdin: its lines end in carriage returns alone"),
+    (b"<?xml version='1.0'?>\n<tmx/>\n", "stdin: is mark-up"),
+]
 UNTAGGED = (
     "in:2: must begin with its task and a tab, such as `en-de<TAB>text`; or name the task of all lines with "
     "--task."
@@ -39,6 +46,13 @@ def test_lines_end_with_a_line_feed_and_nothing_else(content: bytes, texts: list
     assert [line.text for line in lines] == texts
     assert [line.number for line in lines] == list(range(1, len(texts) + 1))
     assert {line.target for line in lines} <= {"de"}
+
+
+@pytest.mark.parametrize(("content", "message"), NO_TEXT)
+def test_what_is_no_text_is_named(content: bytes, message: str) -> None:
+    with pytest.raises(DataError) as complaint:
+        lines_of(content)
+    assert str(complaint.value).startswith(message)
 
 
 @given(before=st.lists(st.binary(max_size=3)), after=st.lists(st.binary(max_size=3)))
