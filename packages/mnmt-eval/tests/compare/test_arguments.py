@@ -137,5 +137,6 @@ def test_marks_of_subwords_are_one_remark_beside_the_scores(command_line: Comman
     write(folder / "pieces", [f"▁{line.replace(' ', ' ▁')}" for line in lines])
     done = command_line.run("compare", *["one", "pieces", "--reference", "ref", "--task", "en-de"], *FEW)
     assert done.status == 0
-    *_, remark = done.stderr.splitlines()
+    *_, remark = remarks = done.stderr.splitlines()
+    assert json.loads(done.stdout)["remarks"] == remarks
     assert remark == "pieces: 6 of 6 lines have SentencePiece's ▁, first line 1; join the pieces of words"

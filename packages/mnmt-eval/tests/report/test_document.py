@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import html
 import json
 import re
 import shutil
@@ -57,8 +58,12 @@ def page(command_line: CommandLine, tmp_path: Path) -> str:
     )
     assert done.status == 0, done.stderr
     index = tmp_path / "new" / "report" / "index.html"
-    assert done.stderr.startswith(f"wrote {index}\n")
-    return index.read_text(encoding="utf-8")
+    first, *remarks = done.stderr.splitlines()
+    assert first == f"wrote {index}"
+    page = index.read_text(encoding="utf-8")
+    assert [html.unescape(each) for each in re.findall('<p class="remark">(.*)</p>', page)] == remarks
+    assert "lines are blank" in remarks[0]
+    return page
 
 
 def test_the_page_needs_nothing_from_outside_and_runs_no_text(page: str) -> None:

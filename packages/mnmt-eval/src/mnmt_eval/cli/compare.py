@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import asdict
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -74,6 +73,7 @@ def compare(
     from mnmt_eval.cli.progress import print_message
     from mnmt_eval.compare import compare_systems
     from mnmt_eval.compare.averages import average_directions
+    from mnmt_eval.compare.comparison import all_remarks
 
     config = CompareConfig(
         metrics=metrics.metric_set,
@@ -94,13 +94,14 @@ def compare(
             ReportConfig(comparison=config, worst_by=worst_by, sentences=sentences, baseline=baseline),
             page,
         )
-    of_metrics = (metric.remarks for each in comparisons for metric in each.metrics)
-    for remark in chain(*(each.remarks() for each in translated), *of_metrics):
+    remarks = all_remarks(translated, comparisons)
+    for remark in remarks:
         print_message(remark)
     if as_json:
         documents = [_comparison_json(each) for each in comparisons]
         averages = [asdict(each) for each in average_directions(comparisons)]
-        print(json.dumps({"comparisons": documents, "averages": averages}, ensure_ascii=False))
+        document = {"comparisons": documents, "averages": averages, "remarks": remarks}
+        print(json.dumps(document, ensure_ascii=False))
     else:
         print("\n\n".join([*map(comparison_table, comparisons), *averages_table(comparisons)]))
 

@@ -146,6 +146,12 @@ def compare_systems(
     return compare_measurements(translated, measurements, config, baseline=baseline)
 
 
+def all_remarks(translated: Sequence[TranslatedText], comparisons: Sequence[TextComparison]) -> list[str]:
+    """Return the remarks on the texts, and those of the metrics."""
+    of_metrics = (metric.remarks for each in comparisons for metric in each.metrics)
+    return [remark for remarks in (*(each.remarks for each in translated), *of_metrics) for remark in remarks]
+
+
 def check_baseline(translated: TranslatedText, baseline: str | None) -> None:
     """Refuse a baseline that is not one of the systems.
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 from mnmt_data.errors import folder_holds
@@ -81,18 +82,19 @@ class TranslatedText:
         """{system: signature of its search} of the runs that state it."""
         return {output.system.name: output.search for output in self.outputs if output.search is not None}
 
-    def remarks(self) -> Iterator[str]:
-        """Yield a line for whatever makes scores mislead; see `mnmt_eval.text.remarks_on`."""
+    @cached_property
+    def remarks(self) -> Sequence[str]:
+        """A line for whatever makes scores mislead; see `mnmt_eval.text.remarks_on`."""
         text = self.text
         names = text.reference_names or [f"the references of {text.name}"] * len(text.references)
-        return remarks_on(
-            [
-                NamedLines(name=output.system.place(text.testset, text.task), lines=output.lines)
-                for output in self.outputs
-            ],
-            [NamedLines(name=n, lines=lines) for n, lines in zip(names, text.references, strict=True)],
-            text.src,
-        )
+        outputs = [
+            NamedLines(name=output.system.place(text.testset, text.task), lines=output.lines)
+            for output in self.outputs
+        ]
+        references = [
+            NamedLines(name=name, lines=lines) for name, lines in zip(names, text.references, strict=True)
+        ]
+        return list(remarks_on(outputs, references, text.src))
 
 
 def name_systems(arguments: Sequence[str], columns: Sequence[str] = ()) -> list[System]:

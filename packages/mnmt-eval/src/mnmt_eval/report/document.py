@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from mnmt_eval.compare.comparison import TextComparison, check_baseline, compare_measurements
+from mnmt_eval.compare.comparison import TextComparison, all_remarks, check_baseline, compare_measurements
 from mnmt_eval.compare.config import CompareConfig
 from mnmt_eval.compare.groups import group_sentences
 from mnmt_eval.compare.measurements import SystemStatistics, measure
@@ -118,6 +118,8 @@ class ReportContent:
     texts: Sequence[ReportedText]
     experts: Sequence[ExpertUse] = ()
     """The use of the experts of each run of a mixture, if their choices were counted."""
+    remarks: Sequence[str] = ()
+    """A line for whatever makes scores mislead; see `mnmt_eval.text.remarks_on`."""
 
     @property
     def metrics(self) -> list[str]:
@@ -156,11 +158,12 @@ def make_report(translated: Sequence[TranslatedText], config: ReportConfig) -> R
         measure(each, config.comparison.metrics, losses=config.comparison.losses) for each in translated
     ]
     (first, *_) = measurements[0][config.place].values()
+    comparisons = [
+        compare_measurements(each, by_metric, config.comparison, baseline=config.baseline)
+        for each, by_metric in zip(translated, measurements, strict=True)
+    ]
     return ReportContent(
-        comparisons=[
-            compare_measurements(each, by_metric, config.comparison, baseline=config.baseline)
-            for each, by_metric in zip(translated, measurements, strict=True)
-        ],
+        comparisons=comparisons,
         worst_by=config.sorted_by,
         higher_is_better=first.metric.higher_is_better,
         texts=[
@@ -168,6 +171,7 @@ def make_report(translated: Sequence[TranslatedText], config: ReportConfig) -> R
             for each, by_metric in zip(translated, measurements, strict=True)
         ],
         experts=list(_expert_uses(translated)),
+        remarks=all_remarks(translated, comparisons),
     )
 
 
