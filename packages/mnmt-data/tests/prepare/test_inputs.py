@@ -7,6 +7,7 @@ import time
 
 import numpy as np
 import pytest
+import sentencepiece as spm
 
 from mnmt_data.errors import DataError
 from mnmt_data.prepare import pipeline, prepare_study
@@ -126,11 +127,25 @@ def test_a_vocabulary_without_the_tag_is_told(folder, prepare):
     )
 
 
+def test_a_vocabulary_of_another_program_is_renumbered(folder, prepare):
+    """SentencePiece's default ids, as fairseq, Marian and NLLB have them."""
+    path = folder / "own.model"
+    with path.open("wb") as file, (folder / "raw.en").open() as sentences:
+        spm.SentencePieceTrainer.train(
+            sentence_iterator=sentences, model_writer=file, vocab_size=50, minloglevel=2
+        )
+    own, data = spm.SentencePieceProcessor(model_file=str(path)), prepare(vocab=f"path = '{path}'")
+    shard, (_, text) = data.shard("dev", "en-de"), data.text("dev", "en-de")
+    _, tgt = shard.gather(np.arange(len(shard)))
+    assert [len(row) - 1 for row in tgt] == [len(own.encode(line)) for line in text]
+    assert (data.vocab.tag("de"), data.description.vocabulary.size) == (3, own.get_piece_size() + 1)
+
+
 @pytest.mark.parametrize(
     ("name", "what"),
     [
         ("vocab.modle", "no such file; its folder holds "),
-        ("raw.de", "not a SentencePiece model; prepare the data again, or name a vocab.model."),
+        ("raw.de", "not a SentencePiece model; prepare the data again, or name a .model of spm_train."),
         ("", "no such file; its folder holds "),
     ],
 )

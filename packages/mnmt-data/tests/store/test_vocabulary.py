@@ -168,9 +168,7 @@ def test_models_with_other_special_ids_are_named(tmp_path):
         minloglevel=2,
     )
     (tmp_path / "vocab.model").write_bytes(model.getvalue())
-    with pytest.raises(
-        DataError, match=r"<pad>, </s>, <unk> must have the ids 0, 1, 2, but have \(-1, 2, 0\)"
-    ):
+    with pytest.raises(DataError, match=r"must be 0, 1, 2, but are \(-1, 2, 0\); name it as `path` in"):
         Vocabulary.load(tmp_path / "vocab.model")
 
 

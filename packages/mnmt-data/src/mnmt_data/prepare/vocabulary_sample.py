@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,11 +14,12 @@ from mnmt_data.prepare.clean import CleanedSplits
 from mnmt_data.prepare.config import DataConfig, VocabConfig
 from mnmt_data.prepare.dev_test_sets import Rows
 from mnmt_data.prepare.splits import split_rows
-from mnmt_data.prepare.stages import Stages
+from mnmt_data.prepare.stages import Report, Stages
 from mnmt_data.prepare.workspace import Parts, Workspace
 from mnmt_data.store.atomic_file import atomic_file
 from mnmt_data.store.prepared import VOCABULARY
-from mnmt_data.store.vocabulary import Vocabulary, train_vocabulary
+from mnmt_data.store.renumbering import is_ours, renumber
+from mnmt_data.store.vocabulary import Vocabulary, read_sentencepiece, tag_of, train_vocabulary
 
 Side = tuple[str, str]
 """A task and `src` or `tgt`."""
@@ -56,9 +56,8 @@ def prepare_vocabulary(config: DataConfig, parts: CleanedSplits, space: Workspac
     if path.is_file():
         return path
     if settings.path is not None:
-        check_vocabulary(config)
-        with settings.path.open("rb") as source, atomic_file(path) as copy:
-            shutil.copyfileobj(source, copy)
+        with atomic_file(path) as file:
+            file.write(_given_vocabulary(settings.path, config.target_languages, stages.report))
         return path
     sample = space.work / "vocabulary.txt"
     if (sentences := space.mark(sample.stem)) is None:
@@ -94,6 +93,20 @@ def run_vocabulary_job(job: VocabularyJob) -> None:
             raise DataError(f"[data.vocab] {error}") from error
 
 
+def _given_vocabulary(path: Path, languages: tuple[str, ...], report: Report) -> bytes:
+    """Return a vocabulary that a study names, with our ids and tags."""
+    if _needs_no_change(path):
+        return path.read_bytes()
+    tags = ", ".join(map(tag_of, languages))
+    report(f"vocabulary: {path} is renumbered: 0 <pad>, 1 </s>, 2 <unk>, {tags}; it segments as before")
+    return renumber(path, languages)
+
+
+def _needs_no_change(path: Path) -> bool:
+    """Return whether a model has our ids and tags, or is a run's own, whose ids the run's weights know."""
+    return is_ours(read_sentencepiece(path)) or path.name == VOCABULARY
+
+
 def _write_sample(path: Path, lines: Iterable[str]) -> int:
     """Write sentences to a file; return their number."""
     number = 0
@@ -116,6 +129,8 @@ def check_vocabulary(config: DataConfig) -> None:
     if not path.is_file():
         raise DataError(f"{where}: no such file; {folder_holds(path)}.")
     try:
+        if not _needs_no_change(path):
+            return
         vocab = Vocabulary.load(path)
     except DataError as error:
         raise DataError(f"[data.vocab] `path`: {error}") from None

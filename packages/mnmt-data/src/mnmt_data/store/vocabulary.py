@@ -52,17 +52,11 @@ class Vocabulary:
         Raises:
             DataError: If the file is missing, is not such a model, or has other special ids.
         """
-        if not path.is_file():
-            raise DataError(f"{path}: no such vocabulary; `mnmt-data prepare` makes it.")
-        try:
-            processor = spm.SentencePieceProcessor(model_file=str(path))
-        except RuntimeError as error:
-            raise DataError(
-                f"{path}: not a SentencePiece model; prepare the data again, or name a vocab.model."
-            ) from error
+        processor = read_sentencepiece(path)
         special = (processor.pad_id(), processor.eos_id(), processor.unk_id())
         if special != (PAD, EOS, UNK):
-            raise DataError(f"{path}: <pad>, </s>, <unk> must have the ids 0, 1, 2, but have {special}.")
+            remedy = "name it as `path` in [data.vocab], and `mnmt-data prepare` gives it these"
+            raise DataError(f"{path}: <pad>, </s>, <unk> must be 0, 1, 2, but are {special}; {remedy}.")
         return cls(processor, target_tag=target_tag)
 
     @property
@@ -136,6 +130,22 @@ class Vocabulary:
     def decode(self, ids: Iterable[int]) -> str:
         """Return the text of token ids; padding, `</s>` and tags leave nothing, `<unk>` leaves ⁇."""
         return str(self._processor.decode([int(token) for token in ids]))
+
+
+def read_sentencepiece(path: Path) -> spm.SentencePieceProcessor:
+    """Read a SentencePiece model, whatever its ids.
+
+    Raises:
+        DataError: If the file is missing, or is not such a model.
+    """
+    if not path.is_file():
+        raise DataError(f"{path}: no such vocabulary; `mnmt-data prepare` makes it.")
+    try:
+        return spm.SentencePieceProcessor(model_file=str(path))
+    except RuntimeError as error:
+        raise DataError(
+            f"{path}: not a SentencePiece model; prepare the data again, or name a .model of spm_train."
+        ) from error
 
 
 def tag_of(language: str) -> str:
