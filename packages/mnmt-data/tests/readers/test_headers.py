@@ -193,7 +193,7 @@ def test_json_and_parquet_have_columns_of_other_names(tmp_path, columns):
 
 
 def test_patterns_of_a_study_name_tables(tmp_path):
-    names = {"CC*.tsv": {"en": 2, "de": 1}, "*": {"en": 1, "de": 2}}
+    names = {"*": {"en": 1, "de": 2}, "CC*.tsv": {"en": 2, "de": 1}}
     for name, pair in (("CC [1].tsv", ("A", "a")), ("x.tsv", ("a", "A"))):
         reader = with_columns(open_reader(str(write(tmp_path / name, "a\tA\n")), "en-de"), names)
         (block,) = reader.blocks()

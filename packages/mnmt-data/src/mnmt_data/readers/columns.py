@@ -199,12 +199,12 @@ def with_columns(reader: Reader, columns: Mapping[str, Mapping[str, int | str]])
 
     Args:
         reader: The reader.
-        columns: `[data.columns]`; of several keys that name a table the first counts.
+        columns: `[data.columns]`; of several keys that name a table the longest counts.
     """
     if not isinstance(reader, Table):
         return reader
-    names = (names for pattern, names in columns.items() if reader.is_named(pattern))
-    return replace(reader, columns=tuple(next(names, {}).items()))
+    key = max(filter(reader.is_named, columns), key=lambda key: (len(key), key), default=None)
+    return reader if key is None else replace(reader, columns=tuple(columns[key].items()))
 
 
 def place_of(column: int | str, names: Sequence[str]) -> int | None:

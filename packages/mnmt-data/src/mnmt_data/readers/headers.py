@@ -26,15 +26,10 @@ class Layout:
     scores: tuple[int, ...]
     """Places from 0."""
 
-    def check_width(self, cells: Sequence[str]) -> None:
-        """Check that a line has the columns of the first.
-
-        Raises:
-            ValueError: If it has more or fewer.
-        """
-        if len(cells) != self.width:
-            what = "the header" if self.has_header else "the first line"
-            raise ValueError(f"has {_count(len(cells))}, but {what} has {self.width}")
+    def wrong_width(self, cells: Sequence[str]) -> str:
+        """Return the message about a line with more or fewer columns than the first."""
+        what = "the header" if self.has_header else "the first line"
+        return f"has {_count(len(cells))}, but {what} has {self.width}"
 
 
 def layout_of(table: Table, cells: Sequence[str], *, needs_header: bool) -> Layout:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -38,8 +38,8 @@ class _Dialect:
     """Whether a table of two columns must name them."""
 
     def cells(self, row: str | list[str]) -> list[str]:
-        """Return the cells of a row."""
-        return row.split(self.separator) if isinstance(row, str) else row
+        """Return the cells of a row, each on one line."""
+        return row.split(self.separator) if isinstance(row, str) else [sentence_of(cell) for cell in row]
 
 
 _TSV = _Dialect(
@@ -92,29 +92,40 @@ def _blocks_of_rows(
     table: Table, rows: Iterator[Row], dialect: _Dialect, *, skip_bad: bool, choice: Choice
 ) -> Iterator[Block]:
     """Yield blocks of rows; the first readable one tells where source and target are."""
-    unreadable: list[Row] = []
-    for number, first in rows:
-        if isinstance(first, str | list):
-            layout = _layout(table, number, dialect.cells(first), dialect)
+    head: list[Row] = []
+    parse: Callable[[Row], Record] = _unreadable
+    for row in rows:
+        if isinstance(row[1], str | list):
+            layout = _layout(table, row[0], dialect.cells(row[1]), dialect)
+            parse = partial(_record_of, table, dialect, layout)
+            head += [] if layout.has_header else [row]
             break
-        unreadable.append((number, first))
-    else:
-        layout = None
-    head = [*unreadable, (number, first)] if layout and not layout.has_header else unreadable
-
-    def parse(row: Row) -> Record:
-        number, content = row
-        if not isinstance(content, str | list) or layout is None:
-            return content if isinstance(content, BadLine) else ("", "")
-        cells = dialect.cells(content)
-        try:
-            return _pair_in(cells, layout, table.scores)
-        except ValueError as error:
-            remedy = f"; {dialect.remedy}" if len(cells) != layout.width else ""
-            return _bad(table.path, number, f"{error}{remedy}", dialect.separator.join(cells))
-
+        head.append(row)
     names = [score.name for score in table.scores]
     yield from blocks_of(chain(head, rows), parse=parse, scores=names, skip_bad=skip_bad, choice=choice)
+
+
+def _unreadable(row: Row) -> Record:
+    return row[1] if isinstance(row[1], BadLine) else ("", "")
+
+
+def _record_of(table: Table, dialect: _Dialect, layout: Layout, row: Row) -> Record:
+    """Return the pair in a row, or its report if it is bad."""
+    number, content = row
+    if content is None or isinstance(content, BadLine):
+        return _unreadable(row)
+    cells, what = dialect.cells(content), ""
+    if len(cells) != layout.width:
+        what = f"{layout.wrong_width(cells)}; {dialect.remedy}"
+    elif not table.scores:
+        return cells[layout.src], cells[layout.tgt]
+    else:
+        try:
+            scores = [cells[place] for place in layout.scores]
+            return _record(cells[layout.src], cells[layout.tgt], table.scores, scores)
+        except ValueError as error:
+            what = str(error)
+    return _bad(table.path, number, what, dialect.separator.join(cells))
 
 
 def _layout(table: Table, number: int, cells: list[str], dialect: _Dialect) -> Layout:
@@ -122,17 +133,6 @@ def _layout(table: Table, number: int, cells: list[str], dialect: _Dialect) -> L
         return layout_of(table, cells, needs_header=dialect.needs_header)
     except ValueError as error:
         raise DataError(f"{table.path}:{number}: {error}.") from None
-
-
-def _pair_in(cells: list[str], layout: Layout, scores: tuple[ScoreColumn, ...]) -> Record:
-    """Return the pair in the cells of a row.
-
-    Raises:
-        ValueError: If it has more or fewer cells than the first row, or a score is no number.
-    """
-    layout.check_width(cells)
-    sides = sentence_of(cells[layout.src]), sentence_of(cells[layout.tgt])
-    return _record(*sides, scores, [cells[place] for place in layout.scores])
 
 
 class _CsvRows:
