@@ -34,7 +34,7 @@ def test_a_rising_metric_is_linear_and_may_be_zero() -> None:
 def test_runs_are_not_read_beyond_their_ends() -> None:
     rows = pd.concat(
         [curve("whole", [10, 40], [4.0, 2.0]), curve("short", [10, 20], [4.0, 3.0], size=2.0),
-         curve("late", [50, 60], [4.0, 3.0], size=3.0), curve("", [30], [2.5], size=4.0),
+         curve("late", [50, 60], [4.0, 3.0], size=3.0), curve("", [30], [2.2], size=4.0),
          curve("", [31], [2.5], size=5.0)]
     )  # fmt: skip
     observations = observe(rows, at={"step": 30})

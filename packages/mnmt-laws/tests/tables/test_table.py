@@ -145,14 +145,14 @@ def write(folder: Path, text: str, name: str = "runs.csv") -> Path:
         ),
         (
             f"{HEADER}\n{ROW}\n1,a,1,loss,3\n",
-            "{} rows 2 and 4: the same measurement twice; remove one, or tell repeated runs apart in the "
-            "`seed` "
-            "column.",
+            "{} rows 2 and 4: the same measurement twice, as no weight, tokens, step or seed tells them "
+            "apart; name the column that does, as in --column weight=COLUMN, or remove one.",
         ),
         (
             f"{HEADER}\n2,b,1,loss,2\n{ROW * 1205}",
-            "{} rows 3 and 4: the same measurement twice, and 1,204 rows in all repeat earlier ones; remove "
-            "them, or tell repeated runs apart in the `seed` column.",
+            "{} rows 3 and 4: the same measurement twice, and 1,204 rows in all repeat earlier ones, as "
+            "no weight, tokens, step or seed tells them apart; name the column that does, as in --column "
+            "weight=COLUMN, or remove them.",
         ),
         (f"{HEADER},role\n1,a,1,loss,2,test\n", "{} row 2: `role` must be fit or held-out, but is 'test'."),
         (
@@ -266,7 +266,7 @@ def test_seeds_may_repeat_a_cell() -> None:
         {"size": 1, "task": "a", "weight": 1, "metric": "loss", "value": [2, 3], "seed": [1, 2]}
     )
     assert len(observe(rows).fit) == 2
-    with pytest.raises(TableError, match=r"rows 2 and 3.*`seed` column"):
+    with pytest.raises(TableError, match=r"rows 2 and 3.*no weight, tokens or step tells"):
         read_table(rows.assign(seed=1))
 
 
@@ -426,3 +426,22 @@ def test_the_example_is_a_study_of_two_tasks_with_everything_a_law_needs() -> No
     columns = ["encoder_size", "decoder_size", "tokens", "flops", "step", "seed", "irreducible"]
     assert observations.frame[columns].notna().all(axis=None)
     assert observations.frame[["run", "architecture", "mixture"]].ne("").all(axis=None)
+
+
+def test_a_run_of_several_tasks_needs_weights() -> None:
+    rows = pd.DataFrame({"run": "x", "size": 1e6, "task": ["a", "b"], "value": [2.0, 3.0]})
+    message = (
+        r"rows 2 and 3: run x has several tasks, but the table has no column `weight` or `mixture`; name"
+    )
+    with pytest.raises(TableError, match=message):
+        read_table(rows)
+
+
+def test_what_two_tasks_leave_belongs_to_a_named_source() -> None:
+    rows = pd.DataFrame(
+        {"run": "x", "size": 1e6, "task": ["a", "b"], "weight": [0.2, 0.3], "value": [2.0, 3.0]}
+    )
+    message = r"the weights of run x sum to 0.5 \(a 0.2, b 0.3\).*the rest of its sources in a `mixture`"
+    with pytest.raises(TableError, match=message):
+        read_table(rows)
+    assert len(read_table(rows.assign(mixture="a:0.2,b:0.3,c:0.5")).frame) == 2

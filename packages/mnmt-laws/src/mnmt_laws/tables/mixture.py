@@ -157,7 +157,7 @@ def complete_mixtures(
         text if same else format_mixture(w) for text, w, same in zip(texts, scaled, exact, strict=True)
     ]
     table = table.assign(weight=weight, mixture=np.array(rewritten, dtype=object)[codes])
-    check_run_weights(table, locator)
+    check_run_weights(table, locator, has_weights=has_weights)
     return table, _rounding_warning(totals[~exact])
 
 
@@ -244,16 +244,20 @@ def _mixtures_of_runs(table: pd.DataFrame) -> pd.Series:
     return mixture.where(~unknown, numbers.map(texts).fillna("").reindex(table.index, fill_value=""))
 
 
-def check_run_weights(table: pd.DataFrame, locator: RowLocator) -> None:
+def check_run_weights(table: pd.DataFrame, locator: RowLocator, *, has_weights: bool = True) -> None:
     """Check that the weights of one run's tasks sum to at most 1.
 
     Raises:
-        TableError: Naming the first run where they do not.
+        TableError: Naming the first run where they do not, or the column of weights if there is none.
     """
     named = table[table["run"] != ""]
     shares = named.drop_duplicates([*_MODEL, "task", "weight"])
     totals = shares.groupby(_MODEL, sort=False, dropna=False)["weight"].transform("sum")
-    wrong = (totals > 1 + np.where(shares["mixture"] == "", ROUNDING, _EXACT)).to_numpy()
+    unstated = shares["mixture"].eq("")
+    wrong = (totals > 1 + np.where(unstated, ROUNDING, _EXACT)).to_numpy()
+    if table["task"].nunique() == 2:  # the weight of one task would be taken for what the other leaves
+        both = shares.groupby(_MODEL, sort=False, dropna=False)["task"].transform("nunique").eq(2)
+        wrong = wrong | (unstated & both & (totals < 1 - ROUNDING)).to_numpy()
     if not wrong.any():
         return
     first = shares.iloc[int(wrong.argmax())]
@@ -263,9 +267,15 @@ def check_run_weights(table: pd.DataFrame, locator: RowLocator) -> None:
         f"{task} {format_value(weight)}"
         for task, weight in zip(run_rows["task"], run_rows["weight"], strict=True)
     )
+    total = run_rows["weight"].sum()
     positions = [int(place) for place in np.flatnonzero(table.index.isin(run_rows.index[:2]))]
+    if not has_weights and run_rows["mixture"].eq("").all():
+        raise TableError(
+            f"{locator.name(table, *positions)}: run {first['run']} has several tasks, but the table has no "
+            f"column `weight` or `mixture`; name the one that holds the shares, as in --column weight=COLUMN."
+        )
     raise TableError(
         f"{locator.name(table, *positions)}: the weights of run {first['run']} sum to "
-        f"{run_rows['weight'].sum():g} ({listed}); give each trained model its own `run`, "
-        f"and weights that sum to at most 1."
+        f"{total:g} ({listed}); give each trained model its own `run`, and "
+        f"{'weights that sum to at most 1' if total > 1 else 'the rest of its sources in a `mixture`'}."
     )

@@ -16,6 +16,7 @@ from mnmt_laws.tables.metrics import LOSS, Metric, ceiling_of, doubtful_losses, 
 from mnmt_laws.tables.mixture import mixture_weights
 from mnmt_laws.tables.row_location import RowLocator
 from mnmt_laws.tables.table import RunTable
+from mnmt_laws.tables.trends import trend_remarks
 from mnmt_laws.tables.validation import CELL, require_unique
 
 _ORDER = ["task", "weight", "size", "tokens", "step", "seed", "value", "run"]
@@ -141,10 +142,13 @@ def select(
     ordered = frame.sort_values(_ORDER, kind="stable").reset_index(drop=True)
     first = ordered.iloc[0]
     kind = _kind_of(first["metric"], table)
-    doubts = doubtful_losses(ordered, table.locator) if kind.unit == LOSS.unit else ()
+    name = LOSS.text if kind.is_loss else kind.text
+    doubts = trend_remarks(ordered, name, table.source, rising=kind.rising)
+    if kind.unit == LOSS.unit:
+        doubts = (*doubtful_losses(ordered, table.locator), *doubts)
     return Observations(
         frame=ordered,
-        metric=LOSS.text if kind.is_loss else kind.text,
+        metric=name,
         rising=kind.rising,
         unit=kind.unit,
         testset=first["testset"],

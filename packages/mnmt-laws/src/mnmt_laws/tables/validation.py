@@ -80,13 +80,25 @@ def require_unique(table: pd.DataFrame, columns: Sequence[str], locator: RowLoca
         value = table[column].iloc[second]
         same &= (table[column].eq(value) | (table[column].isna() & pd.isna(value))).to_numpy()
     pair = locator.name(table, int(same.argmax()), second)
-    remedy = "or tell repeated runs apart in the `seed` column."
-    if count == 1:
-        raise TableError(f"{pair}: the same measurement twice; remove one, {remedy}")
+    more = f", and {count:,} rows in all repeat earlier ones" if count > 1 else ""
+    what = "one" if count == 1 else "them"
+    absent = _absent(table)
+    if absent[:-1]:
+        raise TableError(
+            f"{pair}: the same measurement twice{more}, as no {', '.join(absent[:-1])} or {absent[-1]} tells "
+            f"them apart; name the column that does, as in --column {absent[0]}=COLUMN, or remove {what}."
+        )
     raise TableError(
-        f"{pair}: the same measurement twice, and {count:,} rows in all repeat earlier ones; remove them, "
-        f"{remedy}"
+        f"{pair}: the same measurement twice{more}; remove {what}, or tell repeated runs apart in the `seed` "
+        f"column."
     )
+
+
+def _absent(table: pd.DataFrame) -> list[str]:
+    """Return the columns that may tell measurements apart, but are empty, or hold no weight but 1."""
+    weighed = table["weight"].ne(1).any() or table["mixture"].ne("").any()
+    missing = [] if weighed else ["weight"]
+    return missing + [name for name in ("tokens", "step", "seed") if table[name].isna().all()]
 
 
 def validate(
