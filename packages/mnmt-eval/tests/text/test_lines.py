@@ -37,7 +37,7 @@ def test_lines_end_with_line_feeds_alone(tmp_path: Path, content: bytes, lines: 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"a\n\xff\n", r"text:2: not valid UTF-8 \(byte 0xff\); perhaps it is Windows-1252"),
+        (b"a\nab\xff\n", r"text:2: not valid UTF-8 \(byte 0xff\); perhaps it is Windows-1252"),
         ("größer\n".encode("utf-16"), r"text: is UTF-16 or UTF-32 text"),
         (b"eins\rzwei\rdrei\r", r"text: its lines end in carriage returns alone"),
         (gzip.compress(b"a\n"), r"text: is gzip-compressed; let its name end in \.gz"),

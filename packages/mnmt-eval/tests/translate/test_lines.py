@@ -88,7 +88,7 @@ def test_tagged_lines_go_each_into_its_language() -> None:
         (b"en-de\ta\nen-xx\tb\n", "in:2: no tag <2xx>"),
         (b"en-de\ta\nende\tb\n", "in:2: not a pair"),
         (
-            b"en-de\ta\n\xff\n",
+            b"en-de\ta\nab\xff\n",
             "in:2: not valid UTF-8 (byte 0xff); perhaps it is Windows-1252 or ISO-8859-1; "
             "convert the file to UTF-8.",
         ),
