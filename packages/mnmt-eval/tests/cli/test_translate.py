@@ -195,7 +195,7 @@ def test_a_mistake_is_one_line_and_status_2(
 @pytest.mark.parametrize(
     ("arguments", "last", "message"),
     [
-        (["--task", "xx-aa"], b"\xff", " not valid UTF-8; convert the text to UTF-8."),
+        (["--task", "xx-aa"], b"\xff", "; convert the file to UTF-8."),
         ([], b"xx-cc\ta", "results/data: has no task of cc; its languages are aa, bb, xx."),
     ],
 )
