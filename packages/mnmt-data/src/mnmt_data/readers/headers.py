@@ -12,6 +12,9 @@ from mnmt_data.readers.language_codes import LANGUAGE_NAMES, base_language, is_c
 COLUMN_WORDS = frozenset({"src", "tgt", "source", "target", "sentence", "translation", "score", "id"})
 """Words in names of columns; they tell a header from sentences of one word."""
 
+_LABEL = r"[.,+-]*\d[\d.,+-]*|\S*://.*"
+"""Pattern of a number or an address."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
@@ -65,19 +68,23 @@ def layout_of(table: Table, cells: Sequence[str], *, needs_header: bool) -> Layo
 
 
 def _two_columns(table: Table, cells: Sequence[str], needs_header: bool) -> tuple[int, int]:
-    """Return the sides of a table without a header that has exactly two columns beside numbered scores."""
+    """Return the sides of a table without a header that has exactly two columns beside numbered scores.
+
+    Two different numbers, or a number or an address beside text, are ids or scores: they must be numbered.
+    """
     scores = {score.column for score in table.scores}
     sides = [place for place in range(len(cells)) if place + 1 not in scores]
-    if len(sides) == 2 and not needs_header:
-        return table.in_order(*sides)
     if len(sides) < 2:
         separator = "comma" if needs_header else "tab"
-        raise ValueError(
-            f"has {_count(len(sides))} of text; give source and target with a {separator} between"
-        )
+        raise ValueError(f"has {_count(len(sides))} of text; put a {separator} between source and target")
+    texts = {cells[place] for place in sides}
+    is_labelled = len(texts) > 1 and any(re.fullmatch(_LABEL, text) for text in texts)
+    if len(sides) == 2 and not needs_header and not is_labelled:
+        return table.in_order(*sides)
     if needs_header and all(map(_may_be_name, cells)):
         raise ValueError(f"the header has {table.no_sides(cells)}")
-    what = f"has {_count(len(cells))} and no header that names {table.task}"
+    beside = ", one a number or an address" if is_labelled and len(sides) == 2 else ""
+    what = f"has {_count(len(cells))}{beside} and no header that names {table.task}"
     named = zip(languages(table.task), table.in_order(*_likely_texts(cells, sides)), strict=True)
     example = table.toml(*(f"{code} = {place + 1}" for code, place in named))
     raise ValueError(f"{what}; write {example}, with the numbers of the two columns")
@@ -92,7 +99,7 @@ def _likely_texts(cells: Sequence[str], places: Sequence[int]) -> tuple[int, int
 
 def _may_be_name(cell: str) -> bool:
     """Return whether a cell can be the name of a column, rather than a number, an address or a sentence."""
-    return re.fullmatch(r"[\d.,+-]+|\S*://.*|.{41,}|.*\s.*[.!?…。！？]", cell.strip()) is None
+    return re.fullmatch(rf"{_LABEL}|.{{41,}}|.*\s.*[.!?…。！？]", cell.strip()) is None
 
 
 def _is_text(cell: str) -> bool:

@@ -28,7 +28,7 @@ _BLOCK = 500
 """Sentences whose statistics are computed together; sacreBLEU keeps all n-grams of their references."""
 
 _TOKENIZERS = {
-    "zh": ("zh", "yue", "wuu"),
+    "zh": ("zh", "yue", "wuu", "gan", "hak", "hsn", "lzh", "nan"),
     "ja-mecab": ("ja",),
     "ko-mecab": ("ko",),
     # No spaces between words: Thai, Lao, Khmer, Burmese, Shan, Tibetan, Dzongkha.
