@@ -10,10 +10,14 @@ from mnmt_model import TrainConfig
     ("field", "value", "message"),
     [
         ("steps", 0, "`steps` must be at least 1, but is 0."),
-        ("learning_rate", 0.0, "`learning_rate` must be finite and above 0, but is 0.0."),
-        ("learning_rate", math.nan, "`learning_rate` must be finite and above 0, but is nan."),
-        ("learning_rate", math.inf, "`learning_rate` must be finite and above 0, but is inf."),
-        ("clip_norm", math.nan, "`clip_norm` must be finite, but is nan."),
+        ("learning_rate", 0.0, "`learning_rate` must be above 0, but is 0.0."),
+        ("learning_rate", math.nan, "`learning_rate` must be above 0, but is nan."),
+        (
+            "learning_rate",
+            math.inf,
+            "`learning_rate` must be at most 1,000, beyond any published run",
+        ),
+        ("clip_norm", math.nan, "`clip_norm` must be at least 0, but is nan."),
         ("weight_decay", math.inf, "`weight_decay` must be finite, but is inf."),
         ("label_smoothing", math.nan, r"`label_smoothing` must be in \[0, 1\), but is nan."),
         ("warmup_steps", 1001, r"`warmup_steps` must be at most `steps` \(1000\), but is 1001."),

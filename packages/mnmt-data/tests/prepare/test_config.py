@@ -84,9 +84,9 @@ def test_no_tag_is_accepted_where_the_source_tells_the_target():
             {"target_tag": "none", "tasks": ("de-en",), "zero_shot": ("de-fr",)},
             "`target_tag` must not be none where de is translated into en, fr.",
         ),
-        ({"dev_sentences": 0}, "`dev_sentences` must be in 1…1,000,000,000, but is 0."),
-        ({"test_sentences": -1}, "`test_sentences` must be in 1…1,000,000,000, but is -1."),
-        ({"max_length": 0}, "`max_length` must be in 1…1,000,000, but is 0."),
+        ({"dev_sentences": 0}, "`dev_sentences` must be at least 1, but is 0."),
+        ({"test_sentences": -1}, "`test_sentences` must be at least 1, but is -1."),
+        ({"max_length": 0}, "`max_length` must be at least 1, but is 0."),
         (
             {"test_corpora": {"dev": Path("x")}},
             "`test_corpora` must not be named train, dev or test, but one is 'dev'.",
@@ -143,7 +143,7 @@ def test_other_names_of_files_are_test_sets(name):
     ("change", "message"),
     [
         ({"size": 7}, "`size` must be at least 8, but is 7."),
-        ({"sentences": 0}, "`sentences` must be in 1…1,000,000,000, but is 0."),
+        ({"sentences": 0}, "`sentences` must be at least 1, but is 0."),
         ({"temperature": 0.5}, "`temperature` must be at least 1, but is 0.5."),
         ({"temperature": float("nan")}, "`temperature` must be at least 1, but is nan."),
         ({"character_coverage": 0.5}, "`character_coverage` must be in [0.9, 1], but is 0.5."),

@@ -5,41 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from mnmt_data.stream import MixingConfig
-
-POSITIVE = (
-    "steps",
-    "batch_tokens",
-    "accumulation",
-    "constant_steps",
-    "log_every",
-    "checkpoint_every",
-    "keep_checkpoints",
-    "expert_parallel",
-    "exchange_chunks",
-)
-NOT_NEGATIVE = (
-    "warmup_steps",
-    "cooldown_steps",
-    "clip_norm",
-    "z_loss",
-    "weight_decay",
-    "eval_every",
-    "test_every",
-    "max_skipped",
-    "checkpoint_minutes",
-    "keep_best",
-    "early_stopping",
-    "auxiliary_loss",
-    "router_z_loss",
-    "balance_bias_rate",
-    "uniform_routing_steps",
-)
-
-MOST = {"steps": 10**9, "batch_tokens": 10**9}
-"""Bounds that only a slip exceeds: ten times the batches and a hundred times the steps of published runs."""
+from mnmt_data.study import Ranges, check_ranges
 
 FREE_SETTINGS = frozenset(
     {
@@ -74,6 +43,22 @@ class TrainConfig:
     (`constant_steps` / t)^1/2 after `constant_steps` (inverse square root), times a linear decrease to 0 over
     the last `cooldown_steps`.
     """
+
+    RANGES: ClassVar[Ranges] = {
+        "[1, 1e9]": ("steps", "batch_tokens"),
+        "[1, inf)": (
+            *("accumulation", "constant_steps", "expert_parallel", "exchange_chunks"),
+            *("log_every", "checkpoint_every", "keep_checkpoints"),
+        ),
+        "[0, inf)": (
+            *("warmup_steps", "cooldown_steps", "uniform_routing_steps", "max_skipped"),
+            *("eval_every", "test_every", "keep_best", "early_stopping", "checkpoint_minutes"),
+            *("clip_norm", "weight_decay", "z_loss"),
+            *("auxiliary_loss", "router_z_loss", "balance_bias_rate"),
+        ),
+        "[0, 1)": ("dropout", "label_smoothing"),
+        "(0, 1000]": ("learning_rate",),
+    }
 
     steps: int = _Default(1000)
     """Training steps; by default the last of `horizons`, if given."""
@@ -163,28 +148,14 @@ class TrainConfig:
     def __post_init__(self) -> None:
         if self.horizons and isinstance(self.steps, _Default):
             object.__setattr__(self, "steps", self.horizons[-1])
-        self._check_numbers()
-        for name in ("dropout", "label_smoothing"):
-            if not 0 <= getattr(self, name) < 1:
-                raise ValueError(f"`{name}` must be in [0, 1), but is {getattr(self, name)}.")
+        check_ranges(self, beyond="beyond any published run")
+        if self.accumulation > self.batch_tokens:
+            tokens = f"`batch_tokens` ({self.batch_tokens})"
+            raise ValueError(f"`accumulation` must be at most {tokens}, but is {self.accumulation}.")
         if self.skip_above != 0 and not 1 < self.skip_above < math.inf:
             raise ValueError(f"`skip_above` must be 0, or finite and above 1, but is {self.skip_above}.")
         self._check_rate()
         self._check_schedules()
-
-    def _check_numbers(self) -> None:
-        for name in POSITIVE:
-            _require(name, getattr(self, name), at_least=1)
-        for name in NOT_NEGATIVE:
-            _require(name, getattr(self, name), at_least=0)
-        for name, most in MOST.items():
-            if (value := getattr(self, name)) > most:
-                raise ValueError(
-                    f"`{name}` must be at most {most:,}, beyond any published run, but is {value:,}."
-                )
-        if self.accumulation > self.batch_tokens:
-            tokens = f"`batch_tokens` ({self.batch_tokens})"
-            raise ValueError(f"`accumulation` must be at most {tokens}, but is {self.accumulation}.")
 
     def _check_schedules(self) -> None:
         if (self.early_stopping or self.keep_best) and not self.eval_every:
@@ -228,8 +199,6 @@ class TrainConfig:
         return max(1, round(self.cooldown_steps * steps / self.steps))
 
     def _check_rate(self) -> None:
-        if not 0 < self.learning_rate < math.inf:
-            raise ValueError(f"`learning_rate` must be finite and above 0, but is {self.learning_rate}.")
         for name in ("warmup_steps", "cooldown_steps"):
             if getattr(self, name) > self.steps:
                 raise ValueError(
@@ -246,10 +215,3 @@ def free_settings(train: Mapping[str, Any]) -> frozenset[str]:
     """Return the names of the settings that do not affect the learned weights, given all settings."""
     # Evaluations affect the weights only through early stopping.
     return FREE_SETTINGS if train.get("early_stopping") else FREE_SETTINGS | {"eval_every"}
-
-
-def _require(name: str, value: float, *, at_least: int) -> None:
-    if not math.isfinite(value):
-        raise ValueError(f"`{name}` must be finite, but is {value}.")
-    if value < at_least:
-        raise ValueError(f"`{name}` must be at least {at_least}, but is {value}.")

@@ -78,7 +78,7 @@ MISTAKES = [
     (
         "d_ff = 32",
         "num_experts = 2\ncapacity_factor = nan",
-        "[model] `capacity_factor` must be a finite number",
+        "[model] `capacity_factor` must be at least 0, but is nan",
     ),
     ("steps = 12", "steps = 0", "[train] `steps` must be at least 1"),
     ("steps = 12", f"steps = {10**23}", "`train.steps` must be below 2^63"),
@@ -89,7 +89,7 @@ MISTAKES = [
         "steps = 12\naccumulation = 1_000_000",
         "`accumulation` must be at most `batch_tokens` (300)",
     ),
-    ("steps = 12", "steps = 12\nlearning_rate = nan", "[train] `learning_rate` must be finite"),
+    ("steps = 12", "steps = 12\nlearning_rate = nan", "[train] `learning_rate` must be above 0, but is nan"),
     ("steps = 12", 'steps = 12\nlearning_rate = "1e-3"', "`train.learning_rate` must be a number"),
     ("steps = 12", 'steps = 12\noptimizer = "lion"', "`train.optimizer` must be one of 'adafactor', 'adamw'"),
     ("steps = 12", "steps = 12\nwarmup_steps = 13", "[train] `warmup_steps` must be at most `steps`"),
@@ -229,6 +229,22 @@ def test_every_study_passes_its_schema_and_all_checks(path: Path) -> None:
     ("old", "new", "message"), [row for row in MISTAKES if OF_KEY_OR_TYPE.search(row[2])]
 )
 def test_the_schema_finds_mistakes_of_key_and_type(text: str, old: str, new: str, message: str) -> None:
+    assert not Draft4Validator(study_schema()).is_valid(tomllib.loads(text.replace(old, new, 1)))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("steps = 12", "steps = 0"),
+        ("steps = 12", "steps = 1_000_000_000_000"),
+        ("d_ff = 32", "d_ff = -32"),
+        ("d_model = 24", "d_model = 10_000_000"),
+        ("size = 64", "size = 1_000_000_000"),
+        ("dropout = 0.1", "dropout = 1.0"),
+        ("concepts = 30", "concepts = 0"),
+    ],
+)
+def test_the_schema_finds_numbers_out_of_range(text: str, old: str, new: str) -> None:
     assert not Draft4Validator(study_schema()).is_valid(tomllib.loads(text.replace(old, new, 1)))
 
 

@@ -29,11 +29,11 @@ from mnmt_model.transformer.model_config import ARCHITECTURES, Architecture, Mod
         ),
         (
             {"capacity_factor": float("inf")},
-            "`capacity_factor` must be a finite number, at least 0 (0 sets no limit), but is inf.",
+            "`capacity_factor` must be finite, but is inf.",
         ),
         (
             {"eval_capacity_factor": float("nan")},
-            "`eval_capacity_factor` must be a finite number, at least 0 (0 sets no limit), but is nan.",
+            "`eval_capacity_factor` must be at least 0, but is nan.",
         ),
         ({"shared_experts": -1}, "`shared_experts` must be at least 0, but is -1."),
         ({"norm_epsilon": 0.0}, "`norm_epsilon` must be above 0, but is 0.0."),
@@ -44,8 +44,7 @@ from mnmt_model.transformer.model_config import ARCHITECTURES, Architecture, Mod
         ),
         (
             {"architecture": "causal-lm", "encoder_layers": -1},
-            "`encoder_layers` must be left out for causal-lm, whose one stack has `decoder_layers`, "
-            "but is -1.",
+            "`encoder_layers` must be at least 0, but is -1.",
         ),
     ],
 )

@@ -11,11 +11,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from mnmt_data.errors import DataError, missing_extra
 from mnmt_data.jobs.workers import Work
 from mnmt_data.store.json_lines import append_json_lines, read_json_lines
+from mnmt_data.study import Ranges, check_ranges
 
 SUBMISSIONS = "jobs.jsonl"
 """File in the jobs' folder with a line per submission."""
@@ -29,6 +30,12 @@ SETUP = "export SUBMITIT_PREEMPT_SIGNAL=USR1"
 @dataclass(frozen=True, kw_only=True)
 class ClusterConfig:
     """Resources of a Slurm job."""
+
+    RANGES: ClassVar[Ranges] = {
+        "[1, 10000]": ("nodes", "processes", "cpus_per_task"),
+        "[0, 10000]": ("gpus_per_node",),
+        "[1, 1e6]": ("minutes",),
+    }
 
     nodes: int = 1
     """Number of machines per job."""
@@ -44,10 +51,7 @@ class ClusterConfig:
     """Other options of sbatch, such as `--slurm.partition gpu` or `--slurm.mem 64G`."""
 
     def __post_init__(self) -> None:
-        for name in ("nodes", "processes", "cpus_per_task", "minutes"):
-            number = getattr(self, name)
-            if number is not None and number < 1:
-                raise ValueError(f"`{name}` must be at least 1, but is {number}.")
+        check_ranges(self)
 
     @property
     def tasks_per_node(self) -> int:

@@ -6,19 +6,16 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from math import isfinite
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 from mnmt_data.filters import CleanConfig, LeakConfig
 from mnmt_data.filters.report import BUILT_IN
 from mnmt_data.readers.language_codes import canonical_task, check_code
 from mnmt_data.store.direction import TargetTag
 from mnmt_data.store.vocabulary import MOST_IDS, Kind
+from mnmt_data.study import Ranges, check_ranges
 from mnmt_data.synthetic import ContextsConfig, SyntheticConfig
-
-MOST_SAMPLE = 10**9
-"""Most sentences to learn a vocabulary from, in memory: hundreds of gigabytes."""
 
 DEV_AND_TEST = ("dev", "test")
 """Sets that are sampled from the training text unless they are given."""
@@ -27,6 +24,13 @@ DEV_AND_TEST = ("dev", "test")
 @dataclass(frozen=True, kw_only=True)
 class VocabConfig:
     """The shared vocabulary."""
+
+    RANGES: ClassVar[Ranges] = {
+        f"[8, {MOST_IDS}]": ("size",),
+        "[1, inf]": ("temperature",),
+        "[1, 1e9]": ("sentences",),
+        "[0.9, 1]": ("character_coverage",),
+    }
 
     kind: Kind = "unigram"
     """`unigram`, `bpe`, or `word`: every token between spaces is a piece."""
@@ -53,24 +57,14 @@ class VocabConfig:
     """Share of the text's characters that must be pieces. Not for `word`, which takes all."""
 
     def __post_init__(self) -> None:
-        if self.size < 8:
-            raise ValueError(f"`size` must be at least 8, but is {self.size}.")
-        if self.size > MOST_IDS:
-            raise ValueError(
-                f"`size` must be at most {MOST_IDS:,}, ten times the largest published vocabulary, "
-                f"but is {self.size:,}."
-            )
-        if not 1 <= self.sentences <= MOST_SAMPLE:
-            raise ValueError(f"`sentences` must be in 1…{MOST_SAMPLE:,}, but is {self.sentences}.")
-        if not self.temperature >= 1:
-            raise ValueError(f"`temperature` must be at least 1, but is {self.temperature}.")
-        if not 0.9 <= self.character_coverage <= 1:
-            raise ValueError(f"`character_coverage` must be in [0.9, 1], but is {self.character_coverage}.")
+        check_ranges(self, beyond="ten times the largest that was published")
 
 
 @dataclass(frozen=True, kw_only=True)
 class PairScoreConfig:
     """A score that another tool gave each training pair: the higher, the better."""
+
+    RANGES: ClassVar[Ranges] = {"(-inf, inf)": ("min",), "[1, inf)": ("column",)}
 
     min: float | None = None
     """Lowest score of a pair that is trained on."""
@@ -79,15 +73,19 @@ class PairScoreConfig:
     """Name or number, from 1, of its column in tables; by default the name of the score."""
 
     def __post_init__(self) -> None:
-        if self.min is not None and not isfinite(self.min):
-            raise ValueError(f"`min` must be finite, but is {self.min}.")
-        if isinstance(self.column, int) and self.column < 1:
-            raise ValueError(f"`column` must be a name, or a number from 1 on, but is {self.column}.")
+        check_ranges(self)
 
 
 @dataclass(frozen=True, kw_only=True)
 class DataConfig:
     """The text of a study, its splits and its tokens."""
+
+    RANGES: ClassVar[Ranges] = {
+        "[1, 1e9]": ("dev_sentences", "test_sentences"),
+        "[1, 1e6]": ("max_length",),
+        "[0, 1]": ("max_bad_share",),
+        "[0, inf)": ("seed",),
+    }
 
     tasks: tuple[str, ...]
     """Language pairs, such as `en-de`; each adds training data and test sets. A code may have a script or a
@@ -164,13 +162,7 @@ class DataConfig:
             raise ValueError("`corpus`, `files` or `synthetic` must be given.")
         if self.synthetic is not None and (self.corpus is not None or self.files):
             raise ValueError("`synthetic` must not be given together with `corpus` or `files`.")
-        for name, most in (("dev_sentences", 10**9), ("test_sentences", 10**9), ("max_length", 10**6)):
-            if not 1 <= getattr(self, name) <= most:
-                raise ValueError(f"`{name}` must be in 1…{most:,}, but is {getattr(self, name)}.")
-        if not 0 <= self.max_bad_share <= 1:
-            raise ValueError(f"`max_bad_share` must be in [0, 1], but is {self.max_bad_share}.")
-        if self.seed < 0:
-            raise ValueError(f"`seed` must be at least 0, but is {self.seed}.")
+        check_ranges(self)
         self._check_scores()
         self._check_columns()
         self._check_test_sets()

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tokenize import TokenError
-from typing import Literal, TypeVar
+from typing import ClassVar, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from mnmt_data.store.segments import check_file
 from mnmt_data.store.shards import READ_WHOLE
 from mnmt_data.stream.batch_stream import BatchStream
 from mnmt_data.stream.mixture import Mixture, Phase, Schedule, annealed_shares, explicit_scalarization
+from mnmt_data.study import Ranges, check_ranges
 
 Value = TypeVar("Value")
 
@@ -48,6 +49,8 @@ class SelectionConfig:
     a half-life it is `keep` throughout.
     """
 
+    RANGES: ClassVar[Ranges] = {"(0, 1]": ("keep",), "[0, inf)": ("half_life",)}
+
     keep: float
     """Share of the best pairs in use at the end, in (0, 1]."""
 
@@ -55,10 +58,7 @@ class SelectionConfig:
     """Steps in which the share halves; 0 keeps `keep` of the pairs from the start."""
 
     def __post_init__(self) -> None:
-        if not 0 < self.keep <= 1:
-            raise ValueError(f"`keep` must be in (0, 1], but is {self.keep}.")
-        if self.half_life < 0:
-            raise ValueError(f"`half_life` must be at least 0, but is {self.half_life}.")
+        check_ranges(self)
 
     def shares(self) -> dict[int, float]:
         """Return {step: share in use from this step on}."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import Field, fields, is_dataclass
+from math import isfinite
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from docstring_parser import parse_from_object
 
+from mnmt_data.study.ranges import Interval, Ranges
 from mnmt_data.study.sections import section_configs
 from mnmt_data.study.structure import Changes
 from mnmt_data.study.study_file import NAME, SECTIONS
@@ -53,10 +55,23 @@ def _keys(config: type) -> Schema:
     """Return {key: its schema} of a dataclass; descriptions are the docstrings of its fields."""
     hints, texts = get_type_hints(config), parse_from_object(config).params
     about = {text.arg_name: " ".join((text.description or "").split()) for text in texts}
+    intervals: Ranges = getattr(config, "RANGES", {})
+    ranges = {name: dict(_bounds(Interval(text))) for text, names in intervals.items() for name in names}
     return {
-        field.name: {**_schema(hints[field.name]), "description": about.get(field.name, "")}
+        field.name: {
+            **_schema(hints[field.name]),
+            **ranges.get(field.name, {}),
+            "description": about.get(field.name, ""),
+        }
         for field in _fields(config)
     }
+
+
+def _bounds(interval: Interval) -> Iterator[tuple[str, float | bool]]:
+    for side, end, is_open in zip(("Minimum", "Maximum"), interval.ends, interval.is_open, strict=True):
+        if isfinite(end):
+            yield side.lower(), int(end) if end.is_integer() else end
+            yield f"exclusive{side}", is_open
 
 
 def _fields(config: Any) -> list[Field[Any]]:

@@ -37,8 +37,9 @@ class Changes(dict[str, Any]):
     @classmethod
     def table(cls) -> type:
         """Return a dataclass with all these keys, none of them required."""
-        hints = {name: hint for config in cls.configs for name, hint in get_type_hints(config).items()}
-        return make_dataclass("Keys", [(name, hint, None) for name, hint in hints.items()], kw_only=True)
+        hints = {config: get_type_hints(config) for config in cls.configs}
+        keys = [(field.name, hints[config][field.name], None) for config in hints for field in fields(config)]
+        return make_dataclass("Keys", keys, kw_only=True)
 
 
 class StructureError(ValueError):

@@ -6,29 +6,17 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import inf, log
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from mnmt_data.counter_rng import MAX_SIZE
+from mnmt_data.study import Ranges, check_ranges
 
 SOURCE_LANGUAGE = "xx"
 
-MOST_SENTENCES = 10**10
-"""Most pairs of a task: hundreds of gigabytes of text."""
-
-_BOUNDS = {
-    "concepts": (1, 10**8),
-    "zipf_exponent": (0, 10**3),
-    "words_per_sentence": (1, 10**4),
-    "source_syllables": (1, 62),
-    "target_syllables": (1, 62),
-    "syllable_inventory": (2, 10**6),
-    "train_sentences": (0, MOST_SENTENCES),
-    "dev_sentences": (0, MOST_SENTENCES),
-    "test_sentences": (0, MOST_SENTENCES),
-}
-_SHARES = ("synonym_rate", "shared_lexicon")
+MOST_SENTENCES = "[0, 1e10]"
+"""Range of the pairs of a task: at most hundreds of gigabytes of text."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +26,16 @@ class SyntheticConfig:
     Raises:
         ValueError: If a field is out of its range, or the syllables make fewer words than there are concepts.
     """
+
+    RANGES: ClassVar[Ranges] = {
+        "[1, 1e8]": ("concepts",),
+        "[0, 1000]": ("zipf_exponent",),
+        "[1, 10000]": ("words_per_sentence",),
+        "[1, 62]": ("source_syllables", "target_syllables"),
+        "[2, 1e6]": ("syllable_inventory",),
+        "[0, 1]": ("synonym_rate", "shared_lexicon"),
+        MOST_SENTENCES: ("train_sentences", "dev_sentences", "test_sentences"),
+    }
 
     kind: Literal["lexicon"] = "lexicon"
     """Kind of languages: `lexicon`, or `contexts` for `ContextsConfig`."""
@@ -104,10 +102,7 @@ class SyntheticConfig:
     """Seed of the spellings and of the sentences."""
 
     def __post_init__(self) -> None:
-        check_bounds(self, _BOUNDS)
-        for name in _SHARES:
-            value = getattr(self, name)
-            require(0 <= value <= 1, f"`{name}` must be in [0, 1], but is {value}.")
+        check_ranges(self)
         check_languages(self.languages)
         self._check_pairs()
         self._check_exponents()
@@ -215,18 +210,6 @@ class SyntheticConfig:
     def _irreducible(self, rate: float, syllables: int) -> float:
         words = self.words_per_sentence
         return words * _entropy(rate) / (words * syllables + 1)
-
-
-def check_bounds(config: object, bounds: Mapping[str, tuple[int, int]]) -> None:
-    """Check that numbers of a config lie within {field: (least, most)}.
-
-    Raises:
-        ValueError: If one does not.
-    """
-    for name, (least, most) in bounds.items():
-        value = getattr(config, name)
-        require(value >= least, f"`{name}` must be at least {least}, but is {value}.")
-        require(value <= most, f"`{name}` must be at most {most:,}, but is {value:,}.")
 
 
 def check_languages(languages: tuple[str, ...]) -> None:

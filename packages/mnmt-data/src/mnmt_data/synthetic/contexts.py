@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mnmt_data.counter_rng import permute, random_units, stream_key
-from mnmt_data.synthetic.config import MOST_SENTENCES, SOURCE_LANGUAGE, check_bounds, check_languages, require
+from mnmt_data.study import Ranges, check_ranges
+from mnmt_data.synthetic.config import MOST_SENTENCES, SOURCE_LANGUAGE, check_languages, require
 from mnmt_data.synthetic.teacher import Teacher
 
 Rows = NDArray[np.int64]
@@ -22,18 +22,6 @@ MOST_PAIRS = 2**22
 """Most pairs of an exact test set."""
 
 _BLOCK = 2**15
-
-_BOUNDS = {
-    "words": (2, MOST_ODDS),
-    "context": (1, 24),
-    "words_per_sentence": (1, 10**4),
-    "dimensions": (1, 10**4),
-    "features": (1, 10**6),
-    "train_sentences": (0, MOST_SENTENCES),
-    "dev_sentences": (0, MOST_SENTENCES),
-    "test_sentences": (0, MOST_SENTENCES),
-    "test_contexts": (0, MOST_ODDS),
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +38,17 @@ class ContextsConfig:
     Raises:
         ValueError: If a field is out of its range, or there are too many contexts for a table.
     """
+
+    RANGES: ClassVar[Ranges] = {
+        f"[2, {MOST_ODDS}]": ("words",),
+        "[1, 24]": ("context",),
+        "[1, 10000]": ("words_per_sentence", "dimensions"),
+        "[1, 1e6]": ("features",),
+        "[0, 1]": ("shared_features",),
+        "[0, inf)": ("roughness", "sharpness"),
+        MOST_SENTENCES: ("train_sentences", "dev_sentences", "test_sentences"),
+        f"[0, {MOST_ODDS}]": ("test_contexts",),
+    }
 
     kind: Literal["contexts"] = "contexts"
     """Kind of languages."""
@@ -106,12 +105,8 @@ class ContextsConfig:
     """Seed of the teachers and of the sentences."""
 
     def __post_init__(self) -> None:
-        check_bounds(self, _BOUNDS)
-        for name in ("roughness", "sharpness"):
-            value = getattr(self, name)
-            require(0 <= value < inf, f"`{name}` must be at least 0, but is {value}.")
-        share, fewest = self.shared_features, self.context
-        require(0 <= share <= 1, f"`shared_features` must be in [0, 1], but is {share}.")
+        check_ranges(self)
+        fewest = self.context
         require(
             self.words_per_sentence >= fewest,
             f"`words_per_sentence` must be at least `context` ({fewest}), but is {self.words_per_sentence}.",

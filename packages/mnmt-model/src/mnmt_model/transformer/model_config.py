@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, get_args, get_origin, get_type_hints
+
+from mnmt_data.study import Ranges, check_ranges
 
 Architecture = Literal["encdec", "prefix-lm", "prefix-lm-toponly", "causal-lm", "causal-lm-tgtonly"]
 
@@ -16,18 +18,6 @@ NUM_BUCKETS = 32
 
 SLOT_MULTIPLE = 4
 """The number of an expert's slots is a multiple of this."""
-
-MOST = {
-    "encoder_layers": 10_000,
-    "decoder_layers": 10_000,
-    "d_model": 10**6,
-    "d_ff": 10**7,
-    "num_heads": 10_000,
-    "head_dim": 10**5,
-    "num_experts": 10**6,
-    "shared_experts": 1000,
-}
-"""Bounds that only a slip exceeds: about ten times the deepest and fifty times the widest published model."""
 
 MAX_EXPERTS_PER_TOKEN = 8
 """Most experts of a token in mnmt-moe-ext."""
@@ -47,6 +37,19 @@ class ModelConfig:
     Raises:
         ValueError: If a field is out of range, or fields are incompatible.
     """
+
+    RANGES: ClassVar[Ranges] = {
+        "[0, 10000]": ("encoder_layers",),
+        "[1, 10000]": ("decoder_layers", "num_heads"),
+        "[1, 1e5]": ("head_dim",),
+        "[1, 1e6]": ("d_model",),
+        "[1, 1e7]": ("d_ff",),
+        "[0, 1e6]": ("num_experts",),
+        "[1, inf)": ("experts_per_token", "experts_every"),
+        "[0, 1000]": ("shared_experts",),
+        "[0, inf)": ("capacity_factor", "eval_capacity_factor"),
+        "(0, inf)": ("norm_epsilon", "second_expert_threshold"),
+    }
 
     architecture: Architecture = "encdec"
     """`encdec`, or a language model over source and target (Zhang et al. 2022, Table 1)."""
@@ -118,25 +121,19 @@ class ModelConfig:
             if getattr(self, name) not in choices:
                 names = ", ".join(choices)
                 raise ValueError(f"`{name}` must be one of {names}, but is {getattr(self, name)}.")
+        check_ranges(self, beyond="beyond any published model")
         self._check_widths()
-        if not 0 < self.norm_epsilon < math.inf:
-            raise ValueError(f"`norm_epsilon` must be above 0, but is {self.norm_epsilon}.")
         if self.encoder_layers is not None:
             self._check_encoder_layers(self.encoder_layers)
-        self._check_experts()
+        if (choices := self.experts_per_token) > MAX_EXPERTS_PER_TOKEN:
+            raise ValueError(
+                f"`experts_per_token` must be at most {MAX_EXPERTS_PER_TOKEN}, but is {choices}."
+            )
+        if self.num_experts:
+            self._check_choices()
 
     def _check_widths(self) -> None:
-        for name, most in MOST.items():
-            if (getattr(self, name) or 0) > most:
-                raise ValueError(
-                    f"`{name}` must be at most {most:,}, beyond any published model, "
-                    f"but is {getattr(self, name):,}."
-                )
-        for name in ("decoder_layers", "d_model", "num_heads", "d_ff"):
-            _require_positive(name, getattr(self, name))
-        if self.head_dim is not None:
-            _require_positive("head_dim", self.head_dim)
-        elif self.d_model % self.num_heads:
+        if self.head_dim is None and self.d_model % self.num_heads:
             raise ValueError(
                 f"`num_heads` must divide `d_model` ({self.d_model}) where `head_dim` is not given, "
                 f"but is {self.num_heads}."
@@ -150,33 +147,8 @@ class ModelConfig:
                 f"`encoder_layers` must be left out for {self.architecture}, whose one stack has "
                 f"`decoder_layers`, but is {layers}."
             )
-        if not self.is_language_model:
-            _require_positive("encoder_layers", layers)
-
-    def _check_experts(self) -> None:
-        if self.num_experts < 0:
-            raise ValueError(
-                f"`num_experts` must be 0 for a dense model, or at least 1, but is {self.num_experts}."
-            )
-        if not 1 <= self.experts_per_token <= MAX_EXPERTS_PER_TOKEN:
-            raise ValueError(
-                f"`experts_per_token` must be in 1…{MAX_EXPERTS_PER_TOKEN}, but is {self.experts_per_token}."
-            )
-        _require_positive("experts_every", self.experts_every)
-        if not 0 < self.second_expert_threshold < math.inf:
-            raise ValueError(
-                f"`second_expert_threshold` must be above 0, but is {self.second_expert_threshold}."
-            )
-        if self.shared_experts < 0:
-            raise ValueError(f"`shared_experts` must be at least 0, but is {self.shared_experts}.")
-        for name in ("capacity_factor", "eval_capacity_factor"):
-            if not 0 <= getattr(self, name) < math.inf:
-                raise ValueError(
-                    f"`{name}` must be a finite number, at least 0 (0 sets no limit), "
-                    f"but is {getattr(self, name)}."
-                )
-        if self.num_experts:
-            self._check_choices()
+        if not self.is_language_model and layers < 1:
+            raise ValueError(f"`encoder_layers` must be at least 1, but is {layers}.")
 
     def _check_choices(self) -> None:
         if self.experts_per_token > self.num_experts:
@@ -275,11 +247,6 @@ NLLB: dict[str, Any] = {
     "positions": "sinusoidal-fairseq",
 }
 """The parts of NLLB-MoE (NLLB Team 2022), in which transformers has a mixture of experts."""
-
-
-def _require_positive(name: str, value: int) -> None:
-    if value < 1:
-        raise ValueError(f"`{name}` must be at least 1, but is {value}.")
 
 
 @cache
