@@ -106,22 +106,21 @@ def _average(
                 mean=Mean(**_interval(_value(metrics, name), _resampled(metrics, name))),
                 difference=None
                 if others or baseline not in names or baseline == name
-                else _difference(metrics, str(baseline), name, test=comparisons[0].config.test),
+                else _difference(metrics, str(baseline), name),
             )
             for name in names
         ),
     )
 
 
-def _difference(
-    metrics: Sequence[MetricComparison], baseline: str, name: str, *, test: str
-) -> MeanDifference:
+def _difference(metrics: Sequence[MetricComparison], baseline: str, name: str) -> MeanDifference:
     """Test the mean difference of a system from the baseline, not corrected yet."""
     value = _value(metrics, name) - _value(metrics, baseline)
     resampled = _resampled(metrics, name) - _resampled(metrics, baseline)
     draws = mean_differences([metric.differences[name] for metric in metrics])
-    p_value = draws.bootstrap_p_value() if test == "bootstrap" else draws.permutation_p_value()
-    return MeanDifference(**_interval(value, resampled), p_value=p_value, corrected_p_value=p_value)
+    return MeanDifference(
+        **_interval(value, resampled), p_value=draws.p_value, corrected_p_value=draws.p_value
+    )
 
 
 def _correct(averages: Sequence[DirectionAverage]) -> list[DirectionAverage]:

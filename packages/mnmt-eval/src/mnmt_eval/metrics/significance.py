@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import fsum
 
@@ -60,14 +60,23 @@ class Differences:
     weights: Floats | None = None
     """The probability of each draw, (draws,), if these are all that there are; None of random draws."""
 
-    def permutation_p_value(self) -> float:
-        """Return the p-value of `paired_permutation`."""
-        return self._p_value(np.abs(self.by_chance))
+    are_resamples: bool = False
+    """Whether the draws are the bootstrap's, whose differences lie around the observed one, not around 0."""
 
-    def bootstrap_p_value(self) -> float:
-        """Return the p-value of `paired_bootstrap`."""
+    @property
+    def p_value(self) -> float:
+        """The share of draws whose difference is at least as large; see the tests.
+
+        Equal ones count, though rounding makes them differ: a draw that changes nothing is as large.
+        """
+        if abs(self.observed) <= self._rounding:
+            return 1.0
         sizes = np.abs(self.by_chance)
-        return self._p_value(sizes - sizes.mean())
+        centre = sizes.mean() if self.are_resamples else 0.0
+        as_large = sizes - centre >= abs(self.observed) - self._rounding
+        if self.weights is None:
+            return float((as_large.sum() + 1) / (len(sizes) + 1))
+        return min(1.0, fsum(self.weights[as_large]))
 
     def interval(self, signature: str) -> ConfidenceInterval:
         """Return the true differences that the test of all exchanges does not reject at 5%.
@@ -92,18 +101,6 @@ class Differences:
     def _rounding(self) -> float:
         return _OF_DIFFERENCE * abs(self.observed) + _OF_VALUES * self.scale
 
-    def _p_value(self, sizes: Floats) -> float:
-        """Return the share of sizes that are at least as large as the observed one.
-
-        Equal ones count, though rounding makes them differ: a draw that changes nothing is as large.
-        """
-        if abs(self.observed) <= self._rounding:
-            return 1.0
-        as_large = sizes >= abs(self.observed) - self._rounding
-        if self.weights is None:
-            return float((as_large.sum() + 1) / (len(sizes) + 1))
-        return min(1.0, fsum(self.weights[as_large]))
-
 
 def mean_differences(of_texts: Sequence[Differences]) -> Differences:
     """Return the mean of differences on several texts, draw by draw."""
@@ -111,6 +108,7 @@ def mean_differences(of_texts: Sequence[Differences]) -> Differences:
         observed=float(np.mean([each.observed for each in of_texts])),
         by_chance=np.asarray(np.mean([each.by_chance for each in of_texts], axis=0)),
         scale=float(np.mean([each.scale for each in of_texts])),
+        are_resamples=of_texts[0].are_resamples,
     )
 
 
@@ -188,15 +186,13 @@ class _PairedTests:
         self._metric, self._systems, self._samples, self._seed = metric, systems, samples, seed
         self._signatures = signatures or [metric.signature] * len(systems)
 
-    def _compare(
-        self, places: tuple[int, int], by_chance: Floats, weights: Floats | None = None
-    ) -> Differences:
-        """Compare the systems in two places with differences by chance."""
+    def _compare(self, baseline: int, system: int, by_chance: Floats) -> Differences:
+        """Return the difference of the systems in two places beside those by chance."""
         # By `values`, like the differences of the draws, so that equal ones are exactly equal.
-        totals = np.stack([self._systems[place].sum(axis=0) for place in places])
+        totals = np.stack([self._systems[place].sum(axis=0) for place in (baseline, system)])
         first, second = self._metric.values(totals)
         scale = float(max(abs(first), abs(second)))
-        return Differences(observed=second - first, by_chance=by_chance, scale=scale, weights=weights)
+        return Differences(observed=float(second - first), by_chance=by_chance, scale=scale)
 
     @cached_property
     def _corpus(self) -> list[float]:
@@ -218,14 +214,15 @@ class BootstrapTests(_PairedTests):
         return PairedTest(
             baseline=one,
             system=other,
-            p_value=differences.bootstrap_p_value(),
+            p_value=differences.p_value,
             interval=interval_of(differences.by_chance, value=other - one, signature=signature),
             signature=signature,
         )
 
     def differences(self, baseline: int, system: int) -> Differences:
         """Return the difference of the systems in two places, and that of each resample."""
-        return self._compare((baseline, system), self.values[system] - self.values[baseline])
+        by_chance = self.values[system] - self.values[baseline]
+        return replace(self._compare(baseline, system, by_chance), are_resamples=True)
 
     @cached_property
     def values(self) -> list[Floats]:
@@ -244,12 +241,12 @@ class PermutationTests(_PairedTests):
         """Test the systems in two places."""
         exact = self._all_differences(baseline, system)
         differences = exact or self.differences(baseline, system)
-        settings: dict[str, int | str] = {"ar": self._samples, "seed": self._seed}
-        signature = resampled_signature(self._signatures[system], **({"ar": "exact"} if exact else settings))
+        settings = {"ar": "exact"} if exact else {"ar": str(self._samples), "seed": str(self._seed)}
+        signature = resampled_signature(self._signatures[system], **settings)
         return PairedTest(
             baseline=self._corpus[baseline],
             system=self._corpus[system],
-            p_value=differences.permutation_p_value(),
+            p_value=differences.p_value,
             interval=None if exact is None else exact.interval(signature),
             signature=signature,
             is_exact=exact is not None,
@@ -261,7 +258,7 @@ class PermutationTests(_PairedTests):
         first = stays + (self._systems[system].sum(axis=0) - other_stays)
         second = other_stays + (self._systems[baseline].sum(axis=0) - stays)
         by_chance = self._metric.values(second) - self._metric.values(first)
-        return self._compare((baseline, system), by_chance)
+        return self._compare(baseline, system, by_chance)
 
     def _all_differences(self, baseline: int, system: int) -> Differences | None:
         """Return the difference of the systems in two places, and that of every exchange unless too many."""
@@ -269,7 +266,7 @@ class PermutationTests(_PairedTests):
         if exchanges is None:
             return None
         by_chance = self._metric.values(exchanges.system) - self._metric.values(exchanges.baseline)
-        return self._compare((baseline, system), by_chance, exchanges.weights)
+        return replace(self._compare(baseline, system, by_chance), weights=exchanges.weights)
 
     @cached_property
     def _stays(self) -> list[Floats]:
