@@ -15,23 +15,25 @@ from mnmt_laws.tables.run_record import collect as collect_records
 
 
 def collect(
-    runs: Path,
+    source: Path,
     *,
     out: Annotated[Path | None, Out] = None,
     into: Path | None = None,
     column: Columns = (),
+    runs: Path | None = None,
     at: str | None = None,
 ) -> None:
     """Write the run table of a folder of run records, or of a table in another form.
 
     Args:
-        runs: A run record, a folder of them, or a table.
+        source: A run record, a folder of them, or a table.
         out: The `.csv` or `.parquet` file to write.
         into: The `.csv` file to add the runs to, which is made if it is missing. Runs that it holds are
             replaced, unless some of their measurements are missing here.
         column: The table's name of a column, as `size=params`; may be repeated. One `*` gathers columns:
             `mixture=train_*` has a column of weights for each source, `value=valid_*` one of values for each
             task.
+        runs: A CSV table with a row for each `run`, and the columns that the source lacks, such as `size`.
         at: Read every run at this length, as `step=2000` or `tokens=1e9`, within its learning curve.
     """
     path = out or into
@@ -39,7 +41,7 @@ def collect(
         raise TableError(
             "collect needs either --out TABLE, which it writes, or --into TABLE, to which it adds."
         )
-    table, warnings = _read(runs, TableConfig(column=column, at=at))
+    table, warnings = _read(source, TableConfig(column=column, runs=runs, at=at))
     text = ""
     if into:
         grown = add_runs(into, table)
@@ -51,11 +53,11 @@ def collect(
     wrote(f"{path}: {len(table)} rows of {count} runs{text}")
 
 
-def _read(runs: Path, config: TableConfig) -> tuple[pd.DataFrame, tuple[str, ...]]:
+def _read(source: Path, config: TableConfig) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """Return a run table, and a line for everything that was left out."""
-    if runs.is_dir() and not config.column and config.at is None:
-        collected = collect_records(runs)  # with the columns that only collected tables have
+    if source.is_dir() and not config.column and config.at is None:
+        collected = collect_records(source)  # with the columns that only collected tables have
         return collected.table, collected.warnings
-    opened = open_table(runs, config)
+    opened = open_table(source, config)
     frame = opened.table.frame.drop(columns="row").replace("", None).dropna(axis="columns", how="all")
     return frame, (*opened.warnings, *opened.table.warnings)

@@ -64,6 +64,10 @@ class TableConfig:
     One `*` gathers columns: `mixture=train_*` has a column of weights for each source, `value=valid_*` one of
     values for each task."""
 
+    runs: Path | None = None
+    """A CSV table with a row for each `run`, and the columns that the source lacks, such as `size`: for a
+    panel that Weights & Biases exports."""
+
     at: str | None = None
     """Read every run at this length, as `step=2000` or `tokens=1e9`, within its learning curve."""
 
@@ -141,7 +145,9 @@ def open_table(source: Path | None, config: TableConfig) -> RunSource:
     if config.example and config.column:
         raise TableError("--column goes with a table of your own; the columns of --example have their names.")
     opened = (
-        RunSource(table=example_table()) if source is None else open_source(source, columns=config.columns)
+        RunSource(table=example_table())
+        if source is None
+        else open_source(source, columns=config.columns, runs=config.runs)
     )
     table = replace(opened.table, rising=config.rising)
     return replace(opened, table=table if config.length is None else read_table_at(table, config.length))

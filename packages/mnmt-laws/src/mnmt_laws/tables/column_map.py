@@ -11,6 +11,7 @@ import pandas as pd
 
 from mnmt_laws.errors import ArgumentError, TableError
 from mnmt_laws.tables.columns import KINDS, closest, read_numbers
+from mnmt_laws.tables.metrics import metric_of_column
 from mnmt_laws.tables.mixture import format_mixture
 from mnmt_laws.tables.row_location import RowLocator
 
@@ -28,6 +29,9 @@ class ColumnMap:
     in that of `value` for a task, each with one of values.
     """
 
+    of_runs: bool = False
+    """Whether the `*` in that of `value` stands for a run."""
+
     def __post_init__(self) -> None:
         for name in self.columns:
             if name not in KINDS:
@@ -42,8 +46,20 @@ class ColumnMap:
             if stars > (name in _STARRED):
                 most = "one `*`" if name in _STARRED else "no `*` but before a factor"
                 raise ArgumentError(f"`columns` must have {most} in that of `{name}`, but has {pattern!r}.")
-            if name == "value" and stars and "task" in self.columns:
-                raise ArgumentError(f"`columns` must leave `task` out: {pattern!r} names the tasks.")
+            if name == "value" and stars and self._star in self.columns:
+                raise ArgumentError(
+                    f"`columns` must leave `{self._star}` out: {pattern!r} names the {self._star}s."
+                )
+
+    @property
+    def _star(self) -> str:
+        return "run" if self.of_runs else "task"
+
+    @property
+    def metric(self) -> str:
+        """The metric in the name of the values' column; `loss` if that tells none."""
+        name = self.file_column("value")
+        return metric_of_column(name.rpartition(" - ")[2], unknown="" if self.of_runs else "loss")
 
     def file_column(self, name: str) -> str:
         """Return the file's name, or its pattern, of a run table's column."""
@@ -83,13 +99,9 @@ class ColumnMap:
         """Return the columns of the run table that a file yields, then the file's unread columns."""
         read = self.kinds(names)
         present = [name for name in names if name in KINDS and name not in self.columns]
-        tasks = ["task"] if "*" in self.file_column("value") and "task" not in present else []
-        return [
-            *present,
-            *self.columns,
-            *tasks,
-            *(name for name in names if name not in read and name not in KINDS),
-        ]
+        starred = [self._star] if "*" in self.file_column("value") and self._star not in present else []
+        unread = [name for name in names if name not in read and name not in KINDS]
+        return [*present, *self.columns, *starred, *([] if self.of_runs else unread)]
 
     def require(self, names: Sequence[str], source: str) -> None:
         """Check that the file has every column that is named.
@@ -132,8 +144,8 @@ class ColumnMap:
         table = table.assign(**plain)
         if sources := self.starred("mixture", names):
             table = table.assign(mixture=_gather_mixtures(frame, sources, locator))
-        if tasks := self.starred("value", names):
-            table = _melt_values(table, frame, tasks, locator)
+        if columns := self.starred("value", names):
+            table = _melt_values(table, frame, columns, locator, star=self._star)
         return table
 
     def _read(self, name: str, frame: pd.DataFrame, locator: RowLocator) -> pd.Series:
@@ -158,12 +170,13 @@ def _gather_mixtures(frame: pd.DataFrame, sources: Mapping[str, str], locator: R
 
 
 def _melt_values(
-    table: pd.DataFrame, frame: pd.DataFrame, tasks: Mapping[str, str], locator: RowLocator
+    table: pd.DataFrame, frame: pd.DataFrame, columns: Mapping[str, str], locator: RowLocator, *, star: str
 ) -> pd.DataFrame:
-    """Return a row for each measured task, in the order of the file's rows."""
-    values = [read_numbers(frame, column, locator, required=False).to_numpy() for column in tasks.values()]
+    """Return a row for each measured task or run, in the order of the file's rows."""
+    values = [read_numbers(frame, column, locator, required=False).to_numpy() for column in columns.values()]
     flat = np.stack(values, axis=1).ravel()
-    long = table.loc[table.index.repeat(len(tasks))]
-    long = long.assign(task=list(tasks) * len(table), value=flat)
+    long = table.loc[table.index.repeat(len(columns))]
+    names = [name.removeprefix("Group: ") for name in columns]
+    long = long.assign(**{star: names * len(table)}, value=flat)
     rows: pd.DataFrame = long[~np.isnan(flat)].reset_index(drop=True)
     return rows

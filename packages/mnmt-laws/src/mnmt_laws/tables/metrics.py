@@ -53,6 +53,9 @@ class Metric:
     ceiling: float | None = None
     """Greatest value in points, if known."""
 
+    counted: str = "token"
+    """What a loss is per."""
+
     @property
     def rising(self) -> bool:
         """Whether it rises with size to a ceiling, as chrF does; others fall to a floor, as losses do."""
@@ -66,10 +69,7 @@ class Metric:
     @property
     def unit(self) -> str:
         """Unit of the values of a table that has been read."""
-        if not self.is_loss:
-            return "points"
-        counted = (unit for word, unit in _COUNTED.items() if word in self.text)
-        return f"nats per {next(counted, 'token')}"
+        return f"nats per {self.counted}" if self.is_loss else "points"
 
 
 LOSS = Metric(kind="loss", text="loss")
@@ -82,14 +82,23 @@ def read_metric(name: str) -> Metric | None:
         return Metric(kind="score", text=plain, ceiling=_WHOLE[plain])
     for kind, ceiling, pattern in _NAMES:
         if match := pattern.search(plain):
-            return Metric(kind=kind, text=match[0], ceiling=ceiling)
+            counted = next((unit for word, unit in _COUNTED.items() if word in plain), "token")
+            return Metric(kind=kind, text=match[0], ceiling=ceiling, counted=counted)
     return None
 
 
-def metric_of_column(name: str) -> str:
-    """Return the metric in a column's name, such as `bleu` in `bleu_dev`; by default `loss`."""
+def metric_of_column(name: str, *, unknown: str = "loss") -> str:
+    """Return the metric in a column's name, such as `bleu` in `bleu_dev`.
+
+    Args:
+        name: The name.
+        unknown: What to return of a name that tells none; empty text for the name itself.
+    """
     metric = read_metric(name)
-    return "loss" if metric is None else metric.text
+    if metric is None:
+        return unknown or name
+    whole = metric.kind in ("perplexity", "bits")  # for what they count: `byte_perplexity`
+    return name.replace("*", "").strip().casefold() if whole else metric.text
 
 
 def ceiling_of(metric: str, values: pd.Series) -> float:

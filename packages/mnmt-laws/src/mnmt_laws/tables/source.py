@@ -30,13 +30,19 @@ class RunSource:
     """Records that are left out or incomplete; the table's warnings are separate."""
 
 
-def open_source(source: TableSource, *, columns: Mapping[str, str] | None = None) -> RunSource:
+def open_source(
+    source: TableSource,
+    *,
+    columns: Mapping[str, str] | None = None,
+    runs: str | os.PathLike[str] | None = None,
+) -> RunSource:
     """Read a run table, or collect a folder of run records.
 
     Args:
         source: Path of a `.csv` or `.parquet` run table or of a folder of run records, or a frame or
             a run table.
         columns: Its names for the columns of a run table, as `read_table` takes them.
+        runs: A table with a row for each run, as `read_table` takes it.
 
     Raises:
         TableError: If it cannot be read.
@@ -53,7 +59,7 @@ def open_source(source: TableSource, *, columns: Mapping[str, str] | None = None
         raise TypeError(f"`source` must be a path, a frame or a run table, but is {type(source).__name__}.")
     path = Path(source)
     if not path.is_dir():
-        return RunSource(table=read_table(path, columns=columns))
+        return RunSource(table=read_table(path, columns=columns, runs=None if runs is None else Path(runs)))
     collected = collect(path)
     table = replace(read_table(collected.table, columns=columns), source=str(source))
     return RunSource(table=table, records=collected.records, warnings=collected.warnings)

@@ -19,10 +19,10 @@ from mnmt_laws.tables.columns import (
     column_warnings,
     task_warnings,
 )
-from mnmt_laws.tables.metrics import metric_of_column
 from mnmt_laws.tables.readers import read_csv
 from mnmt_laws.tables.row_location import RowLocator
 from mnmt_laws.tables.validation import validate
+from mnmt_laws.tables.wandb import read_panel
 
 _USUAL = ("size", "task", "weight", "metric", "value")
 
@@ -54,6 +54,7 @@ def read_table(
     *,
     columns: Mapping[str, str] | None = None,
     rising: bool | None = None,
+    runs: str | Path | None = None,
 ) -> RunTable:
     """Read and validate a run table.
 
@@ -64,6 +65,7 @@ def read_table(
             `{"value": "valid_*"}` makes rows of a column for each task. `{"tokens": "tokens*1e9"}` reads
             billions.
         rising: Whether higher values are better, for a metric whose name does not tell.
+        runs: A CSV file with a row for each `run`, and columns that the source lacks, such as `size`.
 
     Raises:
         TableError: If the file or anything in it is wrong; the message names file, row and remedy.
@@ -77,21 +79,55 @@ def read_table(
         path = Path(source)
         frame, names = _read_file(path, mapping)
         locator = RowLocator(source=str(path))
-    return replace(_validate(frame, names, locator, mapping), rising=rising)
+    mapping = read_panel(mapping, names, locator.source)
+    described = None if runs is None else _read_runs(Path(runs))
+    return replace(_validate(frame, names, locator, mapping, described), rising=rising)
 
 
-def _validate(frame: pd.DataFrame, names: Sequence[str], locator: RowLocator, mapping: ColumnMap) -> RunTable:
+def _validate(
+    frame: pd.DataFrame,
+    names: Sequence[str],
+    locator: RowLocator,
+    mapping: ColumnMap,
+    runs: pd.DataFrame | None,
+) -> RunTable:
     mapping.require(names, locator.source)
     known = mapping.names(names)
-    metric = metric_of_column(mapping.file_column("value"))
     table = mapping.apply(_number_rows(frame, mapping), locator)
-    valid, notes = validate(table, known, locator, metric=metric)
+    if runs is not None:
+        table = _describe_runs(table, runs, locator)
+        known += [name for name in runs.columns if name not in known]
+    valid, notes = validate(table, known, locator, metric=mapping.metric)
     warnings = (*column_warnings(known, list(KINDS)), *task_warnings(valid["task"].unique()), *notes)
     return RunTable(
         frame=valid,
         source=locator.source,
         warnings=tuple(f"{locator.source}: {warning}" for warning in warnings),
     )
+
+
+def _read_runs(path: Path) -> pd.DataFrame:
+    """Return a table with a row for each run; no other column than those of run tables."""
+    frame, names = _read_file(path, ColumnMap())
+    if "run" not in names or frame["run"].isna().any() or frame["run"].duplicated().any():
+        raise TableError(f"{path}: a table of runs must have a column `run` that names each run once.")
+    return frame[[name for name in frame.columns if name in KINDS]]
+
+
+def _describe_runs(table: pd.DataFrame, runs: pd.DataFrame, locator: RowLocator) -> pd.DataFrame:
+    """Return a table with the columns that it lacks, from the description of each row's run."""
+    if "run" not in table:
+        raise TableError(f"{locator.source} row 1: no column `run`, by which a table of runs is read.")
+    names = table["run"].astype(str).str.strip()
+    described = runs.set_index(runs["run"].astype(str).str.strip())
+    unknown = names[~names.isin(described.index)]
+    if len(unknown):
+        raise TableError(
+            f"{locator.source}: run {unknown.iloc[0]} is not in the table of runs, which has "
+            f"{', '.join(described.index)}."
+        )
+    lacking = [name for name in described.columns if name not in table]
+    return table.assign(**{name: described[name].reindex(names).to_numpy() for name in lacking})
 
 
 def _flatten_index(frame: pd.DataFrame, mapping: ColumnMap) -> pd.DataFrame:
@@ -140,7 +176,12 @@ def _read_file(path: Path, mapping: ColumnMap) -> tuple[pd.DataFrame, list[str]]
 
 def _read_csv(path: Path, mapping: ColumnMap) -> tuple[pd.DataFrame, list[str]]:
     required, usual = (tuple(mapping.file_column(name) for name in names) for names in (REQUIRED, _USUAL))
-    frame, names = read_csv(path, required=required, usual=usual, kinds=mapping.kinds)
+
+    def kinds(names: Sequence[str]) -> Mapping[str, str]:
+        return read_panel(mapping, names, str(path)).kinds(names)
+
+    frame, names = read_csv(path, required=required, usual=usual, kinds=kinds)
+    mapping = read_panel(mapping, names, str(path))
     return _flatten_index(frame, mapping), names
 
 

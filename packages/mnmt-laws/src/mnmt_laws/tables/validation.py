@@ -32,6 +32,7 @@ CELL = (*CURVE[1:], "step", "tokens")
 """Columns in which two measurements must differ somewhere; repeated runs differ in their seeds."""
 
 _FLOPS_PER_TOKEN = 6
+_NAMED = 5
 
 
 def check_values(table: pd.DataFrame, locator: RowLocator) -> None:
@@ -164,6 +165,11 @@ def _require_columns(frame: pd.DataFrame, names: Sequence[str], source: str) -> 
     if missing:
         name, meant = missing[0], close[missing[0]]
         hint = f" (is `{meant}` meant?)" if meant else ""
+        if not meant and "run" in names:
+            raise TableError(
+                f"{source} row 1: no column `{name}`; give one, or a second table with a row for each run: "
+                f"--runs runs.csv, with the columns run,{name} and the runs {_listed(frame['run'])}."
+            )
         raise TableError(
             f"{source} row 1: no column `{name}`{hint}; rename the one that holds it, or name it with "
             f"--column {name}={meant or 'COLUMN'}: the table has "
@@ -173,11 +179,17 @@ def _require_columns(frame: pd.DataFrame, names: Sequence[str], source: str) -> 
         raise TableError(f"{source}: has a header but no rows; add a row for each measurement.")
 
 
+def _listed(runs: pd.Series) -> str:
+    names = [str(name) for name in runs.unique()]
+    return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
+
+
 def _meant(name: str, names: Sequence[str]) -> str | None:
     """Return the column of the table that probably holds an absent one."""
     if name == "value":
-        for column in names:
-            known = read_metric(column)
-            if known is not None and known.text == column.casefold():
-                return column
+        metrics = {column: metric for column in names if (metric := read_metric(column))}
+        named = [column for column, metric in metrics.items() if metric.text == column.casefold()]
+        tested = [column for column in metrics if "train" not in column.casefold()]
+        if metrics:
+            return next(iter([*named, *tested, *metrics]))
     return closest(name, names, cutoff=0.6 if name in REQUIRED else 0.8)
