@@ -6,6 +6,7 @@ import zipfile
 
 import pytest
 
+from mnmt_data import DataConfig
 from mnmt_data.prepare import stages
 
 STUDY = """
@@ -164,3 +165,13 @@ def test_an_sbatch_that_fails_is_one_line_and_was_given_every_option(cli, tmp_pa
     (tmp_path / "bad.toml").write_text(STUDY.format(source="raw.{lang}"))
     status, _, error = cli("prepare", "bad.toml", "--cluster", "slurm", "--slurm.qos", "high")
     assert (status, error) == (2, "mnmt-data: sbatch failed: #SBATCH --qos=high; no Slurm\n")
+
+
+def test_sections_that_no_installed_package_reads_are_remarked(tmp_path, cli, monkeypatch):
+    monkeypatch.setattr("mnmt_data.study.study_file.section_configs", lambda: {"data": DataConfig})
+    monkeypatch.setattr("mnmt_data.study.study_file.study_checks", lambda: ())
+    (tmp_path / "s.toml").write_text(
+        'name = "s"\n[data]\ntasks = ["en-de"]\ncorpus = "none"\n[model]\nany = 1'
+    )
+    status, _, err = cli("prepare", "s.toml", "--out", "out")
+    assert (status, err.splitlines()[0]) == (2, "not checked, since no installed package reads them: model")

@@ -11,6 +11,7 @@ from mnmt_data.cli import main as mnmt_data
 from mnmt_data.errors import StudyError
 from mnmt_data.study import read_study
 from mnmt_data.study.schema import study_schema
+from mnmt_model.sweep import SweepConfig
 from mnmt_model.sweep.study_check import check_study
 
 PROJECT = Path(__file__).parents[2] / "pyproject.toml"
@@ -246,6 +247,24 @@ def test_the_schema_finds_mistakes_of_key_and_type(text: str, old: str, new: str
 )
 def test_the_schema_finds_numbers_out_of_range(text: str, old: str, new: str) -> None:
     assert not Draft4Validator(study_schema()).is_valid(tomllib.loads(text.replace(old, new, 1)))
+
+
+def test_tasks_may_be_spelled_with_hyphens_everywhere(tmp_path: Path) -> None:
+    study = """name = "s"
+    [data]
+    tasks = ["en-zh-Hans", "en-de"]
+    corpus = "corpora"
+    [train]
+    mixing.changes = [{ step = 10, weights = { en-zh-Hans = 1.0 } }]
+    [sweep]
+    sizes = { d64 = {} }
+    fit = { sizes = ["d64"], mixtures = [{ en-zh-Hans = 0.5, en-de = 0.5 }] }
+    [target]
+    size = "d64"
+    importance = { en-zh-Hans = 2 }"""
+    (tmp_path / "s.toml").write_text(study, encoding="utf-8")
+    read = read_study(tmp_path / "s.toml")
+    assert read.section("sweep", SweepConfig).fit.mixtures == ({"en-zh_Hans": 0.5, "en-de": 0.5},)
 
 
 def test_a_model_section_that_no_size_uses_is_refused(text: str, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnmt_data.errors import DataError
+from mnmt_data.readers import canonical_task
 from mnmt_data.store.json_lines import read_json
 from mnmt_data.store.prepared import PreparedData
 from mnmt_data.store.segments import check_file
@@ -38,7 +39,9 @@ class WeightChange:
     """{task: weight}, summing to 1; tasks left out have weight 0."""
 
     def __post_init__(self) -> None:
-        Mixture(self.weights)
+        weights = {canonical_task(task): weight for task, weight in self.weights.items()}
+        object.__setattr__(self, "weights", weights)
+        Mixture(weights)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import ClassVar
 
+from mnmt_data.readers import canonical_task
 from mnmt_data.stream import Mixture
 from mnmt_data.study import Changes, unknown_key
 from mnmt_model.runs.run_config import check_folder_name
@@ -44,6 +45,7 @@ class Grid:
     """{task: weight}, or {"temperature": T} for weights proportional to each task's pairs^(1/T)."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "mixtures", tuple(map(_canonical, self.mixtures)))
         for name in ("sizes", "mixtures"):
             if not getattr(self, name):
                 raise ValueError(f"`{name}` must not be empty.")
@@ -93,6 +95,11 @@ class SweepConfig:
                         yield role, size, mixture, seed
 
 
+def _canonical(values: Mapping[str, float]) -> dict[str, float]:
+    """Return {task: value} with tasks as `[data]` spells them."""
+    return {canonical_task(task): value for task, value in values.items()}
+
+
 def _check_mixture(mixture: Mapping[str, float]) -> None:
     if set(mixture) != {TEMPERATURE}:
         Mixture(mixture)
@@ -110,6 +117,7 @@ class TargetConfig:
     """{task: importance of its loss}; by default all count alike."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "importance", _canonical(self.importance))
         for task, importance in self.importance.items():
             if not 0 <= importance < inf:
                 raise ValueError(

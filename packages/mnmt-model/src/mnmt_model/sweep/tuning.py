@@ -82,7 +82,7 @@ def tune_study(
 
 def write_rates(path: Path, rates: Mapping[str, float]) -> None:
     """Write {size: learning rate} into a study's file, preserving its comments and layout."""
-    document = tomlkit.parse(path.read_text(encoding="utf-8"))
+    document = tomlkit.parse(path.read_text(encoding="utf-8-sig"))
     for size, rate in rates.items():
         document["sweep"]["sizes"][size][RATE] = rate
     with atomic_file(path) as file:

@@ -125,10 +125,8 @@ class ModelConfig:
         self._check_widths()
         if self.encoder_layers is not None:
             self._check_encoder_layers(self.encoder_layers)
-        if (choices := self.experts_per_token) > MAX_EXPERTS_PER_TOKEN:
-            raise ValueError(
-                f"`experts_per_token` must be at most {MAX_EXPERTS_PER_TOKEN}, but is {choices}."
-            )
+        if (count := self.experts_per_token) > MAX_EXPERTS_PER_TOKEN:
+            raise ValueError(f"`experts_per_token` must be at most {MAX_EXPERTS_PER_TOKEN}, but is {count}.")
         if self.num_experts:
             self._check_choices()
 

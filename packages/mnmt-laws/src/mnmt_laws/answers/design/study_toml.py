@@ -148,7 +148,7 @@ def read_study(path: Path) -> dict[str, Any]:
         TableError: If it is none.
     """
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise TableError(
             f"{path}: is no study file ({error}); give the TOML that trained the runs."
@@ -157,7 +157,7 @@ def read_study(path: Path) -> dict[str, Any]:
 
 def _without_sweep(path: Path) -> str:
     lines, inside = [], False
-    for line in path.read_text(encoding="utf-8").splitlines():
+    for line in path.read_text(encoding="utf-8-sig").splitlines():
         header = _HEADER.fullmatch(line)
         if header:
             inside = header[1].split(".")[0] == "sweep"
