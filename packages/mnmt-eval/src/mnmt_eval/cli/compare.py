@@ -65,7 +65,7 @@ def compare(
             translated worst.
         test: The paired test of significance: `permutation` or `bootstrap`.
         samples: Resamples of the bootstrap.
-        permutations: Random exchanges of the permutation test.
+        permutations: Random exchanges of the permutation test, where not all can be made.
         as_json: Print the comparisons as JSON.
     """
     # Imported here, since `--help` needs no numbers.

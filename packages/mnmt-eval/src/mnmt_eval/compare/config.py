@@ -33,7 +33,7 @@ class CompareConfig:
     samples: int = BOOTSTRAP_SAMPLES
     """Resamples of the bootstrap, for intervals and test."""
     permutations: int = PERMUTATION_SAMPLES
-    """Random exchanges of the permutation test."""
+    """Random exchanges of the permutation test, where not all can be made."""
     seed: int = SEED
     """Seed of the bootstrap and of the permutation test."""
     grouping: str | None = None
