@@ -72,3 +72,43 @@ def fasttext_model(tmp_path_factory):
     )
     model.save_model(str(folder / "model.bin"))
     return folder / "model.bin"
+
+
+ENGLISH_GERMAN = [
+    (
+        "The {} that we saw in the {} was {} and nobody wanted to have it.",
+        "Die {}, die wir in der {} sahen, war {} und niemand wollte sie haben.",
+    ),
+    (
+        "There are {} of them in the {}, but only one is {}?",
+        "Es gibt {} davon in der {}, aber ist nur eine {}?",
+    ),
+    (
+        "Who would have thought that the {} is not a {} any more!",
+        "Wer hätte gedacht, dass die {} keine {} mehr ist!",
+    ),
+    (
+        "Because of the {} they had to go home early, which was not {} (see the {}).",
+        "Wegen der {} mussten sie früh nach Hause gehen, was nicht {} war (siehe die {}).",
+    ),
+    ("I know.", "Das weiß ich."),
+]
+
+
+@pytest.fixture(scope="session")
+def english_german():
+    """Makes sentences of English and German: (English, German) of `count` different pairs."""
+    syllables = ["ka", "lo", "min", "ter", "sa", "vel", "un", "dor", "pi", "ga", "zen", "ri"]
+
+    def make(count, seed=1):
+        draw = random.Random(seed)
+        pairs = {}
+        while len(pairs) < count:
+            english, german = draw.choice(ENGLISH_GERMAN)
+            names = ["".join(draw.choices(syllables, k=draw.randrange(1, 5))).title() for _ in range(2)]
+            fillers = [*names, str(draw.randrange(1, 999))]
+            place = f"{draw.choice(names)} {len(pairs)}: "
+            pairs[place + english.format(*fillers)] = place + german.format(*fillers)
+        return list(pairs), list(pairs.values())
+
+    return make

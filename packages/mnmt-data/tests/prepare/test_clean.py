@@ -62,6 +62,7 @@ def jobs_of(folder, space, shares):
             cleaner=cleaner,
             unfiltered=False,
             skip_bad=False,
+            sampled=True,
         )
         for share in range(shares)
     ]

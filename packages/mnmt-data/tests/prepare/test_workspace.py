@@ -219,8 +219,11 @@ def test_killed_processes_leave_what_the_next_goes_on_from(folder, whole, tmp_pa
 
 def test_a_file_larger_than_the_limit_is_one_line_and_2(folder, whole, tmp_path):
     run = "mnmt_data", "prepare", "study.toml", "--out", str(tmp_path), "--jobs", "1"
-    limited = f"import resource, runpy, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (9000, 9000)); \
+    loaded = "from mnmt_data.filters.language_id import Py3langid; Py3langid().labels"  # into a file, too
+    limited = (
+        f"import resource, runpy, sys; {loaded}; resource.setrlimit(resource.RLIMIT_FSIZE, (9000, 9000)); \
 sys.argv = {list(run)}; runpy.run_module('mnmt_data', run_name='__main__')"
+    )
     failed = subprocess.run(
         [sys.executable, "-c", limited], cwd=folder, capture_output=True, text=True, check=False
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache, lru_cache
 from pathlib import Path
+from tempfile import gettempdir
 from typing import Any, Literal, Protocol, Self
 
 import numpy as np
@@ -63,12 +64,13 @@ class Py3langid:
     @property
     def labels(self) -> tuple[str, ...]:
         """Two- and three-letter codes."""
-        return _py3langid_labels()
+        return _py3langid()[1]
 
     def probabilities(self, texts: Sequence[str], labels: tuple[str, ...]) -> NDArray[np.float64]:
         """Return probabilities among the labels: (texts, labels)."""
-        rank = _py3langid(frozenset(labels)).rank
-        rankings = (dict(rank(text)) for text in texts)
+        identifier, _ = _py3langid()
+        identifier.set_languages(labels)
+        rankings = (dict(identifier.rank(text)) for text in texts)
         return _table(([ranking[label] for label in labels] for ranking in rankings), labels)
 
 
@@ -101,22 +103,15 @@ def _table(rows: Any, labels: tuple[str, ...]) -> NDArray[np.float64]:
 
 
 @cache
-def _py3langid_labels() -> tuple[str, ...]:
-    return tuple(sorted(set(_load_py3langid().labels) - {"zxx"}))
-
-
-@cache
-def _py3langid(labels: frozenset[str]) -> Any:
-    identifier = _load_py3langid()
-    identifier.set_languages(labels)
-    return identifier
-
-
-def _load_py3langid() -> Any:
-    """Load py3langid's model, in half a second; `set_languages` restricts it for good."""
+def _py3langid() -> tuple[Any, tuple[str, ...]]:
+    """Load py3langid's model, in half a second; return it with its languages."""
     from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
-    return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
+    try:
+        identifier = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
+    except OSError as error:  # it unpacks the model into a temporary file
+        raise OSError(error.errno, error.strerror, gettempdir()) from error
+    return identifier, tuple(sorted(set(identifier.labels) - {"zxx"}))
 
 
 @cache

@@ -18,8 +18,9 @@ from mnmt_data.filters.normalise import Form
 from mnmt_data.filters.report import BAD_LINE
 from mnmt_data.prepare.config import DataConfig
 from mnmt_data.prepare.inputs import Inputs, Source
+from mnmt_data.prepare.source_checks import SourceSample, source_warnings
 from mnmt_data.prepare.stages import Stages
-from mnmt_data.prepare.workspace import Parts, Workspace, read_header, write_part
+from mnmt_data.prepare.workspace import Parts, Workspace, read_header, read_sample, write_part
 from mnmt_data.readers.reader import PAIR_BYTES, Block
 
 _LINE_BREAKS = re.compile("[\r\n\ufeff]")
@@ -48,6 +49,8 @@ class CleanJob:
     unfiltered: bool
     """Whether every pair stays unchanged, as in test sets and synthetic languages."""
     skip_bad: bool
+    sampled: bool
+    """Whether to take a sample for `source_checks`."""
 
     def __len__(self) -> int:
         """Estimate the number of pairs to clean."""
@@ -78,6 +81,10 @@ def clean(config: DataConfig, inputs: Inputs, space: Workspace, stages: Stages) 
             if job.skip_bad:
                 _check_bad_share(config, job, blocks)
             space.set_mark(f"parts/{job.source.name}", blocks)
+    warnings = _warnings(config, inputs, space)
+    space.set_mark("warnings", warnings)
+    for line in warnings:
+        stages.report(f"warning: {line}")
     parts = _cleaned_splits(inputs, space)
     for task, pairs in parts.get("train", {}).items():
         if not len(pairs) and (drops := threshold_drops(config, inputs, task, pairs)):
@@ -123,7 +130,8 @@ def run_clean_job(job: CleanJob) -> int:
             cleaned = _unfiltered(block, job.cleaner.config.normalisation)
         else:
             cleaned = clean_block(block, job.cleaner)
-        write_part(job.path(number - 1), cleaned, read=len(block))
+        sample = SourceSample.of(block, job.source.task).to_dict() if job.sampled else None
+        write_part(job.path(number - 1), cleaned, read=len(block), sample=sample)
     return number
 
 
@@ -148,6 +156,7 @@ def _jobs(config: DataConfig, inputs: Inputs, space: Workspace, count: int) -> l
             cleaner=cleaners[source.task],
             unfiltered=source.split != "train" or bool(inputs.irreducible),
             skip_bad=config.on_bad_line == "skip" and source.split == "train",
+            sampled=not inputs.irreducible,
         )
         for source in sources
         for shares in [num_shares(source.bytes, total, count)]
@@ -181,6 +190,15 @@ class PairsCleaned:
                 self.names.add(path.name)
                 self.pairs += read_header(path)["read"]
         return self.pairs
+
+
+def _warnings(config: DataConfig, inputs: Inputs, space: Workspace) -> list[str]:
+    """Return a line for everything that samples of the cleaned sources show to be wrong with them."""
+    lines: list[str] = []
+    for source in inputs.sources:
+        samples = map(SourceSample.from_dict, filter(None, map(read_sample, _paths(space, source))))
+        lines += source_warnings(source, samples, copies=config.clean.identical)
+    return lines
 
 
 def _check_bad_share(config: DataConfig, job: CleanJob, blocks: int) -> None:

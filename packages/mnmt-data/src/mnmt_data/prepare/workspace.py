@@ -95,17 +95,18 @@ class Workspace:
 SCORE = "score."
 """Prefix of the names of columns of scores."""
 
-_REPORT = b"report"
+_REPORT, _SAMPLE = b"report", b"sample"
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
-def write_part(path: Path, block: CleanBlock, *, read: int) -> None:
+def write_part(path: Path, block: CleanBlock, *, read: int, sample: Any = None) -> None:
     """Write a part: text, numbers of the pairs in their source, origins, keys, scores, and a report.
 
     Args:
         path: An Arrow IPC file of one record batch.
         block: The pairs of a block that passed the filters.
         read: Pairs of the block before the filters.
+        sample: What a sample of them looks like, as a value for JSON.
     """
     columns = {
         "src": pa.array(block.src, pa.large_string()),
@@ -119,7 +120,8 @@ def write_part(path: Path, block: CleanBlock, *, read: int) -> None:
         **{f"{SCORE}{name}": pa.array(values) for name, values in block.scores.items()},
     }
     header = {"read": read, "pairs": len(block.src), "filters": block.report.to_dict()}
-    batch = pa.record_batch(columns, metadata={_REPORT: json.dumps(header)})
+    metadata = {_REPORT: json.dumps(header), _SAMPLE: json.dumps(sample)}
+    batch = pa.record_batch(columns, metadata=metadata)
     with atomic_file(path) as file, pa.ipc.new_file(file, batch.schema, options=_OPTIONS) as writer:
         writer.write_batch(batch)
 
@@ -173,6 +175,15 @@ class Parts:
 
 def read_header(path: Path) -> dict[str, Any]:
     """Return the header of a part: pairs `read`, `pairs` left, and the report of the `filters`."""
-    with path.open("rb") as file:
-        header: dict[str, Any] = json.loads(pa.ipc.open_file(file).schema.metadata[_REPORT])
+    header: dict[str, Any] = _read_metadata(path, _REPORT)
     return header
+
+
+def read_sample(path: Path) -> Any:
+    """Return the sample of a part."""
+    return _read_metadata(path, _SAMPLE)
+
+
+def _read_metadata(path: Path, name: bytes) -> Any:
+    with path.open("rb") as file:
+        return json.loads(pa.ipc.open_file(file).schema.metadata[name])

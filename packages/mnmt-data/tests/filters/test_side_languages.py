@@ -1,0 +1,85 @@
+"""Languages of sides, on text whose languages are known."""
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mnmt_data.filters.side_languages import LINE_CHARACTERS, PASSAGE_BYTES, SideLanguages, passages_of
+
+
+def languages(task, src, tgt):
+    return SideLanguages.of(task, list(passages_of(src, tgt)))
+
+
+@pytest.fixture(scope="module")
+def text(english_german):
+    return english_german(120)
+
+
+def test_sides_in_their_languages_are_neither_swapped_nor_foreign(text):
+    english, german = text
+    for task, src, tgt in (("en-de", english, german), ("deu_Latn-eng_Latn", german, english)):
+        counts = languages(task, src, tgt)
+        assert counts.passages >= 50
+        assert (counts.swapped, counts.foreign) == (0, ({}, {}))
+
+
+def test_swapped_sides_are_swapped_in_every_passage(text):
+    english, german = text
+    counts = languages("en-de", german, english)
+    assert counts.swapped == counts.passages
+    half = [*english[:60], *german[60:]], [*german[:60], *english[60:]]
+    assert 0.4 < languages("en-de", *half).swapped / languages("en-de", *half).passages < 0.6
+
+
+def test_a_side_in_another_language_is_named(text):
+    english, german = text
+    counts = languages("en-fr", english, german)
+    assert counts.foreign == ({}, {"de": counts.passages})
+    assert counts.swapped == 0
+    copied = languages("de-fr", english, english)
+    assert copied.foreign == ({"en": copied.passages}, {"en": copied.passages})
+
+
+def test_one_unknown_language_is_swapped_with_a_known_one(text):
+    _, german = text
+    made_up = made("aeiou", "bdfgklm", 120)
+    assert languages("de-xx", german, made_up).swapped == 0
+    counts = languages("de-xx", made_up, german)
+    assert counts.swapped > 0.9 * counts.passages
+
+
+def test_two_names_of_a_language_are_not_swapped(text):
+    english, _ = text
+    counts = languages("en-en_GB", english, english)
+    assert (counts.swapped, counts.foreign) == (0, ({}, {}))
+
+
+def made(vowels, consonants, count):
+    draw = random.Random(vowels)
+    words = ["".join(draw.choice(consonants) + draw.choice(vowels) for _ in range(3)) for _ in range(300)]
+    return [" ".join(draw.choices(words, k=9)) for _ in range(count)]
+
+
+@pytest.mark.parametrize("task", ["en-de", "xx-aa", "fr-zh"])
+def test_made_up_words_are_in_no_language(task):
+    counts = languages(task, made("aei", "bdfgklmnprst", 200), made("ouy", "bdfgklmnprst", 200))
+    assert counts.swapped == 0
+    assert all(sum(side.values()) < 0.1 * counts.passages for side in counts.foreign)
+
+
+@given(st.lists(st.tuples(st.text(max_size=400), st.text(max_size=80)), max_size=30))
+def test_passages_are_long_enough_and_lose_only_the_end(pairs):
+    passages = list(passages_of([src for src, _ in pairs], [tgt for _, tgt in pairs]))
+    for src, tgt in passages:
+        assert min(len(src.encode()), len(tgt.encode())) >= PASSAGE_BYTES
+    whole = " ".join(src[:LINE_CHARACTERS] for src, _ in pairs)
+    assert whole.startswith(" ".join(src for src, _ in passages))
+
+
+def test_counts_add_up():
+    one = SideLanguages(passages=3, swapped=1, foreign=({"de": 2}, {}))
+    two = SideLanguages(passages=4, swapped=0, foreign=({"de": 1, "fr": 1}, {"en": 4}))
+    assert one + two == SideLanguages(passages=7, swapped=1, foreign=({"de": 3, "fr": 1}, {"en": 4}))
