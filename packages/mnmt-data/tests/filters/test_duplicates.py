@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from mnmt_data.filters import duplicates, first_occurrences, is_held_out
-from mnmt_data.filters.keys import text_keys
+from mnmt_data.filters import duplicates, first_occurrences
 
 few_keys = st.lists(
     st.integers(0, 20) | st.integers(2**64 - 20, 2**64 - 1) | st.integers(0, 2**64 - 1), max_size=60
@@ -70,20 +69,3 @@ def test_keys_are_read_twice_however_many_there_are(rows: int, monkeypatch: pyte
 def test_no_memory_is_refused() -> None:
     with pytest.raises(ValueError, match="`memory_rows` must be at least 1, but is 0"):
         first_occurrences(np.zeros(3, dtype=np.uint64), memory_rows=0)
-
-
-words = st.sampled_from(["a", "b", "c", "d", "e"])
-
-
-@given(st.lists(st.tuples(words, words)), st.sets(words), st.integers(1, 5))
-def test_a_pair_is_held_out_by_either_side(pairs: list[tuple[str, str]], texts: set[str], chunk: int) -> None:
-    src, tgt = text_keys([one for one, _ in pairs]), text_keys([other for _, other in pairs])
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(duplicates, "_CHUNK_ROWS", chunk)
-        found = is_held_out(src, tgt, np.unique(text_keys(list(texts))))
-    assert found.tolist() == [one in texts or other in texts for one, other in pairs]
-
-
-def test_nothing_is_held_out_by_no_texts() -> None:
-    keys = text_keys(["a", "b"])
-    assert is_held_out(keys, keys, np.unique(text_keys([]))).tolist() == [False, False]

@@ -56,8 +56,12 @@ def folder(tmp_path):
     return tmp_path
 
 
+def write_study(folder, more=""):
+    return (folder / "study.toml").write_text(STUDY.format(folder=folder, more=more))
+
+
 def run(folder, more="", out="out", jobs=1):
-    (folder / "study.toml").write_text(STUDY.format(folder=folder, more=more))
+    write_study(folder, more)
     return prepare_study(read_study(folder / "study.toml"), folder / out, jobs=jobs)
 
 
@@ -84,6 +88,54 @@ def test_copies_by_each_rule_are_left_out_and_counted(folder):
     assert train_sources(data, "en-de") < train_sources(without, "en-de")
     samples = data.description.filters["en-de"].samples["leak: normal form"]
     assert samples[0][0] == PLANTED["normal form"](data.text("test", "en-de")[0][1])
+
+
+def test_short_sentences_inside_training_sentences_are_counted_and_said(folder, cli):
+    short = ["lira", "bemo tasu nosi rako", "kuno feda", "17"]
+    src = [*sentences("en", 300), "so lira was", "Bemo, tasu nosi rako so", "kuno und feda", "17 and 18"]
+    write(folder / "corpus", "train", src, sentences("de", 304))
+    write(folder / "corpus", "test", short, sentences("de", 4, 3))
+    write_study(folder)
+    status, _, err = cli("prepare", "study.toml", "--out", "out")
+    assert status == 0, err
+    said = "4 of 8 sentences of test have fewer than 8 words; n-grams do not find copies of these; "
+    said += "2 stand whole in a training sentence, 1 of which `min_words = 4` in [data.leaks] finds"
+    assert f"leaks: {said}" in err.splitlines()
+    described = json.loads(cli("inspect", "out/data", "--json")[1])["sentences"]["test"]
+    assert described == {"sentences": 8, "short": 4, "inside": 2, "inside_ngrams": 1}
+    lines = [line.split() for line in cli("inspect", "out/data")[1].splitlines()]
+    assert ["test", "8", "4", "2", "1"] in lines
+    data = run(folder, "[data.leaks]\nmin_words = 4", out="smaller")
+    assert data.description.sentences["test"].inside_ngrams == 0
+    assert data.description.leaks["en-de"]["test"]["n-grams"] == 1
+
+
+def test_dev_sentences_are_no_copies_of_test_sentences(folder, cli):
+    tests = sentences("en", 12, 1)
+    dev = [copy(line) for copy, line in zip(PLANTED.values(), tests, strict=False)]
+    write(folder / "corpus", "dev", [*dev, *sentences("en", 5, 4)], sentences("de", 8, 4))
+    data = run(folder)
+    assert data.text("dev", "en-de")[0] == sentences("en", 5, 4)
+    assert data.text("dev", "de-en")[1] == sentences("en", 5, 4)
+    assert data.description.dev_copies == {"en-de": 3}
+    assert "left out of dev en-de: 3 copies of test sentences" in cli("inspect", folder / "out/data")[1]
+
+
+def test_templates_that_lose_much_text_are_named(folder):
+    def templated(language, count, first=0):
+        line = f"{language} this sentence number {{}} is like every other one of this corpus"
+        return [line.format("abcdefghij"[row % 10] * (2 + row // 10)) for row in range(first, first + count)]
+
+    src, tgt = ([*sentences(language, 300), *templated(language, 60)] for language in ("en", "de"))
+    write(folder / "corpus", "train", src, tgt)
+    write(folder / "corpus", "test", templated("en", 5, 60), templated("de", 5, 60))
+    write(folder / "corpus", "dev", sentences("en", 5, 4), sentences("de", 5, 4))
+    assert run(folder).description.warnings == (
+        "en-de: 60 of 360 training pairs (17%) are left out as copies of dev or test sentences, "
+        "most by the rule 'n-grams'; of text made from templates more stays "
+        "with a `share` above 0.6 in [data.leaks], or `ngrams = false`",
+    )
+    assert run(folder, OFF, out="without").description.warnings == ()
 
 
 def test_inspect_shows_copies_by_task_and_set(folder, cli):

@@ -1,7 +1,7 @@
 """Filters that a sentence pair must pass to be trained on, with names, counts and samples."""
 
 from mnmt_data.filters.clean import CleanBlock, CleanConfig, Cleaner, clean_block
-from mnmt_data.filters.duplicates import first_occurrences, is_held_out
+from mnmt_data.filters.duplicates import first_occurrences
 from mnmt_data.filters.keys import Keys
 from mnmt_data.filters.language_id import Library, language_scores
 from mnmt_data.filters.leaks import LeakConfig, LeakFinder
@@ -22,7 +22,6 @@ __all__ = [
     "Library",
     "clean_block",
     "first_occurrences",
-    "is_held_out",
     "language_scores",
     "normalise",
 ]

@@ -1,4 +1,4 @@
-"""Find repeated pairs, and pairs with a held-out sentence, among more pairs than fit in memory."""
+"""Find repeated pairs among more pairs than fit in memory."""
 
 from __future__ import annotations
 
@@ -133,21 +133,3 @@ def _first_rows(keys: Keys) -> tuple[Keys, NDArray[np.int64]]:
     ordered = keys[order]
     starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1]))[: len(keys)])
     return ordered[starts], np.minimum.reduceat(order, starts) if len(keys) else order
-
-
-def is_held_out(src_keys: Keys, tgt_keys: Keys, held_out: Keys) -> Mask:
-    """Return whether either side of each pair is a held-out sentence.
-
-    Args:
-        src_keys: `(n,)`, keys of source sentences; an array or a memory map, which is read piece by piece.
-        tgt_keys: `(n,)`, keys of target sentences.
-        held_out: Keys of held-out sentences, sorted, each once.
-
-    Returns:
-        `(n,)`, True where a pair must not be trained on.
-    """
-    held_out_rows = np.zeros(len(src_keys), dtype=np.bool_)
-    for first in range(0, len(src_keys), _CHUNK_ROWS):
-        rows = slice(first, first + _CHUNK_ROWS)
-        held_out_rows[rows] = among(src_keys[rows], held_out) | among(tgt_keys[rows], held_out)
-    return held_out_rows

@@ -55,10 +55,7 @@ class NgramIndex:
 
     @cached_property
     def _table(self) -> NDArray[np.bool_]:
-        """(2^22,) whether an n-gram begins with these bits: a filter that most n-grams of other text fail."""
-        table = np.zeros(2**_TABLE_BITS, dtype=np.bool_)
-        table[_first_bits(self.ngrams)] = True
-        return table
+        return first_bits_table(self.ngrams)
 
     def find(self, ngrams: Words, texts: int) -> NDArray[np.bool_]:
         """Return the sets with a sentence that shares at least `share` of its n-grams with a text.
@@ -92,7 +89,7 @@ class NgramIndex:
 
     def _indexed(self, ngrams: Words) -> tuple[Rows, Rows]:
         """Return the distinct (text, index of the n-gram), sorted."""
-        likely = ngrams.take(self._table[_first_bits(ngrams.keys)])
+        likely = ngrams.take(self._table[first_bits(ngrams.keys)])
         if not len(likely):
             return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
         places = np.minimum(np.searchsorted(self.ngrams, likely.keys), len(self.ngrams) - 1)
@@ -113,5 +110,13 @@ def _pieces(numbers: Rows, counts: Rows) -> Iterator[slice]:
         start = stop
 
 
-def _first_bits(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def first_bits_table(keys: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """Return whether a key begins with these bits, (2^22,): a filter that most keys of other text fail."""
+    table = np.zeros(2**_TABLE_BITS, dtype=np.bool_)
+    table[first_bits(keys)] = True
+    return table
+
+
+def first_bits(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return the place of each key in the table."""
     return keys >> np.uint64(64 - _TABLE_BITS)

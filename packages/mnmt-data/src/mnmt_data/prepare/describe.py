@@ -11,7 +11,7 @@ from mnmt_data.prepare.checksums import checksums_of
 from mnmt_data.prepare.config import DataConfig
 from mnmt_data.prepare.encode import EncodedSplits
 from mnmt_data.prepare.segment_job import Coverage, EncodedSegment
-from mnmt_data.prepare.splits import DroppedPairs
+from mnmt_data.prepare.split_report import SplitReport
 from mnmt_data.prepare.stages import Stages
 from mnmt_data.prepare.workspace import Parts
 from mnmt_data.store.description import (
@@ -31,9 +31,11 @@ def describe(
     config: DataConfig,
     folder: Path,
     train: Mapping[str, Parts],
-    dropped: Mapping[str, DroppedPairs],
+    split: SplitReport,
     splits: EncodedSplits,
     stages: Stages,
+    *,
+    warnings: Iterable[str],
 ) -> PreparedDescription:
     """Describe the data; study, irreducible losses and fingerprint stay empty.
 
@@ -41,25 +43,29 @@ def describe(
         config: The settings.
         folder: Where the vocabulary, segments and texts are.
         train: {task: its cleaned training text}, at least of every task that is trained on.
-        dropped: {task: training pairs that the split dropped}.
+        split: What the split dropped.
         splits: The segments, by the directions in which they are stored.
         stages: Compute the checksums.
+        warnings: Warnings of the sources.
     """
-    shards = {split: _shards(config, stored) for split, stored in splits.items()}
+    shards = {name: _shards(config, stored) for name, stored in splits.items()}
     return PreparedDescription(
         tasks=config.tasks,
         zero_shot=config.zero_shot,
         vocabulary=_vocabulary(config, folder),
         counts={
-            split: {task: _counts(stored[first], task, first) for task, first in shards[split].items()}
-            for split, stored in splits.items()
+            name: {task: _counts(stored[first], task, first) for task, first in shards[name].items()}
+            for name, stored in splits.items()
         },
         shards=shards,
         filters={
-            task: _filters(train[task], dropped[task].filters, segments)
+            task: _filters(train[task], split.dropped[task].filters, segments)
             for task, segments in splits["train"].items()
         },
-        leaks={task: dropped[task].leaks for task in splits["train"]},
+        leaks={task: split.dropped[task].leaks for task in splits["train"]},
+        dev_copies=split.dev_copies,
+        sentences=split.sentences,
+        warnings=(*warnings, *split.warnings),
         coverage=_coverage(splits["train"]),
         config=asdict(config),
         files={

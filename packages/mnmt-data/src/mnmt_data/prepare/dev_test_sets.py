@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mnmt_data.counter_rng import Words, mix, stream_key
 from mnmt_data.errors import DataError
-from mnmt_data.filters import is_held_out
+from mnmt_data.filters import LeakFinder, normalise
+from mnmt_data.filters.normalise import Form
 from mnmt_data.prepare.clean import CleanedSplits, threshold_drops
 from mnmt_data.prepare.config import DEV_AND_TEST, DataConfig
 from mnmt_data.prepare.inputs import Inputs
 from mnmt_data.prepare.workspace import Parts
 
 Rows = NDArray[np.int64]
-Keys = NDArray[np.uint64]
 Mask = NDArray[np.bool_]
 
 
@@ -28,16 +29,14 @@ class HeldOutSet:
 
     parts: Parts
     rows: Rows
+    copies: int = 0
+    """Pairs left out of a dev set because they are copies of test sentences."""
 
-    def keys(self) -> Keys:
-        """Return the keys of the source and target sentences: (rows, 2)."""
-        pairs = list(self.parts.values(self.rows, "src_key", "tgt_key"))
-        return np.array(pairs, dtype=np.uint64).reshape(-1, 2)
-
-    def without(self, held_out: Keys) -> HeldOutSet:
-        """Return the pairs with no sentence among the sorted keys `held_out`."""
-        src, tgt = self.keys().T
-        return HeldOutSet(parts=self.parts, rows=self.rows[~is_held_out(src, tgt, held_out)])
+    def texts(self, form: Form) -> tuple[list[str], list[str]]:
+        """Return the sources and targets, normalised."""
+        pairs = list(self.parts.values(self.rows, "src", "tgt"))
+        src, tgt = ([normalise(pair[side], form) for pair in pairs] for side in (0, 1))
+        return src, tgt
 
 
 HeldOutSets = dict[str, dict[str, HeldOutSet]]
@@ -47,9 +46,10 @@ HeldOutSets = dict[str, dict[str, HeldOutSet]]
 def dev_and_test_sets(
     config: DataConfig, inputs: Inputs, parts: CleanedSplits, candidates: Mapping[str, Mask]
 ) -> HeldOutSets:
-    """Return the dev and test sets of all tasks, zero-shot ones too; no dev set has a sentence of a test set.
+    """Return the dev and test sets of all tasks, zero-shot ones too.
 
-    A set that both directions share is listed once, under the task that is named first.
+    No dev set has a copy of a test sentence. A set that both directions share is listed once, under the task
+    that is named first.
 
     Args:
         config: The sizes of the sets.
@@ -73,14 +73,15 @@ def dev_and_test_sets(
             )
             for split, pairs in sets_from_train.items():
                 sets[split][task] = pairs
-    tests = sentence_keys(pairs for split in sets if split != "dev" for pairs in sets[split].values())
-    sets["dev"] = {task: _dev_set(task, dev, tests) for task, dev in sets["dev"].items()}
+    tests = {
+        f"{split} {task}": list(chain(*pairs.texts(config.clean.normalisation)))
+        for split in sets
+        for task, pairs in sets[split].items()
+        if split != "dev"
+    }
+    finder = LeakFinder(tests, config.leaks)
+    sets["dev"] = {task: _apart(config, task, dev, finder) for task, dev in sets["dev"].items()}
     return sets
-
-
-def sentence_keys(sets: Iterable[HeldOutSet]) -> Keys:
-    """Return the distinct keys of all sentences of either side, rising: (sentences,)."""
-    return np.unique(np.concatenate([np.empty((0, 2), dtype=np.uint64), *(pairs.keys() for pairs in sets)]))
 
 
 def sampled_side(task: str, tasks: Sequence[str]) -> str:
@@ -162,8 +163,10 @@ def _sample(
     return sampler
 
 
-def _dev_set(task: str, dev: HeldOutSet, tests: Keys) -> HeldOutSet:
-    remaining = dev.without(tests)
-    if not len(remaining.rows):
-        raise DataError(f"[data] every dev pair of {task} has a sentence of a test set; give others.")
-    return remaining
+def _apart(config: DataConfig, task: str, dev: HeldOutSet, finder: LeakFinder) -> HeldOutSet:
+    """Return a dev set without copies of the test sentences of a finder."""
+    copies = finder.find(*dev.texts(config.clean.normalisation)).rules.any(axis=(1, 2))
+    if copies.all():
+        what = f"every dev pair of {task} has a sentence of a test set, or a copy of one"
+        raise DataError(f"[data] {what}; give others, or make [data.leaks] laxer.")
+    return HeldOutSet(parts=dev.parts, rows=dev.rows[~copies], copies=int(np.count_nonzero(copies)))

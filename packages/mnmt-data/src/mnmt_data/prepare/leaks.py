@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mnmt_data.filters import LeakConfig, LeakFinder, normalise
+from mnmt_data.filters import LeakConfig, LeakFinder
 from mnmt_data.prepare.config import DataConfig
 from mnmt_data.prepare.dev_test_sets import HeldOutSet, HeldOutSets
 from mnmt_data.prepare.stages import Stages
 from mnmt_data.prepare.workspace import Parts, Workspace, read_part
 from mnmt_data.store.atomic_file import atomic_file, write_json
+from mnmt_data.store.description import SentenceInfo
 
 Mask = NDArray[np.bool_]
 
@@ -30,6 +32,9 @@ class Leaks:
 
     matches: Mask
     """(copies, rules, sets) whether the rule finds the pair to be a copy of a sentence of the set."""
+
+    inside: Mask
+    """(sentences,) see `LeakMatches`."""
 
     @property
     def first_rules(self) -> NDArray[np.int64]:
@@ -61,15 +66,41 @@ class LeakJob:
 
 def find_leaks(
     config: DataConfig, train: Mapping[str, Parts], sets: HeldOutSets, space: Workspace, stages: Stages
-) -> dict[str, Leaks]:
-    """Return the leaks of every trained task; parts searched by an earlier call are not read again."""
-    sentences = space.work / "leaks" / "sentences.json"
-    write_json(sentences, {split: _sentences(config, tasks) for split, tasks in sets.items()})
-    jobs = {task: list(_jobs(config, task, pairs, sentences)) for task, pairs in train.items()}
+) -> tuple[dict[str, Leaks], dict[str, SentenceInfo]]:
+    """Search all training text; parts searched by an earlier call are not read again.
+
+    Returns:
+        {task: its leaks}, of every trained task.
+        {set: its sentences}.
+    """
+    path = space.work / "leaks" / "sentences.json"
+    sentences = {split: _sentences(config, tasks) for split, tasks in sets.items()}
+    write_json(path, sentences)
+    jobs = {task: list(_jobs(config, task, pairs, path)) for task, pairs in train.items()}
     missing = (job for of_task in jobs.values() for job in of_task if not job.path.exists())
     for _ in stages.run("leaks", run_leak_job, missing):
         pass
-    return {task: _leaks(of_task, train[task]) for task, of_task in jobs.items()}
+    leaks = {task: _leaks(of_task, train[task]) for task, of_task in jobs.items()}
+    return leaks, _sentence_counts(LeakFinder(sentences, config.leaks), list(sets), leaks.values())
+
+
+def _sentence_counts(
+    finder: LeakFinder, sets: Iterable[str], leaks: Iterable[Leaks]
+) -> dict[str, SentenceInfo]:
+    inside = np.logical_or.reduce([of_task.inside for of_task in leaks])
+    is_short = finder.words < finder.config.min_words
+    is_findable = inside & (finder.words >= finder.config.ngram_words)
+    counts = {
+        name: [
+            int(np.count_nonzero(finder.sets[mask, number]))
+            for mask in (slice(None), is_short, inside, is_findable)
+        ]
+        for number, name in enumerate(sets)
+    }
+    return {
+        name: SentenceInfo(sentences=total, short=short, inside=inside, inside_ngrams=findable)
+        for name, (total, short, inside, findable) in counts.items()
+    }
 
 
 def run_leak_job(job: LeakJob) -> None:
@@ -77,15 +108,15 @@ def run_leak_job(job: LeakJob) -> None:
     finder = _finder(job.sentences, job.sentences.stat().st_mtime_ns, job.config)
     batch = read_part(job.part, "src", "tgt")
     matches = finder.find(batch.column("src").to_pylist(), batch.column("tgt").to_pylist())
-    rows = np.flatnonzero(matches.any(axis=(1, 2)))
+    rows = np.flatnonzero(matches.rules.any(axis=(1, 2)))
     with atomic_file(job.path) as file:
-        np.savez(file, rows=rows, matches=matches[rows])
+        np.savez(file, rows=rows, matches=matches.rules[rows], inside=matches.inside)
 
 
 def _sentences(config: DataConfig, tasks: Mapping[str, HeldOutSet]) -> list[str]:
     """Return the distinct sentences of either side of the sets of some tasks, normalised, in order."""
-    pairs = (pair for of_task in tasks.values() for pair in of_task.parts.values(of_task.rows, "src", "tgt"))
-    return sorted({normalise(line, config.clean.normalisation) for pair in pairs for line in pair})
+    sides = (side for of_task in tasks.values() for side in of_task.texts(config.clean.normalisation))
+    return sorted(set(chain.from_iterable(sides)))
 
 
 def _jobs(config: DataConfig, task: str, train: Parts, sentences: Path) -> Iterator[LeakJob]:
@@ -95,12 +126,15 @@ def _jobs(config: DataConfig, task: str, train: Parts, sentences: Path) -> Itera
 
 
 def _leaks(jobs: list[LeakJob], train: Parts) -> Leaks:
-    rows, matches = [], []
+    rows, matches, inside = [], [], []
     for job, start in zip(jobs, train.starts.tolist(), strict=False):
         with np.load(job.path) as file:
             rows.append(file["rows"] + start)
             matches.append(file["matches"])
-    return Leaks(rows=np.concatenate(rows), matches=np.concatenate(matches))
+            inside.append(file["inside"])
+    return Leaks(
+        rows=np.concatenate(rows), matches=np.concatenate(matches), inside=np.logical_or.reduce(inside)
+    )
 
 
 @lru_cache(maxsize=1)

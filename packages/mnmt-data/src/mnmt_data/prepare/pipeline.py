@@ -177,14 +177,15 @@ def _run_stages(
         space.remove()
         raise
     stages.report("split: training, dev and test pairs")
-    dropped = split_pairs(config, inputs, parts, space, stages)
+    split = split_pairs(config, inputs, parts, space, stages)
     size = Vocabulary.load(prepare_vocabulary(config, parts, space, stages)).size
     if config.vocab.path is None and size < config.vocab.size:
         stages.report(f"vocabulary: {size:,} of {config.vocab.size:,} ids; the text has no more pieces")
     splits = encode(config, inputs, parts, space, stages)
     write_weights(inputs, splits, space)
     remove_temporaries(space.folder)  # of workers that were killed meanwhile
-    return describe(config, space.folder, parts["train"], dropped, splits, stages)
+    warnings = space.mark("warnings")
+    return describe(config, space.folder, parts["train"], split, splits, stages, warnings=warnings)
 
 
 def _with_known_losses(described: PreparedDescription, inputs: Inputs, report: Report) -> PreparedDescription:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.lib.format import write_array_header_1_0
@@ -20,52 +20,34 @@ from mnmt_data.prepare.config import DataConfig
 from mnmt_data.prepare.dev_test_sets import HeldOutSets, Mask, Rows, dev_and_test_sets
 from mnmt_data.prepare.inputs import Inputs
 from mnmt_data.prepare.leaks import Leaks, find_leaks
+from mnmt_data.prepare.split_report import LEAK, DroppedPairs, SplitReport, loss_warnings, report_lines
 from mnmt_data.prepare.stages import Stages
 from mnmt_data.prepare.workspace import Parts, Workspace
 from mnmt_data.store.atomic_file import atomic_file
-
-
-@dataclass(frozen=True, kw_only=True)
-class DroppedPairs:
-    """The training pairs of a task that its split dropped."""
-
-    filters: FilterReport = field(default_factory=FilterReport)
-    """Counts and samples; each pair counts once."""
-
-    leaks: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    """{set: {rule: copies of a sentence of the set, counted by the first rule that finds them}}."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the report as a value for JSON."""
-        return {"filters": self.filters.to_dict(), "leaks": self.leaks}
-
-    @classmethod
-    def from_dict(cls, table: Mapping[str, Any]) -> Self:
-        """Return the report from the value of `to_dict`."""
-        return cls(filters=FilterReport.from_dict(table["filters"]), leaks=table["leaks"])
+from mnmt_data.study import structure
 
 
 def split_pairs(
     config: DataConfig, inputs: Inputs, parts: CleanedSplits, space: Workspace, stages: Stages
-) -> dict[str, DroppedPairs]:
+) -> SplitReport:
     """Write the rows of each split and task, which `split_rows` reads, unless they are written.
 
     Repeated training pairs are dropped, and those with a sentence, on either side, of a dev or test set of
-    any task, zero-shot tasks included, or with a copy of one by `LeakConfig`. Synthetic languages repeat
-    pairs on purpose and keep all.
-
-    Returns:
-        {task: the training pairs dropped}.
+    any task, zero-shot tasks included, or with a copy of one by `LeakConfig`. Dev pairs that are such copies
+    of test sentences are dropped too. Synthetic languages repeat pairs on purpose and keep all.
 
     Raises:
         DataError: If there are too few pairs for the sets, or no training pairs are left.
     """
     if (mark := space.mark("splits/done")) is None:
         synthetic = bool(inputs.irreducible)
-        reports = _keep_all(parts, space) if synthetic else _split(config, inputs, parts, space, stages)
-        mark = {task: report.to_dict() for task, report in reports.items()}
-        space.set_mark("splits/done", mark)
-    return {task: DroppedPairs.from_dict(report) for task, report in mark.items()}
+        report = _keep_all(parts, space) if synthetic else _split(config, inputs, parts, space, stages)
+        space.set_mark("splits/done", asdict(report))
+    else:
+        report = structure(mark, SplitReport, where="splits")
+    for line in report_lines(config.leaks, report):
+        stages.report(line)
+    return report
 
 
 def split_rows(space: Workspace, split: str, task: str) -> NDArray[Any]:
@@ -78,19 +60,19 @@ def parts_of(parts: CleanedSplits, split: str, task: str) -> Parts:
     return parts.get(split, {}).get(task) or parts["train"][task]
 
 
-def _keep_all(parts: CleanedSplits, space: Workspace) -> dict[str, DroppedPairs]:
+def _keep_all(parts: CleanedSplits, space: Workspace) -> SplitReport:
     for split, tasks in parts.items():
         for task, pairs in tasks.items():
             if split == "train":
                 _keep_every_row(space, task, pairs)
             else:
                 _save(space, split, task, np.arange(len(pairs)))
-    return {task: DroppedPairs() for task in parts["train"]}
+    return SplitReport(dropped={task: DroppedPairs() for task in parts["train"]})
 
 
 def _split(
     config: DataConfig, inputs: Inputs, parts: CleanedSplits, space: Workspace, stages: Stages
-) -> dict[str, DroppedPairs]:
+) -> SplitReport:
     reports = {
         task: _drop_repeated(config.clean.near_duplicates, task, pairs, space)
         for task, pairs in parts["train"].items()
@@ -101,11 +83,18 @@ def _split(
     for split, tasks in sets.items():
         for task, pairs_of_task in tasks.items():
             _save(space, split, task, pairs_of_task.rows)
-    leaks = find_leaks(config, trained, sets, space, stages)
+    leaks, sentences = find_leaks(config, trained, sets, space, stages)
     dropped = {
         task: _drop_leaks(config, task, pairs, sets, leaks[task], space) for task, pairs in trained.items()
     }
-    return {task: replace(report, filters=reports[task] + report.filters) for task, report in dropped.items()}
+    return SplitReport(
+        dropped={
+            task: replace(report, filters=reports[task] + report.filters) for task, report in dropped.items()
+        },
+        dev_copies={task: dev.copies for task, dev in sets["dev"].items() if dev.copies},
+        sentences=sentences,
+        warnings=tuple(loss_warnings(config.leaks, dropped)),
+    )
 
 
 def _drop_repeated(near: bool, task: str, pairs: Parts, space: Workspace) -> FilterReport:
@@ -140,15 +129,16 @@ def _drop_leaks(
     """Drop the pairs of the dev and test sets, and copies of their sentences."""
     _check_some_are_left(task, space, remedy="give text that passes [data.clean], or make it laxer")
     report = _drop_rows(DEV_OR_TEST, task, pairs, space, _rows_of_sets(task, pairs, sets))
+    candidates = int(np.count_nonzero(split_rows(space, "train", task)))
     counts = leaks.counts(split_rows(space, "train", task)).tolist()
     rules = config.leaks.rules
     for number, rule in enumerate(rules):
         rows = leaks.rows[leaks.first_rules == number]
-        report += _drop_rows(f"leak: {rule}", task, pairs, space, rows)
+        report += _drop_rows(f"{LEAK}{rule}", task, pairs, space, rows)
     _check_some_are_left(task, space, remedy="make the test sets smaller or [data.leaks] laxer")
     named = zip(sets, counts, strict=True)
     by_set = {name: dict(zip(rules, numbers, strict=True)) for name, numbers in named}
-    return DroppedPairs(filters=report, leaks=by_set)
+    return DroppedPairs(filters=report, candidates=candidates, leaks=by_set)
 
 
 def _check_some_are_left(task: str, space: Workspace, *, remedy: str) -> None:

@@ -75,6 +75,23 @@ class FilterInfo:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SentenceInfo:
+    """What training text has of the distinct sentences, of either side, of all dev sets or one test set."""
+
+    sentences: int
+    """Distinct sentences."""
+
+    short: int
+    """Sentences of fewer than `LeakConfig.min_words` words, whose copies n-grams do not find."""
+
+    inside: int
+    """Short sentences that stand whole inside a training sentence."""
+
+    inside_ngrams: int
+    """Those of `inside` with at least `LeakConfig.ngram_words` words, which a `min_words` as small finds."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class CoverageInfo:
     """Fit of the vocabulary to one language."""
 
@@ -121,6 +138,15 @@ class PreparedDescription:
     leaks: Mapping[str, Mapping[str, Mapping[str, int]]] = field(default_factory=dict)
     """{task: {set: {rule: training pairs left out as copies of a sentence of the set}}}, of tasks as in
     `filters`; a pair counts for every set, by the first rule that finds it there."""
+
+    dev_copies: Mapping[str, int] = field(default_factory=dict)
+    """{task: pairs left out of its dev set because they are copies of test sentences}, without zeros."""
+
+    sentences: Mapping[str, SentenceInfo] = field(default_factory=dict)
+    """{set: how its sentences stand to the training text}; empty for synthetic languages."""
+
+    warnings: tuple[str, ...] = ()
+    """What may be wrong with the text, a line each."""
 
     coverage: Mapping[str, CoverageInfo] = field(default_factory=dict)
     """{language: how well the vocabulary suits it}."""

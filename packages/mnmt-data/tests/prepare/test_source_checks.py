@@ -1,0 +1,157 @@
+"""`prepare` warns in one line of sides that are swapped, shifted, unrelated, foreign or copies."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mnmt_data.filters.alignment import OFFSETS
+from mnmt_data.filters.side_languages import SideLanguages
+from mnmt_data.prepare import stages
+from mnmt_data.prepare.source_checks import SourceSample
+from mnmt_data.readers import text_pairs
+
+STUDY = """
+name = "checked"
+[data]
+tasks = ["{tasks}"]
+corpus = "corpus"
+dev_sentences = 5
+test_sentences = 5
+[data.vocab]
+kind = "word"
+size = 20000
+{more}
+"""
+
+
+@pytest.fixture
+def prepare(tmp_path, cli):
+    """Prepares a corpus of {file: lines}: the warnings of `prepare`, which those of `inspect` equal."""
+
+    def run(files, *arguments, tasks="en-de", more=""):
+        (tmp_path / "corpus").mkdir()
+        for name, lines in files.items():
+            (tmp_path / "corpus" / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        (tmp_path / "study.toml").write_text(STUDY.format(tasks=tasks, more=more))
+        status, out, err = cli("prepare", "study.toml", "--out", "out", *arguments)
+        assert status == 0, err
+        warnings = [line for line in err.splitlines() if line.startswith("warning: ")]
+        assert [line for line in out.splitlines() if line.startswith("warning: ")] == warnings
+        described = json.loads(cli("inspect", "out/data", "--json")[1])
+        assert [f"warning: {line}" for line in described["warnings"]] == warnings
+        return warnings
+
+    return run
+
+
+def train(src, tgt, task="en-de"):
+    one, other = task.split("-")
+    return {f"train.{task}.{one}": src, f"train.{task}.{other}": tgt}
+
+
+BOTH = "warning: corpus/train.en-de.en and corpus/train.en-de.de: "
+
+
+def test_good_text_has_no_warning(prepare, english_german):
+    assert prepare(train(*english_german(300))) == []
+
+
+def test_swapped_sides_are_named(prepare, english_german):
+    english, german = english_german(300)
+    assert prepare(train(german, english)) == [
+        f"{BOTH}the sides are swapped: in 100% of a sample the source is in de and the target in en; "
+        "exchange them"
+    ]
+
+
+def test_swapped_columns_of_a_table_are_named(prepare, english_german):
+    lines = [f"{german}\t{english}" for english, german in zip(*english_german(300), strict=True)]
+    (warning,) = prepare({"train.en-de.tsv": lines})
+    assert warning.startswith("warning: corpus/train.en-de.tsv: the sides are swapped: in 100% of a sample")
+
+
+def test_a_shift_is_named_with_its_place(prepare, english_german):
+    english, german = english_german(600)
+    assert prepare(train([*english[:300], *english[301:]], german[:-1])) == [
+        f"{BOTH}the sides are shifted by a line from about pair 301 on; "
+        "the source lacks a line there, or the target has a line too many"
+    ]
+
+
+def test_a_shifted_test_set_is_named(prepare, english_german):
+    test = english_german(200, seed=2)
+    files = train(*english_german(300)) | {"test.en-de.en": test[0][:-2], "test.en-de.de": test[1][2:]}
+    shifted, templates = prepare(files)
+    assert shifted == (
+        "warning: corpus/test.en-de.en and corpus/test.en-de.de: the sides are shifted by 2 lines "
+        "from the first pair on; the target lacks 2 lines there, or the source has 2 lines too many"
+    )
+    assert templates.startswith("warning: en-de: ")
+
+
+def test_unrelated_sides_are_named(prepare, english_german):
+    english, german = english_german(600)
+    assert prepare(train(sorted(english), german)) == [
+        f"{BOTH}the sides are no translations of each other from the first pair on; mend their order"
+    ]
+
+
+def test_a_side_in_another_language_is_named(prepare, english_german):
+    warnings = prepare(train(*english_german(300), task="en-fr"), tasks="en-fr")
+    assert warnings == [
+        "warning: corpus/train.en-fr.fr: the target is in de and not in fr in 100% of a sample; "
+        "give the text of en-fr"
+    ]
+
+
+def test_copies_are_named(prepare, english_german):
+    english, german = english_german(300)
+    upper = [line.upper() for line in english]
+    assert prepare(train([*english, *english], [*german, *upper])) == [
+        f"{BOTH}one side copies the other in 50% of a sample; give translations"
+    ]
+
+
+def test_copies_that_a_study_keeps_are_no_mistake(prepare, english_german):
+    english, german = english_german(300)
+    files = train([*english, *german], [*german, *german])
+    assert prepare(files, more="[data.clean]\nidentical = false") == []
+
+
+def test_workers_and_blocks_change_no_warning(prepare, english_german, monkeypatch):
+    english, german = english_german(900)
+    files = train([*english[:450], *english[451:]], german[:-1])
+    monkeypatch.setattr(text_pairs, "BLOCK_PAIRS", 200)
+    monkeypatch.setattr(stages, "STARTING_PAIRS", 0)
+    (warning,) = prepare(files, "--jobs", "2")
+    assert "shifted by a line from about pair 451 on" in warning
+
+
+def test_synthetic_languages_are_not_looked_at(tmp_path, cli, monkeypatch):
+    monkeypatch.setattr(SourceSample, "of", None)
+    study = (
+        'name = "made"\n[data]\ntasks = ["xx-aa"]\ndev_sentences = 5\n[data.synthetic]\nlanguages = ["aa"]\n'
+    )
+    study += "concepts = 50\nwords_per_sentence = 9\nsyllable_inventory = 16\ntrain_sentences = 300\n"
+    study += "dev_sentences = 40\ntest_sentences = 50\n[data.vocab]\nkind = 'word'\nsize = 100\n"
+    (tmp_path / "study.toml").write_text(study)
+    status, out, err = cli("prepare", "study.toml", "--out", "out")
+    assert status == 0, err
+    assert "warning" not in out + err
+
+
+@given(st.lists(st.lists(st.integers(-20, 20), min_size=len(OFFSETS), max_size=len(OFFSETS)), max_size=9))
+def test_samples_survive_their_file(gains):
+    sample = SourceSample(
+        rows=np.arange(len(gains)),
+        gains=np.array(gains, dtype=np.float32).reshape(-1, len(OFFSETS)).T / 10,
+        copies=3,
+        languages=SideLanguages(passages=2, swapped=1, foreign=({"de": 2}, {})),
+    )
+    again = SourceSample.from_dict(json.loads(json.dumps(sample.to_dict())))
+    np.testing.assert_array_equal(again.rows, sample.rows)
+    np.testing.assert_allclose(again.gains, sample.gains, atol=1e-6)
+    assert (again.copies, again.languages) == (sample.copies, sample.languages)
