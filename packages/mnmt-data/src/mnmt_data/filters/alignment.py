@@ -71,11 +71,11 @@ class Shift:
 def offset_gains(src: Sequence[str], tgt: Sequence[str]) -> Gains:
     """Return the gains of consecutive normalised pairs; 0 where there is no target at an offset."""
     rows = _Rows.of(src, tgt)
-    own = rows.fits(0)
+    unshifted = rows.fits(0)
     gains = np.zeros((len(OFFSETS), len(src)), dtype=np.float32)
     for number, offset in enumerate(OFFSETS):
         places = slice(max(0, -offset), max(0, len(src) - max(0, offset)))
-        gains[number, places] = np.clip(rows.fits(offset) - own[places], -LARGEST_GAIN, LARGEST_GAIN)
+        gains[number, places] = np.clip(rows.fits(offset) - unshifted[places], -LARGEST_GAIN, LARGEST_GAIN)
     return gains
 
 
@@ -96,9 +96,9 @@ def _best_shift(gains: Gains) -> Shift | None:
     best, most = None, LEAST_SUM
     for number, offset in enumerate(OFFSETS):
         rows = _largest_stretch(gains[number])
-        here, opposite = gains[number, rows], gains[OFFSETS.index(-offset), rows]
-        total = float(here.sum())
-        if total >= most and _z(here) >= LEAST_Z and _z(here - opposite) >= LEAST_Z_OPPOSITE:
+        stretch, opposite = gains[number, rows], gains[OFFSETS.index(-offset), rows]
+        total = float(stretch.sum())
+        if total >= most and _z(stretch) >= LEAST_Z and _z(stretch - opposite) >= LEAST_Z_OPPOSITE:
             best, most = Shift(offset=offset, rows=rows), total
     return best
 

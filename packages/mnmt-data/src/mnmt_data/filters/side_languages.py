@@ -53,12 +53,14 @@ class SideLanguages:
         """
         identifier = Py3langid()
         labels = (*identifier.labels, _NO_LANGUAGE)
-        own = [[label in labels_of(code, identifier.labels) for label in labels] for code in task.split("-")]
+        expected = [
+            [label in labels_of(code, identifier.labels) for label in labels] for code in task.split("-")
+        ]
         src, tgt = (np.array(identifier.probabilities(side, labels)) for side in _sides(passages))
         return cls(
             passages=len(passages),
-            swapped=int(np.count_nonzero(_are_swapped(src, tgt, np.array(own)))),
-            foreign=(_foreign(src, own[0], labels), _foreign(tgt, own[1], labels)),
+            swapped=int(np.count_nonzero(_are_swapped(src, tgt, np.array(expected)))),
+            foreign=(_foreign(src, expected[0], labels), _foreign(tgt, expected[1], labels)),
         )
 
     def __add__(self, other: SideLanguages) -> SideLanguages:
@@ -95,32 +97,32 @@ def _sides(passages: Passages) -> tuple[list[str], list[str]]:
 
 
 def _are_swapped(
-    src: NDArray[np.float64], tgt: NDArray[np.float64], own: NDArray[np.bool_]
+    src: NDArray[np.float64], tgt: NDArray[np.float64], expected: NDArray[np.bool_]
 ) -> NDArray[np.bool_]:
     """Return which passages have sides in each other's languages: (passages,).
 
     Args:
         src: (passages, labels) probabilities of the source.
         tgt: The same of the target.
-        own: (2, labels) whether a label is the source's, and the target's, language.
+        expected: (2, labels) whether a label is the source's, and the target's, language.
     """
-    sides = [[side[:, labels].sum(axis=1) for labels in own] for side in (src, tgt)]
+    sides = [[side[:, labels].sum(axis=1) for labels in expected] for side in (src, tgt)]
     (src_as_src, src_as_tgt), (tgt_as_src, tgt_as_tgt) = sides
-    is_known = np.array([labels.any() for labels in own])
-    if (own[0] & own[1]).any() or not is_known.any():
+    is_known = np.array([labels.any() for labels in expected])
+    if (expected[0] & expected[1]).any() or not is_known.any():
         return np.zeros(len(src), dtype=np.bool_)
     if is_known.all():
         is_tgt = (src_as_tgt > 0.2) & (src_as_tgt > _ODDS * src_as_src)
         return np.asarray(is_tgt & (tgt_as_src > 0.2) & (tgt_as_src > _ODDS * tgt_as_tgt))
-    here, there = (src_as_src, tgt_as_src) if is_known[0] else (tgt_as_tgt, src_as_tgt)
-    return np.asarray((here < POSSIBLE) & (there >= SURE))
+    known_side, other_side = (src_as_src, tgt_as_src) if is_known[0] else (tgt_as_tgt, src_as_tgt)
+    return np.asarray((known_side < POSSIBLE) & (other_side >= SURE))
 
 
-def _foreign(side: NDArray[np.float64], own: list[bool], labels: tuple[str, ...]) -> dict[str, int]:
-    """Return {language: passages that are in it}, of passages that are not in their own language."""
-    if not any(own):
+def _foreign(side: NDArray[np.float64], expected: list[bool], labels: tuple[str, ...]) -> dict[str, int]:
+    """Return {language: passages that are in it}, of passages that are not in their expected language."""
+    if not any(expected):
         return {}
-    is_other = side[:, own].sum(axis=1) < POSSIBLE
+    is_other = side[:, expected].sum(axis=1) < POSSIBLE
     best = side.argmax(axis=1)[is_other & (side.max(axis=1) >= SURE)]
     counts = Counter(labels[number] for number in best.tolist())
     del counts[_NO_LANGUAGE]

@@ -147,17 +147,17 @@ def source_warnings(source: Source, samples: Iterable[SourceSample], *, copies: 
 
 
 def _language_warnings(source: Source, languages: SideLanguages) -> Iterator[str]:
-    codes, seen = source.task.split("-"), languages.passages
-    if languages.swapped >= max(FEWEST_PASSAGES, SWAPPED_SHARE * seen):
-        share = f"{languages.swapped / seen:.0%} of a sample"
+    codes, passages = source.task.split("-"), languages.passages
+    if languages.swapped >= max(FEWEST_PASSAGES, SWAPPED_SHARE * passages):
+        share = f"{languages.swapped / passages:.0%} of a sample"
         what = f"in {share} the source is in {codes[1]} and the target in {codes[0]}"
         yield f"{_files(source)}: the sides are swapped: {what}; exchange them"
         return
     for number, code in enumerate(codes):
         counts = languages.foreign[number]
-        if sum(counts.values()) >= max(FEWEST_PASSAGES, FOREIGN_SHARE * seen):
+        if sum(counts.values()) >= max(FEWEST_PASSAGES, FOREIGN_SHARE * passages):
             language = max(counts, key=lambda label: (counts[label], label))
-            what = f"is in {language} and not in {code} in {counts[language] / seen:.0%} of a sample"
+            what = f"is in {language} and not in {code} in {counts[language] / passages:.0%} of a sample"
             yield f"{_files(source, number)}: the {SIDES[number]} {what}; give the text of {source.task}"
 
 
