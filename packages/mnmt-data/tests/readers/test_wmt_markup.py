@@ -143,3 +143,10 @@ def test_mistakes_are_named(tmp_path, content, task, message):
     with pytest.raises(DataError) as error:
         open_reader(str(path), task)
     assert str(error.value).removeprefix(f"{path}:").strip().startswith(message)
+
+
+def test_an_output_that_lacks_segments_is_refused():
+    texts = parse_markup(NEWS.replace('<seg id="1"/>', "").encode(), "x.xml")
+    with pytest.raises(DataError, match=r"^x\.xml: X lacks 1 of 3 segments; add them\.$"):
+        texts.text("hyp")
+    assert texts.text("ref", "ref:B") == ["B1", "", ""]

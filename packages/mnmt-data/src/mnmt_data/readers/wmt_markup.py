@@ -56,6 +56,9 @@ class Texts:
     origins: list[str]
     """The original language of each sentence; empty where the file does not say."""
 
+    missing: dict[str, int]
+    """{name: segments that it lacks and others have}, which are empty."""
+
     def of(self, role: Role) -> list[str]:
         """Return the names of the texts of a role."""
         return [name for name, other in self.roles.items() if other == role]
@@ -69,7 +72,7 @@ class Texts:
             option: The place to name it, for messages.
 
         Raises:
-            DataError: If there is no such text, or several.
+            DataError: If there is no such text, or several, or an output lacks segments.
         """
         listed = ", ".join(self.texts)
         if column is not None and column not in self.texts:
@@ -77,27 +80,29 @@ class Texts:
         names = [column] if column else self.of(role) if len(self.texts) > 1 else list(self.texts)
         if len(names) != 1:
             raise DataError(f"{self.name}: has the texts {listed}; name one with {option}.")
+        if self.roles[names[0]] == "hyp" and (count := self.missing[names[0]]):
+            total = len(self.texts[names[0]])
+            raise DataError(f"{self.name}: {names[0]} lacks {count} of {total} segments; add them.")
         return self.texts[names[0]]
 
 
 class _Parser(HTMLParser):
-    """Collects the segments of each text: {(role, name): {key: text}}."""
+    """Collects the pieces of each segment of each text."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.segments: dict[tuple[Role, str], dict[Key, str]] = {}
+        self.segments: dict[tuple[Role, str], dict[Key, list[str]]] = {}
         self.languages: dict[tuple[Role, str], str] = {}
         self.origins: dict[Key, str] = {}
         self._role: Role = "hyp"
-        self._name = self._set_name = self._language = self._origin = ""
-        self._document, self._documents = "", 0
+        self._name = self._set_name = self._language = self._document = self._origin = ""
+        self._documents = 0
         self._is_skipped = True  # till a set or a document begins: TMX has <seg> too
-        self._key, self._pieces = ("", "", 0), list[str]()
-        self._in_segment = False
+        self._pieces: list[str] | None = None
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         values = {name: value or "" for name, value in attrs}
-        self._end_segment()
+        self._pieces = None
         if tag in _SETS:
             self._role = _SETS[tag]
             self._set_name = values.get("refid") or values.get("sysid") or ""
@@ -113,38 +118,28 @@ class _Parser(HTMLParser):
             self._name = values.get("sysid") or self._set_name
             self._origin, self._is_skipped = values.get("origlang", ""), "testsuite" in values
         elif tag == "seg" and not self._is_skipped:
-            self._start_segment(values.get("id"))
+            self._pieces = self._new_segment(values.get("id"))
 
     def handle_endtag(self, tag: str) -> None:
-        self._end_segment()
+        self._pieces = None
 
     def handle_data(self, data: str) -> None:
-        if self._in_segment:
+        if self._pieces is not None:
             self._pieces.append(data)
 
     def unknown_decl(self, data: str) -> None:
         self.handle_data(html.unescape(data.removeprefix("CDATA[")))  # undoes `_LITERAL`
 
-    def close(self) -> None:
-        super().close()
-        self._end_segment()
-
-    def _start_segment(self, identifier: str | None) -> None:
+    def _new_segment(self, identifier: str | None) -> list[str]:
         place = self._role, "" if self._role == "src" else self._name
-        text = self.segments.setdefault(place, {})
         self.languages.setdefault(place, self._language)
+        text = self.segments.setdefault(place, {})
         key = self._document, identifier or str(len(text)), 0
         while key in text:
             key = (*key[:2], key[2] + 1)
-        text[key] = ""
         self.origins.setdefault(key, self._origin)
-        self._key, self._in_segment = key, True
-
-    def _end_segment(self) -> None:
-        if self._in_segment:
-            place = self._role, "" if self._role == "src" else self._name
-            self.segments[place][self._key] = _SPACES.sub(" ", "".join(self._pieces)).strip(" ")
-        self._in_segment, self._pieces = False, []
+        text[key] = []
+        return text[key]
 
 
 def parse_markup(data: bytes, name: str) -> Texts | None:
@@ -172,18 +167,22 @@ def parse_markup(data: bytes, name: str) -> Texts | None:
 
 
 def _texts(name: str, parser: _Parser) -> Texts:
-    roles = [role for role, _ in parser.segments]
-    keys = list(dict.fromkeys(key for text in parser.segments.values() for key in text))
-    if {"src", "ref"} <= set(roles):
-        references = [text for (role, _), text in parser.segments.items() if role == "ref"]
+    segments = {
+        place: {key: _SPACES.sub(" ", "".join(pieces)).strip(" ") for key, pieces in text.items()}
+        for place, text in parser.segments.items()
+    }
+    keys = list(dict.fromkeys(key for text in segments.values() for key in text))
+    references = [text for (role, _), text in segments.items() if role == "ref"]
+    if references and any(role == "src" for role, _ in segments):
         keys = [key for key in keys if any(text.get(key) for text in references)]
-    names = {place: _name(*place) for place in parser.segments}
+    names = {place: _name(*place) for place in segments}
     return Texts(
         name=name,
-        texts={names[place]: [text.get(key, "") for key in keys] for place, text in parser.segments.items()},
-        roles=dict(zip(names.values(), roles, strict=True)),
+        texts={names[place]: [text.get(key, "") for key in keys] for place, text in segments.items()},
+        roles={names[place]: place[0] for place in segments},
         languages={names[place]: code for place, code in parser.languages.items()},
         origins=[parser.origins[key] for key in keys],
+        missing={names[place]: sum(key not in text for key in keys) for place, text in segments.items()},
     )
 
 
