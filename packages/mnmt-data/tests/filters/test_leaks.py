@@ -159,7 +159,7 @@ def test_a_phrase_that_all_sentences_have_is_counted_in_pieces(monkeypatch):
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        ({"share": 0.0}, "`share` must be above 0 and at most 1, but is 0.0."),
+        ({"share": 0.0}, "`share` must be in (0, 1], but is 0.0."),
         ({"ngram_words": 0}, "`ngram_words` must be at least 1, but is 0."),
         ({"min_words": 3}, "`min_words` must be at least `ngram_words` (4), but is 3."),
     ],

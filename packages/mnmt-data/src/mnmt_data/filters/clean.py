@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import compress
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,11 +18,14 @@ from mnmt_data.filters.normalise import Form, normalise
 from mnmt_data.filters.pair_filters import Drops, PairFilter, Ratio, TooLong, empty, identical
 from mnmt_data.filters.report import BAD_LINE, EMPTY, IDENTICAL, RATIO, TOO_LONG, WRONG_LANGUAGE, FilterReport
 from mnmt_data.readers.reader import Block
+from mnmt_data.study import Ranges, check_ranges
 
 
 @dataclass(frozen=True, kw_only=True)
 class CleanConfig:
     """The filters of training pairs, and the form of all text."""
+
+    RANGES: ClassVar[Ranges] = {"[1, inf]": ("max_characters", "max_ratio", "language_odds")}
 
     normalisation: Form = "NFC"
     """Unicode form of all text: `NFC`, or `NFKC`, which also replaces full-width and superscript forms."""
@@ -58,11 +61,7 @@ class CleanConfig:
     """Whether to drop pairs that differ from an earlier one only in case, digits, punctuation and spaces."""
 
     def __post_init__(self) -> None:
-        if self.max_characters < 1:
-            raise ValueError(f"`max_characters` must be at least 1, but is {self.max_characters}.")
-        for name in ("max_ratio", "language_odds"):
-            if not getattr(self, name) >= 1:
-                raise ValueError(f"`{name}` must be at least 1, but is {getattr(self, name)}.")
+        check_ranges(self)
         if self.language_id is True:
             object.__setattr__(self, "language_id", "py3langid")
         if (self.language_id == "fasttext") != (self.language_id_model is not None):

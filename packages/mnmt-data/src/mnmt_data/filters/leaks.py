@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from mnmt_data.filters.keys import near_forms, text_keys
 from mnmt_data.filters.ngrams import NgramIndex, first_bits, first_bits_table
 from mnmt_data.filters.words import Words, fold, words_of
+from mnmt_data.study import Ranges, check_ranges
 
 EXACT, NORMAL_FORM, NGRAMS = "exact", "normal form", "n-grams"
 
@@ -32,6 +34,8 @@ class LeakConfig:
     sentences are always dropped. Synthetic languages repeat sentences on purpose and keep all pairs.
     """
 
+    RANGES: ClassVar[Ranges] = {"(0, 1]": ("share",), "[1, inf)": ("ngram_words", "min_words")}
+
     normal_form: bool = True
     """Whether to drop copies that differ only in case, digits, punctuation and spaces."""
 
@@ -49,10 +53,7 @@ class LeakConfig:
     n-grams. Shorter sentences are too similar."""
 
     def __post_init__(self) -> None:
-        if not 0 < self.share <= 1:
-            raise ValueError(f"`share` must be above 0 and at most 1, but is {self.share}.")
-        if self.ngram_words < 1:
-            raise ValueError(f"`ngram_words` must be at least 1, but is {self.ngram_words}.")
+        check_ranges(self)
         if self.min_words < self.ngram_words:
             raise ValueError(
                 f"`min_words` must be at least `ngram_words` ({self.ngram_words}), but is {self.min_words}."
