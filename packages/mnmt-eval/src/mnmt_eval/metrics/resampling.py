@@ -107,14 +107,7 @@ def exchange_totals(systems: Sequence[Floats], *, samples: int, seed: int) -> li
 
     After an exchange a system has `its sum + (the other's sum over all sentences - the other's sum)`, so all
     pairs of systems share the draws. SacreBLEU draws the same with this seed.
-
-    Args:
-        systems: The statistics of each system, (sentences, k).
-        samples: The number of random exchanges.
-        seed: The seed of the draws.
-
-    Returns:
-        The sums for each system, (samples, k).
+    For arguments and sums see `bootstrap_totals`.
     """
     statistics = np.hstack(systems)
     sentences = len(statistics)

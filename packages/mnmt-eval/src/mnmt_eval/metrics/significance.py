@@ -145,15 +145,7 @@ def paired_permutation(
     `sacrebleu --paired-ar` makes the same random exchanges, but counts > in place of ≥, and so takes systems
     that hardly differ for different.
 
-    Args:
-        metric: The metric.
-        baseline: The statistics of one system, (sentences, k).
-        system: The statistics of the other on the same sentences, (sentences, k).
-        samples: The number of random exchanges, where not all can be made.
-        seed: The seed of the draws.
-
-    Raises:
-        EvalError: If the two are not of the same sentences, or `samples` is not positive.
+    `samples` counts the random exchanges; for the other arguments and errors see `paired_bootstrap`.
     """
     return PermutationTests(metric, [baseline, system], samples=samples, seed=seed).test(0, 1)
 
