@@ -136,6 +136,16 @@ def test_processes_that_are_started_anew_read_the_same(make):
     check(islice(loader, 3), expected_items(make(), WHOLE, 3))
 
 
+def test_a_state_of_other_data_of_equal_counts_is_refused(shards, make):
+    mixture = Mixture({"en-de": 0.5, "en-fr": 0.5})
+    same_counts = dict.fromkeys(TASKS, shards["en-de"])
+    dataset = BatchDataset(BatchStream(same_counts, mixture, batch_tokens=160, seed=1))
+    state = dataset.state_dict()
+    state["stream"]["data"]["en-fr"] = make(mixture=mixture).state()["data"]["en-fr"]
+    with pytest.raises(DataError, match="the saved stream read other pairs of en-fr"):
+        dataset.load_state_dict(state)
+
+
 @pytest.mark.parametrize("name", ["num_ranks", "accumulation"])
 def test_a_state_of_other_pieces_is_refused(make, name):
     state = BatchDataset(make(), WHOLE).state_dict()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import blake2b
 from pathlib import Path
 
 import numpy as np
@@ -96,11 +97,13 @@ class PreparedData:
         stored = self.description.shards.get(split, {}).get(task, task)
         path, vocabulary = shard_path(self.folder, split, stored), self.description.vocabulary
         tag = vocabulary.tags[task.split("-")[1]] if vocabulary.target_tag != "none" else 0
+        direction = Direction(swapped=stored != task, target_tag=vocabulary.target_tag, tag=tag)
         return Shard.open(
             path,
             weights_sha256=self._sha256(path / WEIGHTS),
-            direction=Direction(swapped=stored != task, target_tag=vocabulary.target_tag, tag=tag),
+            direction=direction,
             info=self.description.counts.get(split, {}).get(task),
+            digest=self._digest(path, direction),
         )
 
     def scores(self, task: str, name: str) -> Iterator[NDArray[np.float32]]:
@@ -171,6 +174,14 @@ class PreparedData:
     def _sha256(self, path: Path) -> str | None:
         file = self.description.files.get(path.relative_to(self.folder).as_posix())
         return None if file is None else file.sha256
+
+    def _digest(self, shard: Path, direction: Direction) -> str | None:
+        """Return a digest of a shard as it is read, by the checksums in prepared.json; None without these."""
+        prefix = f"{shard.relative_to(self.folder).as_posix()}/"
+        files = sorted(
+            (name, file.sha256) for name, file in self.description.files.items() if name.startswith(prefix)
+        )
+        return blake2b(repr((files, direction)).encode(), digest_size=8).hexdigest() if files else None
 
     def check_sizes(self) -> None:
         """Check that every file exists and has its size in prepared.json.

@@ -69,6 +69,7 @@ class Shard:
         weights_sha256: SHA-256 of the weights, if it is known.
         direction: How the task reads the pairs.
         info: The counts of its pairs and tokens as the task reads them, if they are known.
+        digest: Digest of all segments, if it is known.
     """
 
     def __init__(
@@ -79,8 +80,11 @@ class Shard:
         weights_sha256: str | None = None,
         direction: Direction = AS_STORED,
         info: SegmentInfo | None = None,
+        digest: str | None = None,
     ) -> None:
         self.path = path
+        self.digest = digest
+        """Digest of its token ids and how the task reads them; None if it is unknown."""
         self.info = info or total(file.info for file in segments)
         self.block_rows = min(file.block_rows for file in segments)
         """Consecutive rows to draw together, if the shard was shuffled; else 1."""
@@ -106,6 +110,7 @@ class Shard:
         weights_sha256: str | None = None,
         direction: Direction = AS_STORED,
         info: SegmentInfo | None = None,
+        digest: str | None = None,
     ) -> Self:
         """Read the counts of the segments; token ids are read when they are used.
 
@@ -114,6 +119,7 @@ class Shard:
             weights_sha256: SHA-256 of the weights, if it is known.
             direction: How the task reads the pairs.
             info: The counts of its pairs and tokens as the task reads them, if they are known.
+            digest: Digest of all segments, if it is known.
 
         Raises:
             DataError: If the folder has no segments, one is missing, truncated or not a segment, or they have
@@ -126,7 +132,9 @@ class Shard:
         if missing := [file for file in expected if file not in files]:
             raise DataError(f"{missing[0]}: this segment of the shard is missing; prepare again.")
         segments = [SegmentFile.open(file) for file in expected]
-        return cls(path, segments, weights_sha256=weights_sha256, direction=direction, info=info)
+        return cls(
+            path, segments, weights_sha256=weights_sha256, direction=direction, info=info, digest=digest
+        )
 
     def __len__(self) -> int:
         return self.info.pairs
