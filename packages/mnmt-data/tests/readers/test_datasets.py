@@ -9,6 +9,7 @@ import pytest
 
 from mnmt_data.errors import DataError
 from mnmt_data.readers import find_readers, open_reader
+from mnmt_data.readers.columns import with_columns
 
 PAIRS = [("a", "A"), ("b\nb", None), ("c", "C")]
 
@@ -47,6 +48,18 @@ def test_a_saved_data_set_stands_in_a_corpus_folder(tmp_path):
     save(tmp_path / "corpus/train.en-de")
     (reader,) = find_readers(tmp_path / "corpus", "train", "en-de")
     assert pairs(reader) == EXPECTED
+
+
+def test_a_study_names_the_columns_of_a_data_set(tmp_path):
+    table = pa.table({"text": ["a"], "text_de": ["A"]})
+    folder = save(tmp_path / "opus", files=1)
+    path = str(folder / "data-00000-of-00001.arrow")
+    with pa.OSFile(path, "wb") as file, pa.ipc.new_stream(file, table.schema) as stream:
+        stream.write_table(table)
+    reader = open_reader(str(folder), "en-de")
+    with pytest.raises(DataError, match=r'or write columns\."opus" = \{ en = "...", de = "..." \}'):
+        pairs(reader)
+    assert pairs(with_columns(reader, {"opus": {"en": "text", "de": 2}})) == [("a", "A")]
 
 
 def test_one_of_several_splits_must_be_named(tmp_path):

@@ -181,9 +181,13 @@ def test_headers_that_do_not_say_which_column_are_refused(tmp_path, header, task
         pairs(path, task)
 
 
-def test_a_first_line_of_words_is_read_if_the_study_numbers_columns(tmp_path):
-    path = write(tmp_path / "x.tsv", "id\tsentence1\tsentence2\n1\ta\tA\n")
-    assert pairs(path, columns={"en": 2, "de": 3}) == [("a", "A")]
+def test_a_header_is_no_pair_where_the_study_numbers_columns(tmp_path):
+    path = write(tmp_path / "x.tsv", "score\tsentence1\tsentence2\n1\ta\tA\n")
+    columns = {"en": 2, "de": 3}
+    assert pairs(path, columns=columns) == [("a", "A")]
+    reader = with_columns(open_reader(str(path), "en-de"), {"x.tsv": columns})
+    (block,) = with_scores(reader, [ScoreColumn(name="score", column="score")]).blocks()
+    assert block.scores["score"].tolist() == [1]
 
 
 def test_a_csv_file_needs_a_header_or_numbers(tmp_path):

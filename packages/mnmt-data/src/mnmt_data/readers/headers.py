@@ -53,13 +53,14 @@ def layout_of(table: Table, cells: Sequence[str], *, needs_header: bool) -> Layo
     """
     numbers = [str(number) for number in range(1, len(cells) + 1)]
     is_by_name = any(isinstance(column, str) for _, column in table.columns)
-    may_be_header = is_by_name or (not table.columns and all(map(_may_be_name, cells)))
+    seems_header = names_columns(cells, table.task)
+    may_be_header = is_by_name or seems_header or (not table.columns and all(map(_may_be_name, cells)))
     names = cells if may_be_header else numbers
-    sides, seems_header = table.sides(names), names_columns(cells, table.task)
-    has_header = seems_header or (may_be_header and sides is not None)
+    sides = table.sides(names)
     if sides is None and (seems_header or table.columns):
         what = "seems to be a header with" if seems_header else "has"
-        raise ValueError(f"{what} {table.no_sides(table.renamed(cells if seems_header else names))}")
+        raise ValueError(f"{what} {table.no_sides(table.renamed(names))}")
+    has_header = may_be_header and sides is not None
     if sides is None:
         names, sides = numbers, _two_columns(table, cells, needs_header)
     names = table.renamed(names)
