@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
 from functools import cache
 from importlib.metadata import entry_points
 from typing import Any, get_args, get_type_hints
 
-SECTIONS = "mnmt.study_sections"
+_log = logging.getLogger(__name__)
+
+SECTION_GROUP = "mnmt.study_sections"
 """Group of entry points `section = "module:Dataclass"`."""
 
-CHECKS = "mnmt.study_checks"
+CHECK_GROUP = "mnmt.study_checks"
 """Group of entry points `name = "module:function"`: functions that check several sections together. They get
 a `StudyFile`, and raise `StudyError`."""
 
@@ -19,21 +22,21 @@ a `StudyFile`, and raise `StudyError`."""
 @cache
 def section_configs() -> dict[str, type]:
     """Return {section: its dataclass}, of the installed packages."""
-    return dict(_load(SECTIONS))
+    return dict(_load(SECTION_GROUP))
 
 
 @cache
 def study_checks() -> tuple[Callable[[Any], None], ...]:
     """Return the checks of the installed packages, by name."""
-    return tuple(check for _, check in _load(CHECKS))
+    return tuple(check for _, check in _load(CHECK_GROUP))
 
 
 def _load(group: str) -> Iterator[tuple[str, Any]]:
     for entry in sorted(entry_points(group=group), key=lambda entry: entry.name):
         try:
             yield entry.name, entry.load()
-        except (ImportError, AttributeError):  # of a package that is not whole: as if not installed
-            continue
+        except Exception:  # a package that is broken, or older than its metadata, counts as not installed
+            _log.info("%s of %s is left out", entry.value, group, exc_info=True)
 
 
 def owners_of(key: str) -> list[str]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-
 from mnmt_data import DataConfig, Mixture
 from mnmt_data.errors import StudyError
 from mnmt_data.study import StudyFile, unknown_key
@@ -37,17 +35,10 @@ def check_study(study: StudyFile) -> None:
             _check_size(name, size, data)
         if data is not None:
             _check_tasks(sweep, data)
-        _check_distinct(sweep)
         if target is not None:
             _check_target(target, sweep, data)
     except ValueError as error:
         raise StudyError(f"{study.path}: {error}") from None
-
-
-def run_name(size: str, mixture: Mapping[str, float], seed: int) -> str:
-    """Return the folder name of a run, such as `d32_en-de-0.3_en-zh-0.7_seed1`."""
-    weights = "_".join(f"{task}-{weight:g}" for task, weight in sorted(mixture.items()) if weight > 0)
-    return f"{size}_{weights}_seed{seed}"
 
 
 def _check_size(name: str, size: Size, data: DataConfig | None) -> None:
@@ -78,29 +69,14 @@ def _check_changes(train: TrainConfig, data: DataConfig | None) -> None:
 def _check_tasks(sweep: SweepConfig, data: DataConfig) -> None:
     for key, _, grid in sweep.grids():
         for number, mixture in enumerate(grid.mixtures):
-            if set(mixture) != {TEMPERATURE}:
-                _check_names(f"[sweep.{key}] `mixtures[{number}]`", mixture, data)
-
-
-def _check_names(where: str, tasks: Iterable[str], data: DataConfig) -> None:
-    for task in tasks:
-        if task in data.zero_shot:
-            raise ValueError(f"{where} names `{task}`, which `zero_shot` of [data] leaves out of training.")
-        if task not in data.tasks:
-            raise ValueError(f"{where} names an unknown task {unknown_key(task, data.tasks)}")
-
-
-def _check_distinct(sweep: SweepConfig) -> None:
-    names: set[str] = set()
-    for name in _names(sweep):
-        if name in names:
-            raise ValueError(f"[sweep] holds the run {name} twice.")
-        names.add(name)
-
-
-def _names(sweep: SweepConfig) -> Iterator[str]:
-    for _, size, mixture, seed in sweep.cells():
-        yield run_name(size, mixture, seed)
+            where = f"[sweep.{key}] `mixtures[{number}]`"
+            for task in mixture if set(mixture) != {TEMPERATURE} else ():
+                if task in data.zero_shot:
+                    raise ValueError(
+                        f"{where} names `{task}`, which is one of `zero_shot`, never trained on."
+                    )
+                if task not in data.tasks:
+                    raise ValueError(f"{where} names an unknown task {unknown_key(task, data.tasks)}")
 
 
 def _check_target(target: TargetConfig, sweep: SweepConfig, data: DataConfig | None) -> None:

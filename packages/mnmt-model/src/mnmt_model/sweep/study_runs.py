@@ -13,8 +13,8 @@ from mnmt_data.study import StudyFile
 from mnmt_model.errors import RunError
 from mnmt_model.runs.run_config import Branch, RunConfig
 from mnmt_model.sweep.sizes import read_sizes
-from mnmt_model.sweep.study_check import check_study, run_name
-from mnmt_model.sweep.sweep_config import TEMPERATURE, SweepConfig
+from mnmt_model.sweep.study_check import check_study
+from mnmt_model.sweep.sweep_config import TEMPERATURE, SweepConfig, run_name
 
 
 def run_configs(study: StudyFile, data: Path) -> list[RunConfig]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from math import inf
@@ -79,6 +80,9 @@ class SweepConfig:
                 )
         if not self.seeds or not all(0 <= seed <= MAX_SEED for seed in self.seeds):
             raise ValueError(f"`seeds` must be integers from 0 to 2^63 - 1, but are {list(self.seeds)}.")
+        names = [run_name(size, mixture, seed) for _, size, mixture, seed in self.cells()]
+        if twice := [name for name, count in Counter(names).items() if count > 1]:
+            raise ValueError(f"holds the run {twice[0]} twice.")
 
     def grids(self) -> Iterator[tuple[str, Role, Grid]]:
         """Yield the grids with their keys and roles."""
@@ -93,6 +97,12 @@ class SweepConfig:
                 for mixture in grid.mixtures:
                     for seed in self.seeds:
                         yield role, size, mixture, seed
+
+
+def run_name(size: str, mixture: Mapping[str, float], seed: int) -> str:
+    """Return the folder name of a run, such as `d32_en-de-0.3_en-zh-0.7_seed1`."""
+    weights = "_".join(f"{task}-{weight:g}" for task, weight in sorted(mixture.items()) if weight > 0)
+    return f"{size}_{weights}_seed{seed}"
 
 
 def _canonical(values: Mapping[str, float]) -> dict[str, float]:

@@ -21,9 +21,8 @@ from mnmt_model.runs.losses import mean_dev_loss
 from mnmt_model.runs.run_config import RunConfig, config_fingerprint
 from mnmt_model.runs.run_record import read_evals
 from mnmt_model.sweep.run_queue import Outcome
-from mnmt_model.sweep.study_check import run_name
 from mnmt_model.sweep.study_runs import run_configs
-from mnmt_model.sweep.sweep_config import SweepConfig
+from mnmt_model.sweep.sweep_config import SweepConfig, run_name
 
 FIRST_FACTORS = (1.0, 0.5, 2.0, 0.25, 4.0)
 """Factors on the current rate for the first trials; Optuna chooses the others."""
