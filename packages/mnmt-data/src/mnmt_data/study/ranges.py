@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from math import inf
-from typing import ClassVar, Protocol, TypeAlias
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias, get_args, get_origin, get_type_hints
 
 Ranges: TypeAlias = Mapping[str, tuple[str, ...]]
 """{interval: the fields whose numbers must lie in it}."""
@@ -39,7 +40,9 @@ class Interval:
 
 
 def check_ranges(config: Ranged, *, beyond: str = "") -> None:
-    """Check the numbers of a config; None is in every range, NaN in none.
+    """Check the numbers of a config, and the names in its `Literal` fields.
+
+    None is in every range, NaN in none.
 
     Args:
         config: The config.
@@ -48,11 +51,21 @@ def check_ranges(config: Ranged, *, beyond: str = "") -> None:
     Raises:
         ValueError: Naming the first field outside its range.
     """
+    for name, choices in _choices(type(config)).items():
+        if (value := getattr(config, name)) not in choices:
+            raise ValueError(f"`{name}` must be one of {', '.join(choices)}, but is {value}.")
     for text, names in config.RANGES.items():
         for name in names:
             value = getattr(config, name)
             if isinstance(value, int | float) and (valid := _range_if_outside(value, Interval(text), beyond)):
                 raise ValueError(f"`{name}` must be {valid}, but is {value:,}.")
+
+
+@cache
+def _choices(kind: Any) -> dict[str, tuple[str, ...]]:
+    """Return {field: its valid names} of the fields that name a part."""
+    hints = get_type_hints(kind)
+    return {name: get_args(hint) for name, hint in hints.items() if get_origin(hint) is Literal}
 
 
 def _range_if_outside(value: float, interval: Interval, beyond: str) -> str | None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import cache
-from typing import Any, ClassVar, Literal, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, get_args
 
 from mnmt_data.study import Ranges, check_ranges
 
@@ -117,10 +116,6 @@ class ModelConfig:
     then they are the gates."""
 
     def __post_init__(self) -> None:
-        for name, choices in _choices().items():
-            if getattr(self, name) not in choices:
-                names = ", ".join(choices)
-                raise ValueError(f"`{name}` must be one of {names}, but is {getattr(self, name)}.")
         check_ranges(self, beyond="beyond any published model")
         self._check_widths()
         if self.encoder_layers is not None:
@@ -245,10 +240,3 @@ NLLB: dict[str, Any] = {
     "positions": "sinusoidal-fairseq",
 }
 """The parts of NLLB-MoE (NLLB Team 2022), in which transformers has a mixture of experts."""
-
-
-@cache
-def _choices() -> dict[str, tuple[str, ...]]:
-    """Return {field: its valid names} of the fields that name a part."""
-    hints = get_type_hints(ModelConfig)
-    return {name: get_args(hint) for name, hint in hints.items() if get_origin(hint) is Literal}
