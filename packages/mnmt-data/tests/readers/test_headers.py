@@ -20,6 +20,7 @@ LAYOUTS = {
     "WikiMatrix.de-en.tsv": ("1.0712\tHallo du.\tHello there.", 3, 2),
     "ccaligned.tsv": ("ab.com\thttps://ab.com/en/\tHello there.\thttps://ab.com/de/\tHallo du.", 3, 5),
     "paracrawl.tsv": ("http://a.eu/en\thttp://a.eu/de\tHello there.\tHallo du.\t0.71", 3, 4),
+    "test.tsv": ("eng\tdeu\tgood morning\tguten Morgen", 3, 4),
     "links.tsv": ("eng\tHello there.\tdeu\tHallo du.", 2, 4),
     "sentences.tsv": ("17\teng\tHello there.\t18\tdeu\tHallo du.", 3, 6),
 }
@@ -179,6 +180,14 @@ def test_headers_that_do_not_say_which_column_are_refused(tmp_path, header, task
     path = write(tmp_path / "x.tsv", f"{header}\na\tb\tc\n")
     with pytest.raises(DataError, match=re.escape(message)):
         pairs(path, task)
+
+
+def test_a_line_with_its_languages_is_no_header(tmp_path):
+    path = write(tmp_path / "x.tsv", "en\tde\tmorning\tMorgen\nen\tfr\tmorning\tmatin\n")
+    with pytest.raises(DataError, match="has 4 columns and no header"):
+        pairs(path)
+    path = write(tmp_path / "y.tsv", "en\tde\nmorning\tMorgen\n")
+    assert pairs(path) == [("morning", "Morgen")]
 
 
 def test_a_header_is_no_pair_where_the_study_numbers_columns(tmp_path):

@@ -35,16 +35,19 @@ class Layout:
         return f"has {_count(len(cells))}, but {what} has {self.width}"
 
 
-def layout_of(table: Table, cells: Sequence[str], *, needs_header: bool) -> Layout:
-    """Return the columns of a table of lines, given the cells of its first line.
+def layout_of(
+    table: Table, cells: Sequence[str], following: Sequence[str] = (), *, needs_header: bool
+) -> Layout:
+    """Return the columns of a table of lines, given the cells of its first lines.
 
     The first line is a header if its names tell the sides of the task, the study names columns by it, or it
-    seems to be one. A table without a header has the columns that the study numbers, or exactly two beside
-    numbered scores.
+    seems to be one; but not if the second repeats a code of it, as where each line has its languages. A table
+    without a header has the columns that the study numbers, or exactly two beside numbered scores.
 
     Args:
         table: The table.
         cells: The cells of its first line.
+        following: The cells of its second line.
         needs_header: Whether even two columns must be named.
 
     Raises:
@@ -53,8 +56,10 @@ def layout_of(table: Table, cells: Sequence[str], *, needs_header: bool) -> Layo
     """
     numbers = [str(number) for number in range(1, len(cells) + 1)]
     is_by_name = any(isinstance(column, str) for _, column in table.columns)
-    seems_header = names_columns(cells, table.task)
-    may_be_header = is_by_name or seems_header or (not table.columns and all(map(_may_be_name, cells)))
+    is_repeated = any(one == other and is_code(one) for one, other in zip(cells, following, strict=False))
+    seems_header = names_columns(cells, table.task) and not is_repeated
+    may_be_name = not table.columns and not is_repeated and all(map(_may_be_name, cells))
+    may_be_header = is_by_name or seems_header or may_be_name
     names = cells if may_be_header else numbers
     sides = table.sides(names)
     if sides is None and (seems_header or table.columns):

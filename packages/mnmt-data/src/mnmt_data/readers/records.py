@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -96,9 +96,10 @@ def _blocks_of_rows(
     parse: Callable[[Row], Record] = _unreadable
     for row in rows:
         if isinstance(row[1], str | list):
-            layout = _layout(table, row[0], dialect.cells(row[1]), dialect)
+            second = list(islice(rows, 1))
+            layout = _layout(table, row, second, dialect)
             parse = partial(_record_of, table, dialect, layout)
-            head += [] if layout.has_header else [row]
+            head += second if layout.has_header else [row, *second]
             break
         head.append(row)
     names = [score.name for score in table.scores]
@@ -128,11 +129,12 @@ def _record_of(table: Table, dialect: _Dialect, layout: Layout, row: Row) -> Rec
     return _bad(table.path, number, what, dialect.separator.join(cells))
 
 
-def _layout(table: Table, number: int, cells: list[str], dialect: _Dialect) -> Layout:
+def _layout(table: Table, first: Row, second: list[Row], dialect: _Dialect) -> Layout:
+    cells, *following = (dialect.cells(row[1]) for row in (first, *second) if isinstance(row[1], str | list))
     try:
-        return layout_of(table, cells, needs_header=dialect.needs_header)
+        return layout_of(table, cells, *following, needs_header=dialect.needs_header)
     except ValueError as error:
-        raise DataError(f"{table.path}:{number}: {error}.") from None
+        raise DataError(f"{table.path}:{first[0]}: {error}.") from None
 
 
 class _CsvRows:
