@@ -1,0 +1,335 @@
+"""Inputs that users have and that once gave a wrong result without a word, each with its right outcome.
+
+The packages test what lies behind each of them; here stand the commands as they are typed.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import math
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import sentencepiece
+import torch
+import zstandard
+from scipy import stats
+
+import mnmt_data.cli
+import mnmt_eval.cli
+import mnmt_laws.cli
+from mnmt_data.readers import open_reader
+from mnmt_moe_ext import combine, dispatch, ragged_layout, top_k_gate
+
+INPUTS = Path(__file__).parent / "odd_inputs"
+BLEU_OF_40 = 60.77
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended."""
+
+    status: int
+    out: str
+    err: str
+
+    def the_line(self) -> str:
+        """The one line of a refusal."""
+        assert (self.status, self.out) == (2, ""), self
+        (line,) = self.err.splitlines()
+        return line
+
+
+Run = Callable[..., Ended]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs a command of ours in a folder of this test, where it may write."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    commands = {"mnmt-data": mnmt_data.cli.main, "mnmt-eval": mnmt_eval.cli.main, "mnmt-laws": mnmt_laws.cli.main}
+
+    def finish(line: str) -> Ended:
+        name, *arguments = line.split()
+        try:
+            status = commands[name](arguments)
+        except SystemExit as end:
+            status = end.code
+        return Ended(status or 0, *capsys.readouterr())
+
+    return finish
+
+
+def lines(name: str) -> list[str]:
+    """The lines of one of the small files beside this test."""
+    return (INPUTS / name).read_text(encoding="utf-8").splitlines()
+
+
+def write(name: str, content: Iterable[str] | bytes) -> None:
+    """Write lines, or bytes as they are."""
+    if not isinstance(content, bytes):
+        content = "".join(f"{line}\n" for line in content).encode()
+    Path(name).write_bytes(content)
+
+
+def bleu(ended: Ended, system: str) -> float:
+    """The BLEU of a system in what `compare` printed."""
+    assert ended.status == 0, ended
+    return float(re.search(rf"^\W*{re.escape(system)}\W+(\d+\.\d+)", ended.out, re.MULTILINE)[1])
+
+
+def test_one_differing_sentence_is_no_difference(run):
+    changed = lines("output.de")
+    changed[4] = "Unsinn steht hier"
+    write("a.de", lines("output.de"))
+    write("one.de", changed)
+    write("reference.de", lines("reference.de"))
+    ended = run("mnmt-eval compare a.de one.de --reference reference.de --task en-de --metric bleu")
+    assert re.search(r"one\.de.* 1\.0000 ", ended.out)
+    assert "1-2" in ended.out or "1–2" in ended.out
+    assert "*" not in ended.out.split("interval]", 2)[-1].splitlines()[0]
+
+
+def test_language_accuracy_is_tested_exactly(run):
+    english = "The old man goes for a walk with his dog through the green forest today."
+    german = "Der alte Mann geht heute mit seinem Hund durch den grünen Wald spazieren."
+    numbers = range(100)
+    write("source.en", [f"{english} {number}" for number in numbers])
+    write("reference.de", [f"{german} {number}" for number in numbers])
+    write("a.de", [f"{english if number < 3 else german} {number}" for number in numbers])
+    write("b.de", [f"{english if 3 <= number < 12 else german} {number}" for number in numbers])
+    ended = run(
+        "mnmt-eval compare a.de b.de --reference reference.de --source source.en --task en-de --metric language"
+        " --language.candidates de,en"
+    )
+    p = float(re.search(r"b\.de.*\] +(\d\.\d+)", ended.out)[1])
+    assert p == pytest.approx(stats.binomtest(3, 12).pvalue, abs=0.01)
+    assert "*" not in ended.out.split("\n\n")[1]
+
+
+def test_markup_of_test_sets_is_read(run):
+    for name, texts in (("a.sgm", lines("output.de")), ("reference.sgm", lines("reference.de"))):
+        segments = (f'<seg id="{number}">{text}</seg>' for number, text in enumerate(texts, 1))
+        write(name, ['<tstset setid="x" srclang="any">', '<doc docid="d">', "<p>", *segments, "</p>", "</doc>"])
+    ended = run("mnmt-eval compare a.sgm --reference reference.sgm --task en-de --metric bleu")
+    assert bleu(ended, "a.sgm") == BLEU_OF_40
+    assert "40 sentences" in ended.out
+
+
+def test_a_country_for_a_language_is_refused(run):
+    write("output.zh", ["今天的天气很好。", "我在读书。", "她去了学校。"] * 5)
+    write("reference.zh", ["今天天气很好。", "我在看书。", "他去学校了。"] * 5)
+    compare = "mnmt-eval compare output.zh --reference reference.zh --metric bleu --task"
+    assert bleu(run(f"{compare} en-zh"), "output.zh") == 37.34
+    assert "zh" in run(f"{compare} en-cn").the_line()
+
+
+def test_subwords_left_in_are_told(run):
+    write("joined.de", lines("output.de"))
+    write("split.de", ["▁" + line.replace(" ", " ▁") for line in lines("output.de")])
+    write("reference.de", lines("reference.de"))
+    ended = run("mnmt-eval compare joined.de split.de --reference reference.de --task en-de --metric bleu")
+    assert bleu(ended, "joined.de (baseline)") == BLEU_OF_40
+    (warning,) = (line for line in ended.err.splitlines() if "▁" in line)
+    assert "split.de" in warning
+
+
+def test_scores_are_no_candidates(run):
+    write("best.tsv", ["0\tDo it because I say so.\t-0.45", "0\tDo it because I say it.\t-0.47", "1\tHello.\t-0.3"])
+    ended = run("mnmt-eval rerank best.tsv --metric chrf")
+    if ended.status:
+        assert "column" in ended.the_line()
+    else:
+        assert ended.out.splitlines() == ["Do it because I say so.", "Hello."]
+
+
+STUDY = """
+name = "odd"
+[data]
+tasks = ["en-de"]
+dev_sentences = 30
+test_sentences = 30
+{data}
+[data.files.train]
+en-de = ["{path}"]
+{tables}
+[data.vocab]
+size = 400
+"""
+
+
+def pairs(made_up_text, count: int) -> list[tuple[str, str]]:
+    """Made-up sentence pairs."""
+    return list(zip(*(made_up_text(language, count).splitlines() for language in ("en", "de")), strict=True))
+
+
+def prepare(run: Run, path: str, *, data: str = "", tables: str = "") -> Ended:
+    """Prepare a study whose training text is a file."""
+    write("odd.toml", STUDY.format(path=path, data=data, tables=tables).encode())
+    return run("mnmt-data prepare odd.toml --jobs 1")
+
+
+def test_a_table_of_four_columns_is_refused(run, made_up_text):
+    numbered = enumerate(pairs(made_up_text, 300))
+    write("tatoeba.tsv", [f"{n}\t{english}\t{n + 9000}\t{german}" for n, (english, german) in numbered])
+    line = prepare(run, "tatoeba.tsv").the_line()
+    assert line.startswith("mnmt-data: tatoeba.tsv:1: has 4 columns")
+    assert 'columns."tatoeba.tsv"' in line
+
+
+def test_the_column_of_a_score_is_no_side(run, made_up_text):
+    scored = [f"{1.05 + n / 10_000:.4f}\t{src}\t{tgt}" for n, (src, tgt) in enumerate(pairs(made_up_text, 600))]
+    write("scored.tsv", scored)
+    ended = prepare(run, "scored.tsv", tables="[data.scores]\nlaser = { column = 1, min = 1.06 }")
+    assert ended.status == 0, ended
+    assert "leaks: 500 pairs done" in ended.out + ended.err
+    texts = Path("results/odd/data/text")
+    assert all(re.match("en[a-z]", line) for line in (texts / "test.en-de.en").read_text().splitlines())
+    assert all(re.match("de[a-z]", line) for line in (texts / "test.en-de.de").read_text().splitlines())
+
+
+def test_line_ends_of_classic_macs_are_named(run, made_up_text):
+    for language in ("en", "de"):
+        write(f"mac.{language}", made_up_text(language, 300).replace("\n", "\r").encode())
+    assert "CR" in prepare(run, "mac.{lang}").the_line()
+
+
+def test_one_bad_character_of_a_memory_is_one_bad_unit(run, made_up_text):
+    unit = '<tu><tuv xml:lang="en"><seg>{}</seg></tuv><tuv xml:lang="de"><seg>{}</seg></tuv></tu>'
+    units = [unit.format(*pair) for pair in pairs(made_up_text, 600)]
+    write("memory.tmx", ["<tmx version='1.4'><header/><body>", *units[:300], unit.format("a&#x1F;b", "c")])
+    with Path("memory.tmx").open("a", encoding="utf-8") as file:
+        file.writelines(f"{unit}\n" for unit in [*units[300:], "</body></tmx>"])
+    ended = prepare(run, "memory.tmx", data='on_bad_line = "skip"\nmax_bad_share = 0.1')
+    assert ended.status == 0, ended
+    assert re.search(r"\b1 bad|bad.*\b1\b", ended.out + ended.err)
+    assert "leaks: 600 pairs done" in ended.out + ended.err
+
+
+def zstd_of_a_long_window(text: bytes) -> bytes:
+    """As `zstd --long=31` packs."""
+    parameters = zstandard.ZstdCompressionParameters(window_log=31, enable_ldm=True)
+    compressor = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
+    return compressor.compress(text) + compressor.flush()
+
+
+@pytest.mark.parametrize(
+    ("suffix", "pack"),
+    [
+        ("zst", zstd_of_a_long_window),
+        ("xz", lzma.compress),
+        ("bz2", bz2.compress),
+        ("gz", lambda text: gzip.compress(text[:20]) + gzip.compress(text[20:]) + bytes(512)),
+    ],
+)
+def test_codecs(tmp_path, monkeypatch, made_up_text, suffix, pack):
+    monkeypatch.chdir(tmp_path)
+    for language in ("en", "de"):
+        write(f"packed.{language}.{suffix}", pack(made_up_text(language, 200).encode()))
+    blocks = list(open_reader(f"packed.{{lang}}.{suffix}", "en-de").blocks())
+    assert [pair for block in blocks for pair in zip(block.src, block.tgt, strict=True)] == pairs(made_up_text, 200)
+
+
+XLIFF = (
+    '<?xml version="1.0"?><xliff version="1.2" xmlns="urn:oasis:names:tc:xliff:document:1.2">'
+    '<file source-language="en" target-language="de" datatype="plaintext" original="x"><body>'
+    '<trans-unit id="1"><source>Hello</source><target state="final">Hallo</target></trans-unit>'
+    "</body></file></xliff>"
+)
+
+
+@pytest.mark.parametrize("suffix", ["xlf", "xliff", "sdlxliff"])
+def test_translation_tools_exchange(tmp_path, monkeypatch, suffix):
+    monkeypatch.chdir(tmp_path)
+    write(f"a.{suffix}", XLIFF.encode())
+    (block,) = open_reader(f"a.{suffix}", "en-de").blocks()
+    assert (list(block.src), list(block.tgt)) == (["Hello"], ["Hallo"])
+
+
+def test_individual_languages_serve_their_macrolanguage(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write("flores.tsv", ["eng_Latn\tarb_Arab\tnob_Latn\tpes_Arab", "Hello\tمرحبا\tHei\tسلام"])
+    found = {}
+    for task in ("en-ar", "en-no", "en-fa"):
+        (block,) = open_reader("flores.tsv", task).blocks()
+        found[task] = (list(block.src), list(block.tgt))
+    assert found == {task: (["Hello"], [text]) for task, text in zip(found, ("مرحبا", "Hei", "سلام"), strict=True)}
+
+
+def fitted(ended: Ended, task: str, parameter: str) -> float:
+    """A parameter in what `fit` printed."""
+    assert ended.status == 0, ended
+    return float(re.search(rf"^ *{task} +all +{parameter} +(\S+)", ended.out, re.MULTILINE)[1])
+
+
+def test_scores_of_every_metric_rise(run):
+    write("bleu.csv", lines("rising.csv"))
+    write("spbleu.csv", [line.replace("bleu", "spbleu") for line in lines("rising.csv")])
+    fit = "mnmt-laws fit {}.csv --law power --refits 0 --prior none"
+    for metric in ("bleu", "spbleu"):
+        ended = run(fit.format(metric))
+        assert fitted(ended, "all", "alpha") == pytest.approx(0.2276, abs=1e-3)
+        assert fitted(ended, "all", "l_inf") == pytest.approx(84.43, abs=0.05)
+
+
+def test_perplexities_become_losses(run):
+    header, *rows = lines("mixtures.csv")
+    write("losses.csv", [header, *rows])
+    perplexities = [f"{row.rpartition(',')[0]},{math.exp(float(row.rpartition(',')[2])):.4f}" for row in rows]
+    write("perplexities.csv", [header.replace("value", "ppl"), *perplexities])
+    for options in ("losses.csv", "perplexities.csv --column value=ppl"):
+        ended = run(f"mnmt-laws fit {options} --law capacity --refits 0")
+        assert fitted(ended, "en-de", "alpha") == pytest.approx(0.2825, abs=1e-3)
+        assert fitted(ended, "en-de", "l_inf") == pytest.approx(1.504, abs=5e-3)
+
+
+def test_billions_are_refused_with_their_factor(run):
+    billions = [re.sub(r"^([^,]*,\d+),(\d+)00000000,", lambda found: f"{found[1]},{int(found[2]) / 10},", line)
+                for line in lines("lengths.csv")]
+    write("tokens.csv", lines("lengths.csv"))
+    write("billions.csv", billions)
+    ask = "mnmt-laws recommend {}.csv --law share-tied --budget 1e18 --refits 0"
+    assert "65.3M parameters and 2.55B tokens" in run(ask.format("tokens")).out
+    line = run(ask.format("billions")).the_line()
+    assert "tokens" in line
+    assert "1e9" in line or "billion" in line
+
+
+def test_a_table_of_one_task_gives_size_and_length(run):
+    write("one-task.csv", lines("one-task.csv"))
+    fit = run("mnmt-laws fit one-task.csv --law chinchilla --refits 0 --prior none")
+    big_a, big_b, a, b = (fitted(fit, "all", name) for name in ("A", "B", "alpha", "beta"))
+    size = (a * big_a / (b * big_b)) ** (1 / (a + b)) * (1e21 / 6) ** (b / (a + b))
+    assert size == pytest.approx(1.87e9, rel=0.01)
+    ended = run("mnmt-laws recommend one-task.csv --law chinchilla --budget 1e21")
+    found = re.search(r"(\S+)B parameters and (\S+)B tokens", ended.out)
+    assert 1e9 * float(found[1]) == pytest.approx(size, rel=0.01)
+    assert 1e9 * float(found[2]) == pytest.approx(1e21 / 6 / size, rel=0.01)
+
+
+def test_a_diverged_run_is_named(run):
+    rows = lines("sizes.csv")
+    rows[7] = "31622776,3.03674"
+    write("sizes.csv", rows)
+    for objective in ("log-ols", "lad"):
+        ended = run(f"mnmt-laws fit sizes.csv --law power --refits 0 --objective {objective}")
+        assert ended.status == 0
+        (warning,) = (line for line in ended.err.splitlines() if "diverged" in line)
+        assert "sizes.csv row 8" in warning
+
+
+def test_a_gate_of_one_choice_learns():
+    torch.manual_seed(0)
+    tokens, gate = torch.randn(1, 64, 8), torch.randn(4, 8, requires_grad=True)
+    routing = top_k_gate(tokens @ gate.T, top_k=1, capacity=None)
+    layout = ragged_layout(routing)
+    rows = dispatch(tokens, layout)
+    scaled = rows * torch.arange(1.0, rows.shape[-2] + 1)[:, None]
+    combine(scaled, routing.weights, layout).square().mean().backward()
+    assert gate.grad.norm() == pytest.approx(367, rel=0.01)
