@@ -7,22 +7,26 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import json
 import lzma
 import math
 import re
+import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import sentencepiece
 import torch
-import zstandard
+from backports import zstd
 from scipy import stats
 
 import mnmt_data.cli
 import mnmt_eval.cli
 import mnmt_laws.cli
+import mnmt_model.cli
 from mnmt_data.readers import open_reader
 from mnmt_moe_ext import combine, dispatch, ragged_layout, top_k_gate
 
@@ -53,15 +57,18 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     """Runs a command of ours in a folder of this test, where it may write."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
-    commands = {"mnmt-data": mnmt_data.cli.main, "mnmt-eval": mnmt_eval.cli.main, "mnmt-laws": mnmt_laws.cli.main}
+    commands = {
+        "mnmt-data": mnmt_data.cli.main,
+        "mnmt-model": mnmt_model.cli.main,
+        "mnmt-eval": mnmt_eval.cli.main,
+        "mnmt-laws": mnmt_laws.cli.main,
+    }
 
     def finish(line: str) -> Ended:
-        name, *arguments = line.split()
-        try:
-            status = commands[name](arguments)
-        except SystemExit as end:
-            status = end.code
-        return Ended(status or 0, *capsys.readouterr())
+        monkeypatch.setattr(sys, "argv", line.split())
+        with pytest.raises(SystemExit) as end:
+            sys.exit(commands[sys.argv[0]]())
+        return Ended(end.value.code or 0, *capsys.readouterr())
 
     return finish
 
@@ -81,7 +88,7 @@ def write(name: str, content: Iterable[str] | bytes) -> None:
 def bleu(ended: Ended, system: str) -> float:
     """The BLEU of a system in what `compare` printed."""
     assert ended.status == 0, ended
-    return float(re.search(rf"^\W*{re.escape(system)}\W+(\d+\.\d+)", ended.out, re.MULTILINE)[1])
+    return float(re.search(rf"^[\d-]* *{re.escape(system)} +(\d+\.\d+)", ended.out, re.MULTILINE)[1])
 
 
 def test_one_differing_sentence_is_no_difference(run):
@@ -105,8 +112,8 @@ def test_language_accuracy_is_tested_exactly(run):
     write("a.de", [f"{english if number < 3 else german} {number}" for number in numbers])
     write("b.de", [f"{english if 3 <= number < 12 else german} {number}" for number in numbers])
     ended = run(
-        "mnmt-eval compare a.de b.de --reference reference.de --source source.en --task en-de --metric language"
-        " --language.candidates de,en"
+        "mnmt-eval compare a.de b.de --reference reference.de --source source.en --task en-de"
+        " --metric language --language.candidates de,en"
     )
     p = float(re.search(r"b\.de.*\] +(\d\.\d+)", ended.out)[1])
     assert p == pytest.approx(stats.binomtest(3, 12).pvalue, abs=0.01)
@@ -116,7 +123,9 @@ def test_language_accuracy_is_tested_exactly(run):
 def test_markup_of_test_sets_is_read(run):
     for name, texts in (("a.sgm", lines("output.de")), ("reference.sgm", lines("reference.de"))):
         segments = (f'<seg id="{number}">{text}</seg>' for number, text in enumerate(texts, 1))
-        write(name, ['<tstset setid="x" srclang="any">', '<doc docid="d">', "<p>", *segments, "</p>", "</doc>"])
+        write(
+            name, ['<tstset setid="x" srclang="any">', '<doc docid="d">', "<p>", *segments, "</p>", "</doc>"]
+        )
     ended = run("mnmt-eval compare a.sgm --reference reference.sgm --task en-de --metric bleu")
     assert bleu(ended, "a.sgm") == BLEU_OF_40
     assert "40 sentences" in ended.out
@@ -141,7 +150,10 @@ def test_subwords_left_in_are_told(run):
 
 
 def test_scores_are_no_candidates(run):
-    write("best.tsv", ["0\tDo it because I say so.\t-0.45", "0\tDo it because I say it.\t-0.47", "1\tHello.\t-0.3"])
+    write(
+        "best.tsv",
+        ["0\tDo it because I say so.\t-0.45", "0\tDo it because I say it.\t-0.47", "1\tHello.\t-0.3"],
+    )
     ended = run("mnmt-eval rerank best.tsv --metric chrf")
     if ended.status:
         assert "column" in ended.the_line()
@@ -184,7 +196,9 @@ def test_a_table_of_four_columns_is_refused(run, made_up_text):
 
 
 def test_the_column_of_a_score_is_no_side(run, made_up_text):
-    scored = [f"{1.05 + n / 10_000:.4f}\t{src}\t{tgt}" for n, (src, tgt) in enumerate(pairs(made_up_text, 600))]
+    scored = [
+        f"{1.05 + n / 10_000:.4f}\t{src}\t{tgt}" for n, (src, tgt) in enumerate(pairs(made_up_text, 600))
+    ]
     write("scored.tsv", scored)
     ended = prepare(run, "scored.tsv", tables="[data.scores]\nlaser = { column = 1, min = 1.06 }")
     assert ended.status == 0, ended
@@ -214,9 +228,8 @@ def test_one_bad_character_of_a_memory_is_one_bad_unit(run, made_up_text):
 
 def zstd_of_a_long_window(text: bytes) -> bytes:
     """As `zstd --long=31` packs."""
-    parameters = zstandard.ZstdCompressionParameters(window_log=31, enable_ldm=True)
-    compressor = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
-    return compressor.compress(text) + compressor.flush()
+    parameter = zstd.CompressionParameter
+    return zstd.compress(text, options={parameter.window_log: 31, parameter.enable_long_distance_matching: 1})
 
 
 @pytest.mark.parametrize(
@@ -233,7 +246,9 @@ def test_codecs(tmp_path, monkeypatch, made_up_text, suffix, pack):
     for language in ("en", "de"):
         write(f"packed.{language}.{suffix}", pack(made_up_text(language, 200).encode()))
     blocks = list(open_reader(f"packed.{{lang}}.{suffix}", "en-de").blocks())
-    assert [pair for block in blocks for pair in zip(block.src, block.tgt, strict=True)] == pairs(made_up_text, 200)
+    assert [pair for block in blocks for pair in zip(block.src, block.tgt, strict=True)] == pairs(
+        made_up_text, 200
+    )
 
 
 XLIFF = (
@@ -259,7 +274,9 @@ def test_individual_languages_serve_their_macrolanguage(tmp_path, monkeypatch):
     for task in ("en-ar", "en-no", "en-fa"):
         (block,) = open_reader("flores.tsv", task).blocks()
         found[task] = (list(block.src), list(block.tgt))
-    assert found == {task: (["Hello"], [text]) for task, text in zip(found, ("مرحبا", "Hei", "سلام"), strict=True)}
+    assert found == {
+        task: (["Hello"], [text]) for task, text in zip(found, ("مرحبا", "Hei", "سلام"), strict=True)
+    }
 
 
 def fitted(ended: Ended, task: str, parameter: str) -> float:
@@ -290,8 +307,10 @@ def test_perplexities_become_losses(run):
 
 
 def test_billions_are_refused_with_their_factor(run):
-    billions = [re.sub(r"^([^,]*,\d+),(\d+)00000000,", lambda found: f"{found[1]},{int(found[2]) / 10},", line)
-                for line in lines("lengths.csv")]
+    billions = [
+        re.sub(r"^([^,]*,\d+),(\d+)00000000,", lambda found: f"{found[1]},{int(found[2]) / 10},", line)
+        for line in lines("lengths.csv")
+    ]
     write("tokens.csv", lines("lengths.csv"))
     write("billions.csv", billions)
     ask = "mnmt-laws recommend {}.csv --law share-tied --budget 1e18 --refits 0"
@@ -304,7 +323,7 @@ def test_billions_are_refused_with_their_factor(run):
 def test_a_table_of_one_task_gives_size_and_length(run):
     write("one-task.csv", lines("one-task.csv"))
     fit = run("mnmt-laws fit one-task.csv --law chinchilla --refits 0 --prior none")
-    big_a, big_b, a, b = (fitted(fit, "all", name) for name in ("A", "B", "alpha", "beta"))
+    big_a, big_b, a, b = (fitted(fit, "all", name) for name in ("a", "b", "alpha", "beta"))
     size = (a * big_a / (b * big_b)) ** (1 / (a + b)) * (1e21 / 6) ** (b / (a + b))
     assert size == pytest.approx(1.87e9, rel=0.01)
     ended = run("mnmt-laws recommend one-task.csv --law chinchilla --budget 1e21")
@@ -333,3 +352,77 @@ def test_a_gate_of_one_choice_learns():
     scaled = rows * torch.arange(1.0, rows.shape[-2] + 1)[:, None]
     combine(scaled, routing.weights, layout).square().mean().backward()
     assert gate.grad.norm() == pytest.approx(367, rel=0.01)
+
+
+def test_an_exported_panel_is_read_with_a_size_for_each_run(run):
+    header = '"Step","small - eval/loss","small - eval/loss__MIN","small - eval/loss__MAX","big - eval/loss"'
+    steps = range(10)
+    write("panel.csv", [header, *(f"{step},{5 - step / 100},9,9,{4.8 - step / 100}" for step in steps)])
+    line = run("mnmt-laws fit panel.csv --law power").the_line()
+    assert "--runs runs.csv" in line
+    assert "small, big" in line
+    write("runs.csv", ["run,size", "small,1e6", "big,4e6"])
+    ended = run("mnmt-laws collect panel.csv --runs runs.csv --out table.csv")
+    assert ended.status == 0, ended
+    table = pd.read_csv("table.csv")
+    assert dict(zip(table["size"], table["value"], strict=True))[1e6] == pytest.approx(4.91)
+
+
+def test_a_vocabulary_with_other_ids_serves(run, made_up_text):
+    for language in ("en", "de"):
+        write(f"text.{language}", made_up_text(language, 300).encode())
+    options = {"vocab_size": 30, "model_prefix": "own", "minloglevel": 2}
+    sentencepiece.SentencePieceTrainer.train(input="text.en,text.de", **options)
+    assert sentencepiece.SentencePieceProcessor(model_file="own.model").pad_id() == -1
+    write(
+        "odd.toml",
+        STUDY.format(path="text.{lang}", data="", tables="")
+        .replace("size = 400", 'path = "own.model"')
+        .encode(),
+    )
+    assert run("mnmt-data prepare odd.toml --jobs 1").status == 0
+    ours = sentencepiece.SentencePieceProcessor(model_file="results/odd/data/vocab.model")
+    theirs = sentencepiece.SentencePieceProcessor(model_file="own.model")
+    assert [ours.pad_id(), ours.eos_id(), ours.unk_id()] == [0, 1, 2]
+    unseen = [*made_up_text("de", 50).splitlines(), "Größe 12"]
+    assert ours.encode(unseen, out_type=str) == theirs.encode(unseen, out_type=str)
+
+
+MIXTURE = """
+name = "mixture"
+[data]
+tasks = ["xx-aa"]
+[data.vocab]
+kind = "word"
+[data.synthetic]
+languages = ["aa"]
+concepts = 20
+train_sentences = 400
+dev_sentences = 10
+test_sentences = 10
+[model]
+d_model = 8
+num_heads = 2
+head_dim = 4
+d_ff = 16
+num_experts = 4
+experts_every = 1
+[train]
+auxiliary_loss = 1.0
+steps = 4
+batch_tokens = 400
+log_every = 2
+[sweep.sizes.d8]
+[sweep.fit]
+sizes = ["d8"]
+mixtures = [{ xx-aa = 1.0 }]
+"""
+
+
+def test_the_objective_of_a_mixture_has_its_auxiliary_loss(run):
+    write("mixture.toml", MIXTURE.encode())
+    assert run("mnmt-data prepare mixture.toml --jobs 1").status == 0
+    assert run("mnmt-model sweep mixture.toml").status == 0
+    (metrics,) = Path("results/mixture/runs").glob("*/metrics.jsonl")
+    for line in map(json.loads, metrics.read_text().splitlines()):
+        assert line["objective"] > line["loss"] + line["auxiliary_loss"] - 1e-3
