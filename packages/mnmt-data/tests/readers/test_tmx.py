@@ -111,11 +111,13 @@ def pairs_of(*pieces):
 @pytest.mark.parametrize("size", [1, 2, 7, 4096])
 @pytest.mark.parametrize("head", [0, 5000])
 def test_chunks_may_fall_anywhere(size, head):
-    units = [unit(en="größer &amp; <ph>x</ph>mehr", de="漢字"), "<tu />", unit(en="b", de="B")]
+    comment = f"<!-- {unit(en='x', de='X')} <tu> -->"
+    units = [unit(en="größer &amp; <ph>x</ph>mehr", de="漢字"), "<tu />", comment, unit(en="b", de="B")]
+    units.append(unit(en="<![CDATA[</tu> <!-- <tu>]]>", de=f"C{comment}"))
     content = document(f"<!-- {'x' * head} -->", *units).encode()
-    cut = len(content) - 500 if head else 60
+    cut = len(content) - 800 if head else 60
     pieces = [content[:cut], *(content[at : at + size] for at in range(cut, len(content), size))]
-    assert pairs_of(*pieces) == [("größer & mehr", "漢字"), ("b", "B")]
+    assert pairs_of(*pieces) == [("größer & mehr", "漢字"), ("b", "B"), ("</tu> <!-- <tu>", "C")]
 
 
 def test_utf16_is_read_as_xml_declares_it(tmp_path):

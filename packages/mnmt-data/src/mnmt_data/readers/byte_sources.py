@@ -38,6 +38,9 @@ _SIGNATURES = {
     PARQUET: re.compile(b"PAR1"),
     "PDF": re.compile(b"%PDF-"),
     "a tar archive": re.compile(rb".{257}ustar", re.S),
+    "a pointer of Git LFS": re.compile(b"version https://git-lfs"),
+    "RTF": re.compile(rb"\{\\rtf"),
+    "RAR": re.compile(b"Rar!"),
     "7-zip": re.compile(rb"7z\xbc\xaf"),
 }
 _LARGEST_WINDOW = 31

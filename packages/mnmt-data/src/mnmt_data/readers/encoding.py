@@ -59,7 +59,7 @@ def _no_text(kind: str, name: str) -> str:
         return f"{kind}, not text; give text"
     if name.endswith(tuple(CODECS)):
         return f"compressed twice, first by {kind}; unpack it once"
-    return f"{kind}-compressed; let its name end in {ending}"
+    return f"{kind}-compressed; unpack it, or let its name end in {ending}"
 
 
 def check_nuls(text: str, name: str, lines: int = 0) -> None:

@@ -18,7 +18,7 @@ from mnmt_data.readers.reader import LONGEST_LINE, LONGEST_SENTENCE
 NATIVE_CODE = frozenset({"bpt", "ept", "it", "ph", "ut"})
 """Inline elements whose content is formatting code, not text (TMX 1.4b, section "Content Markup")."""
 
-_HEAD_CHARACTERS = 4096
+_HEAD_CHARACTERS = 65_536
 """Characters in which the outermost element begins."""
 
 _PREFIX = r"(?:[\w.-]+:)?"
@@ -81,6 +81,8 @@ class _Scanner:
         self._tags = re.compile(
             rf"<{_PREFIX}(?:(?P<unit>{unit})(?=[\s>/])[^>]*?(?P<empty>/?)>|(?P<around>{around})\s[^>]*>)"
             rf"|</{_PREFIX}(?:(?P<end>{unit})|(?P<last>{root}))\s*>"
+            r"|<!--.*?-->|<!\[CDATA\[.*?\]\]>|(?P<unfinished><!--|<!\[CDATA\[)",
+            re.S,
         )
         self._tag, self._start = "", -1  # of an unfinished unit
         self._searched = self._counted = 0
@@ -89,6 +91,9 @@ class _Scanner:
         """Yield the elements that end in this text."""
         self.buffer += text
         for match in self._tags.finditer(self.buffer, self._searched):
+            if match["unfinished"]:
+                self._forget(match.start())
+                return
             self._searched = match.end()
             if match["around"]:
                 yield self._element(match["around"], match.start(), match.end(), is_unit=False)
@@ -100,7 +105,7 @@ class _Scanner:
             if match["last"]:
                 yield from self._end(match.start())
                 self.is_complete = True
-        self._forget()
+        self._forget(max(self._searched, self.buffer.rfind("<")))
 
     def _end(self, end: int) -> Iterator[Element]:
         """Yield the unfinished unit, which ends here."""
@@ -116,9 +121,8 @@ class _Scanner:
         self.line += self.buffer.count("\n", self._counted, end)
         self._counted = end
 
-    def _forget(self) -> None:
-        """Forget what needs no more search: all before an unfinished unit or tag."""
-        searched = max(self._searched, self.buffer.rfind("<"))
+    def _forget(self, searched: int) -> None:
+        """Forget what needs no more search: all before an unfinished unit, tag or comment."""
         cut = searched if self._start < 0 else self._start
         self._count_lines(cut)
         self.buffer, self._searched, self._counted = self.buffer[cut:], searched - cut, 0
