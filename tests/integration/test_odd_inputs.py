@@ -26,8 +26,9 @@ from scipy import stats
 import mnmt_data.cli
 import mnmt_eval.cli
 import mnmt_laws.cli
-import mnmt_model.cli
 from mnmt_data.readers import open_reader
+from mnmt_data.study import read_study
+from mnmt_model import run_configs, train
 from mnmt_moe_ext import combine, dispatch, ragged_layout, top_k_gate
 
 INPUTS = Path(__file__).parent / "odd_inputs"
@@ -59,7 +60,6 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     monkeypatch.setenv("COLUMNS", "200")
     commands = {
         "mnmt-data": mnmt_data.cli.main,
-        "mnmt-model": mnmt_model.cli.main,
         "mnmt-eval": mnmt_eval.cli.main,
         "mnmt-laws": mnmt_laws.cli.main,
     }
@@ -422,7 +422,7 @@ mixtures = [{ xx-aa = 1.0 }]
 def test_the_objective_of_a_mixture_has_its_auxiliary_loss(run):
     write("mixture.toml", MIXTURE.encode())
     assert run("mnmt-data prepare mixture.toml --jobs 1").status == 0
-    assert run("mnmt-model sweep mixture.toml").status == 0
-    (metrics,) = Path("results/mixture/runs").glob("*/metrics.jsonl")
-    for line in map(json.loads, metrics.read_text().splitlines()):
+    (mixture,) = run_configs(read_study(Path("mixture.toml")), Path("results/mixture/data"))
+    train(mixture, Path("run"))
+    for line in map(json.loads, Path("run/metrics.jsonl").read_text().splitlines()):
         assert line["objective"] > line["loss"] + line["auxiliary_loss"] - 1e-3
