@@ -1,4 +1,5 @@
 import re
+import subprocess
 import sys
 import tomllib
 from importlib.metadata import entry_points
@@ -218,6 +219,12 @@ def test_prepare_refuses_a_mistake_of_any_section_in_one_line(
 
 STUDIES = sorted((Path(__file__).parents[4] / "studies").glob("*.toml"))
 OF_KEY_OR_TYPE = re.compile("unknown key|must be (an integer|an array|a number|a string|one of|given)")
+
+
+def test_a_study_is_checked_without_torch(study_file: Path) -> None:
+    code = f"import sys; from mnmt_data.study import read_study; read_study({str(study_file)!r})"
+    check = f"{code}; sys.exit('torch' in sys.modules or 'mnmt_model.sweep.study_check' not in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0
 
 
 @pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)

@@ -29,7 +29,7 @@ from mnmt_model.transformer.model_config import ARCHITECTURES, Architecture, Mod
         ),
         (
             {"capacity_factor": float("inf")},
-            "`capacity_factor` must be finite, but is inf.",
+            "`capacity_factor` must be at most 1,000, beyond any published model, but is inf.",
         ),
         (
             {"eval_capacity_factor": float("nan")},

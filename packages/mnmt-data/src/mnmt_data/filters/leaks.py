@@ -34,7 +34,11 @@ class LeakConfig:
     sentences are always dropped. Synthetic languages repeat sentences on purpose and keep all pairs.
     """
 
-    RANGES: ClassVar[Ranges] = {"(0, 1]": ("share",), "[1, inf)": ("ngram_words", "min_words")}
+    RANGES: ClassVar[Ranges] = {
+        "(0, 1]": ("share",),
+        "[1, 1000]": ("ngram_words",),
+        "[1, inf)": ("min_words",),
+    }
 
     normal_form: bool = True
     """Whether to drop copies that differ only in case, digits, punctuation and spaces."""

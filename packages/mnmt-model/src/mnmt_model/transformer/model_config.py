@@ -45,8 +45,7 @@ class ModelConfig:
         "[1, 1e7]": ("d_ff",),
         "[0, 1e6]": ("num_experts",),
         "[1, inf)": ("experts_per_token", "experts_every"),
-        "[0, 1000]": ("shared_experts",),
-        "[0, inf)": ("capacity_factor", "eval_capacity_factor"),
+        "[0, 1000]": ("shared_experts", "capacity_factor", "eval_capacity_factor"),
         "(0, inf)": ("norm_epsilon", "second_expert_threshold"),
     }
 
