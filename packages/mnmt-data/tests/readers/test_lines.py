@@ -144,7 +144,7 @@ def test_the_faulty_line_is_counted_over_all_chunks(tmp_path, monkeypatch):
         (b"version https://git-lfs.github.com/spec/v1\n", "is a pointer of Git LFS, not text; give text."),
         (b"%PDF-1.7\n", "is PDF, not text; give text."),
         (b"<!DOCTYPE html>\n<p>404", "is mark-up (<!DOCTYPE html), not a sentence a line; let its name"),
-        (b'\xef\xbb\xbf<?xml version="1.0"?>\n<tmx/>\n', 'is mark-up (<?xml version="1.0"?), not a sentence'),
+        (b'\xef\xbb\xbf<?xml version="1.0"?>\n<tmx/>\n', "is mark-up (<tmx/), not a sentence"),
         (b"one\rtwo\rthree\r", "its lines end in carriage returns alone (CR, of classic Mac OS); convert"),
         (b"one\rtwo\nthree\rfour\n", "its lines end in carriage returns alone"),
     ],

@@ -19,6 +19,7 @@ _MARKUP = re.compile(
     rb"|<html\b[^\n>]*>(?=\s*(?:[\r\n]|<head)))",
     re.I,
 )
+_XML = re.compile(rb"\s*<\?xml\b[^>]*>\s*(<[^\n>]{0,40})")
 _DECLARED = re.compile(rb"<\?xml[^>]*?\bencoding\s*=\s*[\"']([\w.-]+)")
 _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _UTF16_STARTS = {b"<\0?\0": "utf-16-le", b"\0<\0?": "utf-16-be"}
@@ -79,7 +80,7 @@ def markup_of(head: bytes) -> str:
     head = head[:_HEAD_BYTES].removeprefix(codecs.BOM_UTF8)
     if head.startswith(_UTF16_MARKS):
         head = head[2:].replace(b"\0", b"")
-    match = _MARKUP.match(head)
+    match = _XML.match(head) or _MARKUP.match(head)
     return match[1].decode("utf-8", errors="replace").strip() if match else ""
 
 

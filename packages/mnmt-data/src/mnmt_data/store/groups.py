@@ -68,7 +68,7 @@ def read_groups(folder: Path, testset: str, task: str) -> Groups | None:
     path = groups_path(folder, testset, task)
     if not path.is_file():
         return None
-    header, *lines = path.read_text(encoding="utf-8").splitlines() or [""]
+    header, *lines = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
     if header != _HEADER:
         raise DataError(f"{path}:1: must be {_HEADER!r}, but is {header!r}; remove it and prepare again.")
     groups = Groups(origins=[], lengths=[])
