@@ -7,7 +7,7 @@ from mnmt_data.errors import StudyError
 from mnmt_data.study import StudyFile, unknown_key
 from mnmt_model.planning.experts import check_expert_parallel
 from mnmt_model.planning.parameters import check_state, count_parameters
-from mnmt_model.sweep.expert_keys import check_expert_keys
+from mnmt_model.sweep.idle_keys import check_idle_keys
 from mnmt_model.sweep.sizes import Size, read_sizes
 from mnmt_model.sweep.sweep_config import TEMPERATURE, SweepConfig, TargetConfig
 from mnmt_model.train_config import TrainConfig
@@ -30,7 +30,7 @@ def check_study(study: StudyFile) -> None:
     data = study.section("data", DataConfig) if "data" in study.tables else None
     target = study.section("target", TargetConfig) if "target" in study.tables else None
     try:
-        check_expert_keys(sizes)
+        check_idle_keys(sizes)
         for name, size in sizes.items():
             _check_size(name, size, data)
         if data is not None:

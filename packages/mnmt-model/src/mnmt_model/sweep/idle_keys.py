@@ -1,4 +1,4 @@
-"""Refuse settings of mixtures of experts without effect, which a user would believe to have one.
+"""Refuse settings without effect, which a user would believe to have one: most are of mixtures of experts.
 
 A key shared by all sizes may have no effect on some of them, such as `shared_experts` on a dense size beside
 mixtures. A key of one size without effect on it, or a shared key without effect on all, is an error.
@@ -15,12 +15,15 @@ from mnmt_model.sweep.sizes import Size
 from mnmt_model.train_config import TrainConfig
 from mnmt_model.transformer.model_config import ModelConfig
 
-MODEL_KEYS = ("experts_per_token", "expert_feed_forward", "shared_experts", "expert_choice", "second_expert")
-TRAIN_KEYS = ("auxiliary_loss_over", "router_z_loss", "balance_bias_rate")
+MODEL_KEYS = (
+    *("experts_per_token", "expert_feed_forward", "shared_experts", "expert_choice", "renormalise"),
+    *("second_expert", "second_expert_threshold", "capacity_factor", "eval_capacity_factor"),
+)
+TRAIN_KEYS = ("auxiliary_loss_over", "router_z_loss", "balance_bias_rate", "uniform_routing_steps")
 
 
-def check_expert_keys(sizes: Mapping[str, Size]) -> None:
-    """Check that a study's settings of mixtures of experts have an effect.
+def check_idle_keys(sizes: Mapping[str, Size]) -> None:
+    """Check that a study's settings have an effect.
 
     Raises:
         ValueError: If a setting has no effect; the message begins with the table.
@@ -42,11 +45,15 @@ def _idle_keys(size: Size) -> dict[str, str]:
     model, choices = size.model, size.model.experts_per_token
     changed = [key for key in MODEL_KEYS if getattr(model, key) != _default(ModelConfig, key)]
     changed += [key for key in TRAIN_KEYS if getattr(size.train, key) != _default(TrainConfig, key)]
+    idle = {}
+    if size.train.weight_decay and size.train.optimizer != "adamw":
+        other = size.train.optimizer
+        idle["weight_decay"] = f'`weight_decay` needs `optimizer = "adamw"`, but that is "{other}".'
     if not model.num_experts:
-        return {key: f"`{key}` needs `num_experts` above 0, but that is 0." for key in changed}
+        return idle | {key: f"`{key}` needs `num_experts` above 0, but that is 0." for key in changed}
     if choices != 2 and "second_expert" in changed:
-        return {"second_expert": f"`second_expert` needs `experts_per_token` 2, but that is {choices}."}
-    return {}
+        idle["second_expert"] = f"`second_expert` needs `experts_per_token` 2, but that is {choices}."
+    return idle
 
 
 def _default(config: type[ModelConfig | TrainConfig], key: str) -> Any:
