@@ -22,7 +22,7 @@ from scipy.stats import binomtest, kstest
 
 from benchmarks.measurement import Figures, Names, Out, print_table, provenance, run, write_report
 from mnmt_eval.compare import CompareConfig
-from mnmt_eval.compare.measurements import SystemStatistics
+from mnmt_eval.compare.measurements import Measurement
 from mnmt_eval.compare.pairs import PairTests
 from mnmt_eval.metrics import Metric, metric
 from mnmt_eval.metrics.protocol import Floats
@@ -144,8 +144,8 @@ def coverage(
 
 def tests(scorer: Metric, statistics: Floats, config: CompareConfig) -> PairTests:
     """Return the tests that a comparison of these systems makes."""
-    systems = {str(i): SystemStatistics(metric=scorer, statistics=each) for i, each in enumerate(statistics)}
-    return PairTests(systems, config)
+    systems = {str(place): each for place, each in enumerate(statistics)}
+    return PairTests(Measurement(metric=scorer, systems=systems), config)
 
 
 def share(count: int, trials: int) -> Figures:

@@ -49,8 +49,8 @@ def test_words_of_scripts_without_spaces_are_characters(tmp_path: Path) -> None:
 def test_lengths_are_scored_as_test_sets_of_their_own(tmp_path: Path) -> None:
     references = ["ein Hund", "ein Wort " * 8, "eine Katze"]
     text = translated(tmp_path, references, {"one": ["ein Hund", "ein Wort", "Katze"]})
-    (measurements,) = measure_systems(text, MetricSet(names=("chrf",)))
-    result = length_buckets(text.text, measurements, np.array([1, 2]))
+    (measurement,) = measure_systems(text, MetricSet(names=("chrf",)))
+    result = length_buckets(text.text, measurement, np.array([1, 2]))
     short = metric("chrf", target="de").score(["ein Hund", "Katze"], [["ein Hund", "eine Katze"]])
     assert [(bucket.name, bucket.count) for bucket in result.buckets] == [("0-9", 2), ("10-19", 1)]
     assert result.buckets[0].values == [short.value]

@@ -139,18 +139,18 @@ def _metric_json(comparison: MetricComparison) -> dict[str, Any]:
     return {
         "metric": comparison.metric,
         "higher_is_better": comparison.higher_is_better,
-        "systems": [_system_json(score) for score in comparison.scores],
+        "systems": [_system_json(score, comparison.signature) for score in comparison.scores],
         "pairs": [_pair_json(pair) for pair in comparison.pairs],
     }
 
 
-def _system_json(score: SystemScore) -> dict[str, Any]:
+def _system_json(score: SystemScore, signature: str) -> dict[str, Any]:
     against = _against_json(score)
     if against is not None and score.sentences is not None:
         against |= asdict(score.sentences)
     return {
         "system": score.system,
-        "signature": score.signature,
+        "signature": signature,
         "value": score.value,
         "interval": [score.lower, score.upper],
         "rank": [score.rank.best, score.rank.worst],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from mnmt_eval.cli.tables import align
 from mnmt_eval.compare.averages import DirectionAverage, Mean, average_directions
@@ -165,9 +165,12 @@ def _legend(comparison: TextComparison) -> Iterator[str]:
     yield f"[95% interval] of {config.samples:,} bootstrap samples, seed {config.seed}{where}"
     if comparison.baseline is not None:
         yield from _explanations(comparison)
-    for m in comparison.metrics:
-        yield from _signature_lines(m.metric, m.signatures)
-    yield from _signature_lines("search", group_by_value(comparison.searches))
+    for metric in comparison.metrics:
+        yield f"{metric.metric}: {metric.signature}"
+    searches = group_by_value(comparison.searches)
+    for search, names in searches.items():
+        whose = f" of {', '.join(names)}" if len(searches) > 1 else ""
+        yield f"search{whose}: {search}"
 
 
 def _explanations(comparison: TextComparison) -> Iterator[str]:
@@ -192,10 +195,3 @@ def _explanations(comparison: TextComparison) -> Iterator[str]:
 
 def _corrected(tests: int, what: str) -> str:
     return f", corrected for {tests} {what} (Holm 1979)" if tests > 1 else ""
-
-
-def _signature_lines(what: str, signatures: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    """Yield a line per signature; if there are several, each names its systems."""
-    for signature, systems in signatures.items():
-        whose = f" of {', '.join(systems)}" if len(signatures) > 1 else ""
-        yield f"{what}{whose}: {signature}"

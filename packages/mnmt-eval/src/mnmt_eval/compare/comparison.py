@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from mnmt_eval.compare.config import SIGNIFICANT, CompareConfig
 from mnmt_eval.compare.groups import group_rows, group_sentences
-from mnmt_eval.compare.measurements import SystemStatistics, measure
+from mnmt_eval.compare.measurements import Measurement, measure
 from mnmt_eval.compare.pairs import (
     CorrectedTest,
     PairTests,
@@ -47,8 +47,6 @@ class SystemScore:
     """One metric of one system."""
 
     system: str
-    signature: str
-    """The metric's signature; COMET's contains the file of this system's scores."""
     value: float
     lower: float
     """The lower end of the 95% bootstrap interval."""
@@ -68,6 +66,8 @@ class MetricComparison:
     """One metric of all systems."""
 
     metric: str
+    signature: str
+    """The metric's signature."""
     higher_is_better: bool
     scores: tuple[SystemScore, ...]
     """In the order in which the systems were named."""
@@ -85,11 +85,6 @@ class MetricComparison:
         """The scores, best first."""
         sign = -1 if self.higher_is_better else 1
         return tuple(sorted(self.scores, key=lambda score: sign * score.value))
-
-    @property
-    def signatures(self) -> dict[str, list[str]]:
-        """{signature: its systems}; mostly there is one signature."""
-        return group_by_value({score.system: score.signature for score in self.scores})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,7 +160,7 @@ def check_baseline(translated: TranslatedText, baseline: str | None) -> None:
 
 def compare_measurements(
     translated: TranslatedText,
-    measurements: Sequence[Mapping[str, SystemStatistics]],
+    measurements: Sequence[Measurement],
     config: CompareConfig,
     *,
     baseline: str | None = None,
@@ -185,7 +180,7 @@ def compare_measurements(
         baseline=baseline,
         config=config,
         searches=translated.searches,
-        metrics=tuple(_compare(systems, config, baseline, groups) for systems in measurements),
+        metrics=tuple(_compare(each, config, baseline, groups) for each in measurements),
     )
 
 
@@ -198,23 +193,22 @@ def group_by_value(values: Mapping[str, str]) -> dict[str, list[str]]:
 
 
 def _compare(
-    systems: Mapping[str, SystemStatistics],
+    measurement: Measurement,
     config: CompareConfig,
     baseline: str | None,
     groups: Sequence[str] | None,
 ) -> MetricComparison:
-    metric = next(iter(systems.values())).metric
-    tests = PairTests(systems, config)
+    metric, systems = measurement.metric, measurement.systems
+    tests = PairTests(measurement, config)
     pairs = tests.all_pairs(baseline)
     intervals = {name: tests.value(name) for name in systems}
     ranks = _rank(intervals, pairs, higher_is_better=metric.higher_is_better)
     against = {pair.second: pair.result for pair in pairs if pair.first == baseline}
-    counts = {name: count_sentences(systems[str(baseline)], systems[name]) for name in against}
-    by_group = {} if groups is None else _compare_groups(systems, config, baseline, groups)
+    counts = {name: count_sentences(metric, systems[str(baseline)], systems[name]) for name in against}
+    by_group = {} if groups is None else _compare_groups(measurement, config, baseline, groups)
     scores = [
         SystemScore(
             system=name,
-            signature=systems[name].metric.signature,
             value=interval.value,
             lower=interval.lower,
             upper=interval.upper,
@@ -227,13 +221,14 @@ def _compare(
     ]
     return MetricComparison(
         metric=metric.name,
+        signature=metric.signature,
         higher_is_better=metric.higher_is_better,
         scores=tuple(scores),
         pairs=pairs,
         remarks=tuple(
             f"{name}: {remark}"
-            for name, system in systems.items()
-            if (remark := system.metric.remark(system.statistics))
+            for name, statistics in systems.items()
+            if (remark := metric.remark(statistics))
         ),
         resampled={name: tests.resampled(name) for name in systems},
         differences={name: tests.differences(str(baseline), name) for name in against},
@@ -249,14 +244,16 @@ def _rank(
 
 
 def _compare_groups(
-    systems: Mapping[str, SystemStatistics],
+    measurement: Measurement,
     config: CompareConfig,
     baseline: str | None,
     groups: Sequence[str],
 ) -> dict[str, tuple[GroupScore, ...]]:
     """Return {system: its scores of each group}; the tests of all groups are corrected together."""
-    tests = {group: PairTests(systems, config, rows) for group, rows in group_rows(groups).items()}
-    tested = [(group, name) for group in tests for name in systems if baseline not in (None, name)]
+    tests = {group: PairTests(measurement, config, rows) for group, rows in group_rows(groups).items()}
+    tested = [
+        (group, name) for group in tests for name in measurement.systems if baseline not in (None, name)
+    ]
     results = correct([tests[group].test(str(baseline), name) for group, name in tested])
     against = dict(zip(tested, results, strict=True))
     return {
@@ -264,7 +261,7 @@ def _compare_groups(
             _score_group(group, groups.count(group), in_group.value(name), against.get((group, name)))
             for group, in_group in tests.items()
         )
-        for name in systems
+        for name in measurement.systems
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,18 +19,16 @@ from mnmt_eval.text import checksum
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class SystemStatistics:
-    """A metric's statistics of one system's translations."""
+class Measurement:
+    """A metric's statistics of several systems' translations of one text."""
 
     metric: Metric
-    statistics: Floats
-    """(sentences, k)."""
+    systems: Mapping[str, Floats]
+    """{system: its statistics, (sentences, k)}."""
 
 
-def measure(
-    translated: TranslatedText, metrics: MetricSet, *, losses: bool = False
-) -> list[dict[str, SystemStatistics]]:
-    """Return {system: measurement} for each metric and, if requested, for the losses.
+def measure(translated: TranslatedText, metrics: MetricSet, *, losses: bool = False) -> list[Measurement]:
+    """Return the statistics by each metric and, if requested, the losses.
 
     Raises:
         EvalError: If a metric lacks an extra, a model or an option, or a loss its run.
@@ -40,25 +39,23 @@ def measure(
     return [*of_outputs, measure_losses(translated)] if losses else of_outputs
 
 
-def measure_systems(translated: TranslatedText, metrics: MetricSet) -> list[dict[str, SystemStatistics]]:
-    """Return {system: measurement} for each metric; runs may have stored the statistics.
+def measure_systems(translated: TranslatedText, metrics: MetricSet) -> list[Measurement]:
+    """Return the statistics by each metric; runs may have stored them.
 
     Raises:
         EvalError: If a metric lacks an extra, a model or an option.
     """
     text = translated.text
-    same_metrics = metrics.make(task=text.task, tasks=text.tasks, num_references=len(text.references))
     return [
-        {
-            output.system.name: SystemStatistics(metric=m, statistics=_statistics(m, output, text))
-            for output in translated.outputs
-        }
-        for m in same_metrics
+        Measurement(
+            metric=metric, systems={o.system.name: _statistics(metric, o, text) for o in translated.outputs}
+        )
+        for metric in metrics.make(task=text.task, tasks=text.tasks, num_references=len(text.references))
     ]
 
 
-def measure_losses(translated: TranslatedText) -> dict[str, SystemStatistics]:
-    """Return {run: its losses on the references}.
+def measure_losses(translated: TranslatedText) -> Measurement:
+    """Return the runs' losses on the references.
 
     Raises:
         EvalError: If a system is no run, the text is not of its data, or vocabularies differ.
@@ -73,7 +70,7 @@ def measure_losses(translated: TranslatedText) -> dict[str, SystemStatistics]:
     for name in others:
         if not np.array_equal(losses[first][:, 1], losses[name][:, 1]):
             raise EvalError(f"{first} and {name}: have other vocabularies, so their losses do not compare.")
-    return {name: SystemStatistics(metric=Loss(), statistics=each) for name, each in losses.items()}
+    return Measurement(metric=Loss(), systems=losses)
 
 
 def _statistics(metric: Metric, output: SystemOutput, text: ReferenceText) -> Floats:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnmt_eval.compare.config import CompareConfig
-from mnmt_eval.compare.measurements import SystemStatistics
-from mnmt_eval.metrics.protocol import Floats
+from mnmt_eval.compare.measurements import Measurement
+from mnmt_eval.metrics.protocol import Floats, Metric
 from mnmt_eval.metrics.resampling import ConfidenceInterval
 from mnmt_eval.metrics.significance import BootstrapTests, Differences, PairedTest, PermutationTests, holm
 
@@ -54,21 +54,17 @@ class PairTests:
 
     def __init__(
         self,
-        systems: Mapping[str, SystemStatistics],
+        measurement: Measurement,
         config: CompareConfig,
         rows: NDArray[np.bool_] | slice = slice(None),
     ) -> None:
         """Take the statistics of all sentences, or only of some `rows`."""
-        statistics = [system.statistics[rows] for system in systems.values()]
-        metric = next(iter(systems.values())).metric
-        self._systems, self._config = systems, config
-        self._places = {name: place for place, name in enumerate(systems)}
-        signatures = [system.metric.signature for system in systems.values()]
-        self._bootstrap = BootstrapTests(
-            metric, statistics, samples=config.samples, seed=config.seed, signatures=signatures
-        )
+        metric, statistics = measurement.metric, [each[rows] for each in measurement.systems.values()]
+        self._config = config
+        self._places = {name: place for place, name in enumerate(measurement.systems)}
+        self._bootstrap = BootstrapTests(metric, statistics, samples=config.samples, seed=config.seed)
         self._permutation = PermutationTests(
-            metric, statistics, samples=config.permutations, seed=config.seed, signatures=signatures
+            metric, statistics, samples=config.permutations, seed=config.seed
         )
 
     def value(self, name: str) -> ConfidenceInterval:
@@ -94,7 +90,7 @@ class PairTests:
 
     def all_pairs(self, baseline: str | None = None) -> tuple[SystemPair, ...]:
         """Test every pair of systems, in their order, but the baseline before all others."""
-        pairs = list(combinations(sorted(self._systems, key=lambda name: name != baseline), 2))
+        pairs = list(combinations(sorted(self._places, key=lambda name: name != baseline), 2))
         results = correct([self.test(*pair) for pair in pairs])
         return tuple(
             SystemPair(first=first, second=second, result=result)
@@ -108,10 +104,9 @@ def correct(tests: Sequence[PairedTest]) -> list[CorrectedTest]:
     return [CorrectedTest(test=test, p_value=p) for test, p in zip(tests, corrected, strict=True)]
 
 
-def count_sentences(baseline: SystemStatistics, system: SystemStatistics) -> SentenceCounts:
+def count_sentences(metric: Metric, baseline: Floats, system: Floats) -> SentenceCounts:
     """Count the sentences on which a system is better than the baseline, as good, and worse."""
-    metric = system.metric
-    gains = metric.sentence_scores(system.statistics) - metric.sentence_scores(baseline.statistics)
+    gains = metric.sentence_scores(system) - metric.sentence_scores(baseline)
     signs = np.sign(gains if metric.higher_is_better else -gains)
     return SentenceCounts(
         wins=int((signs > 0).sum()), ties=int((signs == 0).sum()), losses=int((signs < 0).sum())

@@ -160,7 +160,6 @@ class _PairedTests:
         *,
         samples: int,
         seed: int,
-        signatures: Sequence[str] = (),
     ) -> None:
         """Take the systems' statistics.
 
@@ -169,14 +168,12 @@ class _PairedTests:
             systems: The statistics of each system, (sentences, k).
             samples: The number of draws.
             seed: The seed of the draws.
-            signatures: The metric's signature for each system, where they differ, as COMET's do.
 
         Raises:
             EvalError: If they are not of the same sentences, or `samples` is not positive.
         """
         check_systems(systems, samples)
         self._metric, self._systems, self._samples, self._seed = metric, systems, samples, seed
-        self._signatures = signatures or [metric.signature] * len(systems)
 
     def _compare(self, baseline: int, system: int, by_chance: Floats) -> Differences:
         """Return the difference of the systems in two places beside those by chance."""
@@ -197,11 +194,11 @@ class BootstrapTests(_PairedTests):
 
     def value(self, place: int) -> ConfidenceInterval:
         """Return the value of the system in a place with its interval, as `bootstrap` does."""
-        return interval_of(self.values[place], value=self._corpus[place], signature=self._signature(place))
+        return interval_of(self.values[place], value=self._corpus[place], signature=self._signature)
 
     def test(self, baseline: int, system: int) -> PairedTest:
         """Test the systems in two places."""
-        differences, signature = self.differences(baseline, system), self._signature(system)
+        differences, signature = self.differences(baseline, system), self._signature
         one, other = self._corpus[baseline], self._corpus[system]
         return PairedTest(
             baseline=one,
@@ -222,8 +219,9 @@ class BootstrapTests(_PairedTests):
         totals = bootstrap_totals(self._systems, samples=self._samples, seed=self._seed)
         return [self._metric.values(each) for each in totals]
 
-    def _signature(self, place: int) -> str:
-        return resampled_signature(self._signatures[place], bs=self._samples, seed=self._seed)
+    @property
+    def _signature(self) -> str:
+        return resampled_signature(self._metric.signature, bs=self._samples, seed=self._seed)
 
 
 class PermutationTests(_PairedTests):
@@ -234,7 +232,7 @@ class PermutationTests(_PairedTests):
         exact = self._all_differences(baseline, system)
         differences = exact or self.differences(baseline, system)
         settings = {"ar": "exact"} if exact else {"ar": str(self._samples), "seed": str(self._seed)}
-        signature = resampled_signature(self._signatures[system], **settings)
+        signature = resampled_signature(self._metric.signature, **settings)
         return PairedTest(
             baseline=self._corpus[baseline],
             system=self._corpus[system],

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mnmt_data.store import count_lengths
 from mnmt_eval.compare.groups import group_rows, length_groups
-from mnmt_eval.compare.measurements import SystemStatistics
+from mnmt_eval.compare.measurements import Measurement
 from mnmt_eval.compare.systems import TranslatedText
 from mnmt_eval.language import languages_of
 from mnmt_eval.runs.texts import ReferenceText
@@ -52,14 +52,14 @@ class Buckets:
 
 
 def sentence_buckets(
-    title: str, groups: Sequence[str], measurements: Mapping[str, SystemStatistics], rows: NDArray[np.int64]
+    title: str, groups: Sequence[str], measurement: Measurement, rows: NDArray[np.int64]
 ) -> Buckets:
     """Return buckets by the group of each sentence.
 
     Args:
         title: The title.
         groups: The group of each sentence.
-        measurements: {system: its statistics by the metric whose values are shown}.
+        measurement: The systems' statistics by the metric whose values are shown.
         rows: The reported sentences.
     """
     masks = group_rows(groups)
@@ -67,12 +67,12 @@ def sentence_buckets(
     return Buckets(
         title=title,
         unit="sentences",
-        value=next(iter(measurements.values())).metric.name,
+        value=measurement.metric.name,
         buckets=[
             Bucket(
                 name=name,
                 count=int(mask.sum()),
-                values=[each.metric.corpus(each.statistics[mask]).value for each in measurements.values()],
+                values=[measurement.metric.corpus(each[mask]).value for each in measurement.systems.values()],
             )
             for name, mask in masks.items()
         ],
@@ -80,15 +80,13 @@ def sentence_buckets(
     )
 
 
-def length_buckets(
-    text: ReferenceText, measurements: Mapping[str, SystemStatistics], rows: NDArray[np.int64]
-) -> Buckets:
+def length_buckets(text: ReferenceText, measurement: Measurement, rows: NDArray[np.int64]) -> Buckets:
     """Return buckets by length of the sources, or of the references if sources are unknown."""
     lines, side = (text.src, 0) if text.src else (text.references[0], 1)
     language = languages_of(text.task)[side] if text.task else ""
     lengths, bounds = count_lengths(lines, language=language)
     title = f"Length of the {'source' if text.src else 'reference'}"
-    return sentence_buckets(title, length_groups(lengths, bounds=bounds), measurements, rows)
+    return sentence_buckets(title, length_groups(lengths, bounds=bounds), measurement, rows)
 
 
 def frequency_buckets(translated: TranslatedText, rows: NDArray[np.int64]) -> Buckets:

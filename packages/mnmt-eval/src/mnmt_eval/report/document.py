@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mnmt_eval.compare.comparison import TextComparison, all_remarks, check_baseline, compare_measurements
 from mnmt_eval.compare.config import CompareConfig
 from mnmt_eval.compare.groups import group_sentences
-from mnmt_eval.compare.measurements import SystemStatistics, measure
+from mnmt_eval.compare.measurements import Measurement, measure
 from mnmt_eval.compare.systems import TranslatedText
 from mnmt_eval.errors import EvalError
 from mnmt_eval.metrics.language_accuracy import LanguageAccuracy
@@ -128,9 +128,9 @@ class ReportContent:
 
     @property
     def signatures(self) -> dict[str, list[str]]:
-        """{metric: its signatures}; they may differ with the target language, and COMET's with the system."""
+        """{metric: its signatures}; they may differ with the target language."""
         return {
-            of_texts[0].metric: list(dict.fromkeys(each for metric in of_texts for each in metric.signatures))
+            of_texts[0].metric: list(dict.fromkeys(metric.signature for metric in of_texts))
             for of_texts in zip(*(comparison.metrics for comparison in self.comparisons), strict=True)
         }
 
@@ -157,7 +157,6 @@ def make_report(translated: Sequence[TranslatedText], config: ReportConfig) -> R
     measurements = [
         measure(each, config.comparison.metrics, losses=config.comparison.losses) for each in translated
     ]
-    (first, *_) = measurements[0][config.place].values()
     comparisons = [
         compare_measurements(each, by_metric, config.comparison, baseline=config.baseline)
         for each, by_metric in zip(translated, measurements, strict=True)
@@ -165,7 +164,7 @@ def make_report(translated: Sequence[TranslatedText], config: ReportConfig) -> R
     return ReportContent(
         comparisons=comparisons,
         worst_by=config.sorted_by,
-        higher_is_better=first.metric.higher_is_better,
+        higher_is_better=measurements[0][config.place].metric.higher_is_better,
         texts=[
             _report_text(each, by_metric, config)
             for each, by_metric in zip(translated, measurements, strict=True)
@@ -207,13 +206,13 @@ def rows_to_read(badness: NDArray[np.float64], count: int) -> NDArray[np.int64]:
 
 
 def _report_text(
-    translated: TranslatedText, measurements: Sequence[Mapping[str, SystemStatistics]], config: ReportConfig
+    translated: TranslatedText, measurements: Sequence[Measurement], config: ReportConfig
 ) -> ReportedText:
     text = translated.text
-    sorting = [measurements[config.place][name] for name in translated.names]
-    scores = np.stack([each.metric.sentence_scores(each.statistics) for each in sorting])
+    sorting = measurements[config.place]
+    scores = np.stack([sorting.metric.sentence_scores(each) for each in sorting.systems.values()])
     scores[_rightly_blank(translated)] = np.nan  # to which metrics give no fair score
-    badness = -scores if sorting[0].metric.higher_is_better else scores
+    badness = -scores if sorting.metric.higher_is_better else scores
     rows = rows_to_read(badness, config.sentences)
     return ReportedText(
         testset=text.testset,
@@ -227,8 +226,8 @@ def _report_text(
             for place in range(len(translated.names))
         ],
         buckets={
-            "length": length_buckets(text, measurements[config.place], rows),
-            **_group_buckets(text, measurements[config.place], rows, config.comparison.grouping),
+            "length": length_buckets(text, sorting, rows),
+            **_group_buckets(text, sorting, rows, config.comparison.grouping),
             "frequency": frequency_buckets(translated, rows),
         },
     )
@@ -236,7 +235,7 @@ def _report_text(
 
 def _group_buckets(
     text: ReferenceText,
-    measurements: Mapping[str, SystemStatistics],
+    measurement: Measurement,
     rows: NDArray[np.int64],
     grouping: str | None,
 ) -> dict[str, Buckets]:
@@ -244,7 +243,7 @@ def _group_buckets(
     if grouping in (None, "length"):
         return {}
     groups = group_sentences(text, str(grouping))
-    return {"group": sentence_buckets(f"Groups by {grouping}", groups, measurements, rows)}
+    return {"group": sentence_buckets(f"Groups by {grouping}", groups, measurement, rows)}
 
 
 def _rightly_blank(translated: TranslatedText) -> NDArray[np.bool_]:
@@ -259,7 +258,7 @@ def _report_system(
     place: int,
     scores: NDArray[np.float64],
     rows: NDArray[np.int64],
-    measurements: Sequence[Mapping[str, SystemStatistics]],
+    measurements: Sequence[Measurement],
     config: ReportConfig,
 ) -> ReportedSystem:
     name, text, lines = translated.names[place], translated.text, translated.outputs[place].lines
@@ -285,13 +284,12 @@ def _symptoms(
     ]
 
 
-def _in_wrong_language(
-    name: str, measurements: Sequence[Mapping[str, SystemStatistics]], sentences: int
-) -> NDArray[np.bool_]:
+def _in_wrong_language(name: str, measurements: Sequence[Measurement], sentences: int) -> NDArray[np.bool_]:
     """Return which outputs, (sentences,), are in another language; none if languages are not measured."""
-    for each in (by_system[name] for by_system in measurements):
+    for each in measurements:
         if isinstance(each.metric, LanguageAccuracy):
-            return np.asarray(each.statistics.any(axis=1) & (each.metric.values(each.statistics) == 0))
+            statistics = each.systems[name]
+            return np.asarray(statistics.any(axis=1) & (each.metric.values(statistics) == 0))
     return np.zeros(sentences, dtype=bool)
 
 
