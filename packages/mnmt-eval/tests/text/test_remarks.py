@@ -69,6 +69,10 @@ BROKEN: dict[str, tuple[Callable[[str], str], str]] = {
         lambda line: line.replace("ka", "<unk>"),
         r"\d+ of 60 lines have special tokens such as <unk>",
     ),
+    "fairseq's tag": (lambda line: f"__de__ {line}", "60 of 60 lines have tags of languages"),
+    "NLLB's tag": (lambda line: f"deu_Latn {line}", "60 of 60 lines have tags of languages"),
+    "mBART's tag": (lambda line: f"{line} de_DE", "60 of 60 lines have tags of languages"),
+    "OPUS-MT's tag": (lambda line: f">>deu<< {line}", "60 of 60 lines have tags of languages"),
     "tokenised": (
         lambda line: line.replace(".", " ."),
         r"\d+ of 60 lines have spaces before full stops or commas",

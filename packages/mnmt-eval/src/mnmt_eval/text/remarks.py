@@ -43,6 +43,13 @@ MARKS = (
         pattern=re.compile(r"</?s>|<(?:unk|pad|bos|eos)>|⁇"),
         cure="drop them",
     ),
+    Mark(
+        what="tags of languages such as __de__",
+        pattern=re.compile(
+            r"__[a-z]{2,3}__|>>\w{2,8}<<|<2[a-z]{2,3}>|(?<!\S)(?:[a-z]{3}_[A-Z][a-z]{3}|\[?[a-z]{2}_[A-Z]{2}\]?)(?!\S)"
+        ),
+        cure="drop them",
+    ),
     # No language writes them; French has spaces before : ; ! and ?.
     Mark(
         what="spaces before full stops or commas",
