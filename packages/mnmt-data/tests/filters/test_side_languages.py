@@ -79,6 +79,17 @@ def test_passages_are_long_enough_and_lose_only_the_end(pairs):
     assert whole.startswith(" ".join(src for src, _ in passages))
 
 
+def test_a_script_that_a_code_names_is_compared(text):
+    english, _ = text
+    cyrillic = [line.lower().translate(str.maketrans("aeoinrstlhdu", "аеоинрстлхду")) for line in english]
+    serbian = ["Kuća koju smo videli juče bila je prazna, a niko nije hteo da je kupi."] * 20
+    assert languages("xx_Cyrl-en", cyrillic, english).foreign == ({}, {})
+    assert set(languages("xx_Latn-en", cyrillic, english).foreign[0]) == {"Cyrillic script"}
+    assert languages("sr_Latn-sr", serbian, serbian).foreign == ({}, {})
+    counts = languages("sr_Cyrl-sr", serbian, serbian)
+    assert counts.foreign == ({"Latin script": counts.passages}, {})
+
+
 def test_counts_add_up():
     one = SideLanguages(passages=3, swapped=1, foreign=({"de": 2}, {}))
     two = SideLanguages(passages=4, swapped=0, foreign=({"de": 1, "fr": 1}, {"en": 4}))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -24,6 +26,25 @@ SURE = 0.9
 
 POSSIBLE = 0.05
 """Probability below which a passage is not in a language."""
+
+LEAST_OF_SCRIPT = 0.3
+"""Share of the letters of a passage that are in its script, at least; names are often in another."""
+
+_CHINESE = ("CJK", "BOPOMOFO")
+_SCRIPTS = {
+    "Arab": ("ARABIC",),
+    "Cyrl": ("CYRILLIC",),
+    "Deva": ("DEVANAGARI",),
+    "Grek": ("GREEK",),
+    "Hans": _CHINESE,
+    "Hant": _CHINESE,
+    "Hebr": ("HEBREW",),
+    "Jpan": (*_CHINESE, "HIRAGANA", "KATAKANA"),
+    "Kore": ("HANGUL", *_CHINESE),
+    "Latn": ("LATIN",),
+    "Tfng": ("TIFINAGH",),
+}
+"""{ISO 15924: first words of the names of its letters in Unicode}."""
 
 _ODDS = 20.0
 _NO_LANGUAGE = "zxx"
@@ -56,11 +77,14 @@ class SideLanguages:
         expected = [
             [label in labels_of(code, identifier.labels) for label in labels] for code in task.split("-")
         ]
-        src, tgt = (np.array(identifier.probabilities(side, labels)) for side in _sides(passages))
+        texts = [[passage[side] for passage in passages] for side in (0, 1)]
+        src, tgt = (np.array(identifier.probabilities(side, labels)) for side in texts)
+        foreign = (_foreign(src, expected[0], labels), _foreign(tgt, expected[1], labels))
+        scripts = [_other_scripts(side, code) for side, code in zip(texts, task.split("-"), strict=True)]
         return cls(
             passages=len(passages),
             swapped=int(np.count_nonzero(_are_swapped(src, tgt, np.array(expected)))),
-            foreign=(_foreign(src, expected[0], labels), _foreign(tgt, expected[1], labels)),
+            foreign=(foreign[0] or scripts[0], foreign[1] or scripts[1]),
         )
 
     def __add__(self, other: SideLanguages) -> SideLanguages:
@@ -90,10 +114,6 @@ def passages_of(src: Sequence[str], tgt: Sequence[str]) -> Iterator[tuple[str, s
         if min(sizes) >= PASSAGE_BYTES:
             yield " ".join(sides[0]), " ".join(sides[1])
             sides, sizes = ([], []), [0, 0]
-
-
-def _sides(passages: Passages) -> tuple[list[str], list[str]]:
-    return [src for src, _ in passages], [tgt for _, tgt in passages]
 
 
 def _are_swapped(
@@ -126,4 +146,18 @@ def _foreign(side: NDArray[np.float64], expected: list[bool], labels: tuple[str,
     best = side.argmax(axis=1)[is_other & (side.max(axis=1) >= SURE)]
     counts = Counter(labels[number] for number in best.tolist())
     del counts[_NO_LANGUAGE]
+    return dict(counts)
+
+
+def _other_scripts(texts: Sequence[str], code: str) -> dict[str, int]:
+    """Return {script: passages that are in it}, of passages that are not in the script that a code names."""
+    named = re.search("_([A-Z][a-z]{3})", code)
+    expected = _SCRIPTS.get(named[1]) if named else None
+    if expected is None:
+        return {}
+    counts: Counter[str] = Counter()
+    for text in texts:
+        letters = Counter(unicodedata.name(letter, "").split(" ")[0] for letter in text if letter.isalpha())
+        if sum(letters[name] for name in expected) < LEAST_OF_SCRIPT * letters.total():
+            counts[f"{max(letters, key=lambda name: letters[name]).title()} script"] += 1
     return dict(counts)
