@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 from tempfile import gettempdir
 from typing import Any, Literal, Protocol, Self
 
 import numpy as np
-from langcodes import Language
 from numpy.typing import NDArray
 
 from mnmt_data.errors import DataError, missing_extra
+from mnmt_data.readers.language_codes import base_language, serves
 
 Library = Literal["py3langid", "fasttext"]
 """Names of the libraries in a study: py3langid has a model, fastText needs one from the user."""
@@ -29,8 +29,6 @@ Labels = tuple[str, ...]
 """A model's names of one language: `("zho_Hans", "zho_Hant")` of Chinese."""
 
 _LABEL = "__label__"
-_SAME = {"nb": "no"}
-"""Codes that models use interchangeably."""
 
 
 class Identifier(Protocol):
@@ -224,23 +222,9 @@ def labels_of(code: str, labels: Labels) -> Labels:
     `de` is `deu_Latn`, `pt_BR` is `pt`, `nb` is `no`; `zh` is `zho_Hans` and `zho_Hant`; `zh_Hant` is only
     `zho_Hant`, or `zh` for a model without it. Empty if the model does not know the language.
     """
-    language, macrolanguage, script = _parts(code)
-    parts = {label: _parts(label) for label in labels}
-    same = [label for label in labels if parts[label][0] == language]
-    same = same or [label for label in labels if parts[label][1] == macrolanguage]
-    in_script = [label for label in same if script and parts[label][2] == script]
-    return tuple(in_script or same)
-
-
-@lru_cache(maxsize=4096)
-def _parts(code: str) -> tuple[str, str, str | None]:
-    """Return language, macrolanguage and script of a code; an invalid code counts as a language."""
-    try:
-        parsed = Language.get(code)
-    except ValueError:
-        return code, code, None
-    language, macrolanguage = (str(one.language) for one in (parsed, parsed.prefer_macrolanguage()))
-    return _SAME.get(language, language), _SAME.get(macrolanguage, macrolanguage), parsed.script
+    base = base_language(code)
+    same = [label for label in labels if serves(label, base)] or [one for one in labels if serves(base, one)]
+    return tuple([label for label in same if serves(label, code)] or same)
 
 
 def _unknown(task: str, code: str, labels: Labels) -> DataError:
