@@ -80,8 +80,8 @@ def made(tmp_path_factory):
         ({"size": 310}, "[data.vocab] `size`", "300", "310"),
         ({"more": "zero_shot = ['de-en']"}, "[data] `zero_shot`", "[]", '["de-en"]'),
         ({"more": "clean = { max_ratio = 2.5 }"}, "[data.clean] `max_ratio`", None, "2.5"),
-        ({"more": "files = { news = { en-de = ['n.tsv'] } }"}, "[data.files] `news`", "not given", "{"),
-        ({"more": "test_corpora = { web = 'w' }"}, "[data.test_corpora] `web`", "not given", '"w"'),
+        ({"more": "files = { news = { en-de = ['n.tsv'] } }"}, "[data.files] `news`", "none", "{"),
+        ({"more": "test_corpora = { web = 'w' }"}, "[data.test_corpora] `web`", "none", '"w"'),
     ],
 )
 def test_a_changed_setting_is_named_with_both_values(text, values, setting, old, new):

@@ -99,7 +99,7 @@ def check_prepared(study: StudyFile, data: PreparedData) -> None:
         if not _has_only_moved(change, config, data):
             before, now = change.values
             what = f"{change.setting} is {now}, but {data.folder} was prepared with {before}"
-            remedy = "set it to that, or prepare again, with another --out to keep the runs on those data"
+            remedy = f"make it {before}, or prepare again, with another --out to keep the runs on those data"
             raise DataError(f"{study.path}: {what}; {remedy}.")
     for path, file in _files(data.description.inputs):
         if path.is_file() and (size := path.stat().st_size) != file.bytes:
@@ -220,7 +220,7 @@ def _plain(value: Any) -> Any:
 def _as_toml(value: Any) -> str:
     """Return a value about as TOML writes it, and the start of a long array or table."""
     if value is None:
-        return "not given"
+        return "none"
     text = json.dumps(value, ensure_ascii=False)
     return text if isinstance(value, str) or len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…"
 
