@@ -160,7 +160,7 @@ def test_a_score_that_is_no_number_is_a_bad_line(prepare, folder):
         ("ratio = {}", "`scores` must not be named as a filter is, but one is 'ratio'"),
         ('"a.b" = {}', "`scores` must be letters, digits, `_` and `-`, but one is 'a.b'"),
         ("kiwi = { column = 1.5 }", "must be an integer or a string, but is 1.5"),
-        ("kiwi = { column = 0 }", "`column` must be a name, or a number from 1 on, but is 0"),
+        ("kiwi = { column = 0 }", "`column` must be at least 1, but is 0"),
         ("kiwi = { least = 1 }", "holds an unknown key `least`; the valid ones are min, column"),
     ],
 )
