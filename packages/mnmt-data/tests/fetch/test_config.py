@@ -66,8 +66,8 @@ def test_only_what_is_not_named_may_be_missing(langs, wanted, open_ended):
             {"langs": "de,fr"},
             "--langs must be 'en' and other languages, such as en,de,zh-CN, but is 'de,fr'.",
         ),
-        ({"langs": "en,cn"}, "--langs: 'cn' is no language code: Chinese is zh."),
-        ({"langs": "en,german"}, "--langs: 'german' is no language code: German is de."),
+        ({"langs": "en,cn"}, "'cn' is no language code: Chinese is zh."),
+        ({"langs": "en,german"}, "'german' is no language code: German is de."),
         ({"langs": "en,zh-CN,zh_cn"}, "--langs names zh-cn twice; take one of them."),
         (
             {"langs": "de,fr", "pairs": "en-de"},

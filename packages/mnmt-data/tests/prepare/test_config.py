@@ -110,7 +110,6 @@ def test_no_tag_is_accepted_where_the_source_tells_the_target():
         ),
         ({"tasks": ("en-cn",)}, "`tasks`: 'cn' is no language code: Chinese is zh."),
         ({"zero_shot": ("english-zh",)}, "`zero_shot`: 'english' is no language code: English is en."),
-        ({"columns": {"x": {"en": 0}}}, "`columns.x` must be numbers, from 1, or names, but one is 0."),
     ],
 )
 def test_wrong_values_are_told(change, message):

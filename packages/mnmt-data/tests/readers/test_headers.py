@@ -54,29 +54,6 @@ def test_layouts_of_mined_text_are_refused_with_the_line_that_reads_them(tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("line", "is_pair"),
-    [
-        ("2011\t2011", True),
-        ("Yes.\tja", True),
-        ("(1)\tErstens", True),
-        ("...\t…", True),
-        ("1276\tHello there.", False),
-        ("1276\t77", False),
-        ("Hello there.\t1.25", False),
-        ("https://ab.com/en\thttps://ab.com/de", False),
-    ],
-)
-def test_a_number_or_an_address_is_no_side_unless_it_is_numbered(tmp_path, line, is_pair):
-    path, cells = write(tmp_path / "x.tsv", f"{line}\nb\tB\n"), tuple(line.split("\t"))
-    if is_pair:
-        assert pairs(path) == [cells, ("b", "B")]
-    else:
-        with pytest.raises(DataError, match="has 2 columns, one a number or an address and no header"):
-            pairs(path)
-    assert pairs(path, columns={"en": 1, "de": 2}) == [cells, ("b", "B")]
-
-
-@pytest.mark.parametrize(
     ("name", "task", "pair"),
     [
         ("x.tsv", "en-de", ("a", "A")),
@@ -236,4 +213,3 @@ def test_patterns_of_a_study_name_tables(tmp_path):
         assert (*block.src, *block.tgt) == pair
     reader = open_reader(str(tmp_path / "CC [1].tsv"), "en-de")
     assert reader.is_named("CC [1].tsv")
-    assert reader.is_named(f"{tmp_path}/*")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mnmt_data.readers import base_language, canonical_task, check_code
+from mnmt_data.readers import base_language, canonical_task
 from mnmt_eval.errors import EvalError
 
 
@@ -18,19 +18,6 @@ def languages_of(task: str) -> tuple[str, str]:
     if not (src and dash and tgt) or "-" in tgt:
         raise EvalError(f"a language pair must be SRC-TGT, such as en-de, but is {task!r}.")
     return src, tgt
-
-
-def check_languages(*codes: str) -> None:
-    """Refuse a country or the name of a language in place of a code, such as `cn` and `english`.
-
-    Raises:
-        EvalError: If the right code is another one; the message names it.
-    """
-    for code in codes:
-        try:
-            check_code(code)
-        except ValueError as error:
-            raise EvalError(str(error)) from None
 
 
 def group_directions(tasks: Iterable[str]) -> dict[str, list[str]]:

@@ -93,10 +93,7 @@ class FetchConfig:
 
         names = [plain(language) for language in self._languages()]
         for name in names:
-            try:
-                check_code(name)
-            except ValueError as error:
-                raise DataError(f"--langs: {error}") from None
+            check_code(name)
             if names.count(name) > 1:
                 raise DataError(f"--langs names {name} twice; take one of them.")
         if len(names) < 2 or "" in names or (self.pairs is None and ENGLISH not in names):

@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import ClassVar, Literal
 
+from mnmt_data.errors import DataError
 from mnmt_data.filters import CleanConfig, LeakConfig
 from mnmt_data.filters.report import BUILT_IN
 from mnmt_data.readers.language_codes import canonical_task, check_code
@@ -164,7 +165,6 @@ class DataConfig:
             raise ValueError("`synthetic` must not be given together with `corpus` or `files`.")
         check_ranges(self)
         self._check_scores()
-        self._check_columns()
         self._check_test_sets()
         self._check_files()
 
@@ -200,13 +200,6 @@ class DataConfig:
                 raise ValueError(f"`scores` must not be named as a filter is, but one is {name!r}.")
         if self.scores and self.synthetic is not None:
             raise ValueError("`scores` must not be given together with `synthetic`.")
-
-    def _check_columns(self) -> None:
-        for table, names in self.columns.items():
-            for column in names.values():
-                if column == "" or (isinstance(column, int) and column < 1):
-                    what = f"must be numbers, from 1, or names, but one is {column!r}"
-                    raise ValueError(f"`columns.{table}` {what}.")
 
     def _check_test_sets(self) -> None:
         for name in self.test_corpora:
@@ -268,7 +261,7 @@ def _check_task(key: str, task: str, *, is_made_up: bool) -> None:
     for code in () if is_made_up else task.split("-"):
         try:
             check_code(code)
-        except ValueError as error:
+        except DataError as error:
             raise ValueError(f"`{key}`: {error}") from None
 
 

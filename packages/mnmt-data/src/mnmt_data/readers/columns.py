@@ -116,9 +116,8 @@ class Table:
         return (self.path,)
 
     def is_named(self, pattern: str) -> bool:
-        """Return whether a key of `[data.columns]`, in which `*` stands for anything, is its name or path."""
-        names = self.path.name, str(self.path)
-        return pattern in names or any(fnmatchcase(name, pattern) for name in names)
+        """Return whether a key of `[data.columns]`, in which `*` stands for anything, is its name."""
+        return self.path.name == pattern or fnmatchcase(self.path.name, pattern)
 
     def renamed(self, names: Sequence[str]) -> list[str]:
         """Return the names of the columns, with those that the study gives.

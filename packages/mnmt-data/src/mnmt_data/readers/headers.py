@@ -29,11 +29,6 @@ class Layout:
     scores: tuple[int, ...]
     """Places from 0."""
 
-    def wrong_width(self, cells: Sequence[str]) -> str:
-        """Return the message about a line with more or fewer columns than the first."""
-        what = "the header" if self.has_header else "the first line"
-        return f"has {_count(len(cells))}, but {what} has {self.width}"
-
 
 def layout_of(
     table: Table, cells: Sequence[str], following: Sequence[str] = (), *, needs_header: bool
@@ -74,31 +69,21 @@ def layout_of(
 
 
 def _two_columns(table: Table, cells: Sequence[str], needs_header: bool) -> tuple[int, int]:
-    """Return the sides of a table without a header that has exactly two columns beside numbered scores.
-
-    Two different numbers, or a number or an address beside text, are ids or scores: they must be numbered.
-    """
+    """Return the sides of a table without a header that has exactly two columns beside numbered scores."""
     scores = {score.column for score in table.scores}
     sides = [place for place in range(len(cells)) if place + 1 not in scores]
-    if len(sides) < 2:
-        separator = "comma" if needs_header else "tab"
-        raise ValueError(f"has {_count(len(sides))} of text; put a {separator} between source and target")
-    texts = {cells[place] for place in sides}
-    is_labelled = len(texts) > 1 and any(re.fullmatch(_LABEL, text) for text in texts)
-    if len(sides) == 2 and not needs_header and not is_labelled:
+    if len(sides) == 2 and not needs_header:
         return table.in_order(*sides)
-    if needs_header and all(map(_may_be_name, cells)):
-        raise ValueError(f"the header has {table.no_sides(cells)}")
-    beside = ", one a number or an address" if is_labelled and len(sides) == 2 else ""
-    what = f"has {_count(len(cells))}{beside} and no header that names {table.task}"
     named = zip(languages(table.task), table.in_order(*_likely_texts(cells, sides)), strict=True)
     example = table.toml(*(f"{code} = {place + 1}" for code, place in named))
+    what = f"has {counted(cells)} and no header that names {table.task}"
     raise ValueError(f"{what}; write {example}, with the numbers of the two columns")
 
 
 def _likely_texts(cells: Sequence[str], places: Sequence[int]) -> tuple[int, int]:
     """Return two columns for an example: those of text, rather than numbers, addresses and codes."""
-    texts = [place for place in places if _is_text(cells[place])]
+    label = rf"{_LABEL}|\S+\.\S+"
+    texts = [p for p in places if not is_code(cells[p]) and not re.fullmatch(label, cells[p])]
     first, second = texts if len(texts) == 2 else (0, 1)
     return first, second
 
@@ -108,13 +93,9 @@ def _may_be_name(cell: str) -> bool:
     return re.fullmatch(rf"{_LABEL}|.{{41,}}|.*\s.*[.!?…。！？]", cell.strip()) is None
 
 
-def _is_text(cell: str) -> bool:
-    has_letters = any(map(str.isalpha, cell))
-    return has_letters and not is_code(cell) and re.fullmatch(r"\S+[.:/]\S+", cell) is None
-
-
-def _count(columns: int) -> str:
-    return "1 column" if columns == 1 else f"{columns} columns"
+def counted(cells: Sequence[str]) -> str:
+    """Return the number of columns of a line."""
+    return "1 column" if len(cells) == 1 else f"{len(cells)} columns"
 
 
 def names_columns(cells: Sequence[str], task: str) -> bool:

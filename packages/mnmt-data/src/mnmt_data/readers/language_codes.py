@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from functools import lru_cache
 
@@ -22,25 +21,17 @@ _PARTS = {"nb": "no", "nn": "no", "pbt": "ps", "quy": "qu", "fuv": "ff"}
 """{individual language: macrolanguage} of which CLDR has no form, or FLORES another one than CLDR."""
 
 _NAMES = """
-afrikaans af albanian sq arabic ar armenian hy basque eu belarusian be bengali bn bosnian bs bulgarian bg
-burmese my catalan ca mandarin zh chinese zh croatian hr czech cs danish da dutch nl english en estonian et
-farsi fa finnish fi french fr galician gl georgian ka german de greek el gujarati gu hausa ha hebrew he
-hindi hi hungarian hu icelandic is indonesian id irish ga italian it japanese ja kazakh kk khmer km korean
-ko lao lo latvian lv lithuanian lt macedonian mk malay ms maltese mt mongolian mn nepali ne norwegian no
-persian fa polish pl portuguese pt romanian ro russian ru serbian sr sinhala si slovak sk slovene sl
-slovenian sl somali so spanish es swahili sw swedish sv tagalog fil filipino fil tajik tg tamil ta telugu te
-thai th turkish tr turkmen tk ukrainian uk urdu ur uzbek uz vietnamese vi welsh cy yoruba yo zulu zu
+albanian sq arabic ar belarusian be bengali bn bulgarian bg chinese zh croatian hr czech cs danish da dutch nl
+english en estonian et farsi fa persian fa finnish fi french fr georgian ka german de greek el hebrew he hindi
+hi hungarian hu indonesian id italian it japanese ja korean ko latvian lv lithuanian lt norwegian no polish pl
+portuguese pt romanian ro russian ru serbian sr slovak sk slovenian sl spanish es swahili sw swedish sv thai
+th turkish tr ukrainian uk urdu ur vietnamese vi
 """
 LANGUAGE_NAMES: dict[str, str] = dict(re.findall(r"(\w+)\s(\w+)", _NAMES))
 """{English name: code} of languages that have much text."""
 
 _MISTAKEN = {"kr": "ko", "sp": "es", "jap": "ja", "hk": "zh", "chs": "zh_Hans", "cht": "zh_Hant", "gb": "en"}
 """{mistake: code} beside names of languages, and countries that are no codes."""
-
-_OFTEN_MEANT = {"se": "Northern Sami; Swedish is sv", "ch": "Chamorro; Chinese is zh"}
-"""{code: its language, and the one that is often meant}."""
-
-logger = logging.getLogger(__name__)
 
 
 def languages(task: str) -> tuple[str, str]:
@@ -180,14 +171,13 @@ def is_code(text: str) -> bool:
     return re.fullmatch(_CODE, text) is not None and is_language(text)
 
 
-@lru_cache(maxsize=4096)
 def check_code(code: str) -> None:
-    """Refuse a country and the name of a language in place of a code; warn of codes often taken for others.
+    """Refuse a country and the name of a language in place of a code.
 
     Codes that no language has may be those of made-up or private ones, and pass.
 
     Raises:
-        ValueError: If the code is none, and the right one is known: `zh` for `cn`, `en` for `english`.
+        DataError: If the code is none, and the right one is known: `zh` for `cn`, `en` for `english`.
     """
     base = re.split("[-_]", code.lower())[0]
     meant = LANGUAGE_NAMES.get(base) or _MISTAKEN.get(base) or _language_of_country(base)
@@ -195,19 +185,7 @@ def check_code(code: str) -> None:
         names = {short: name.title() for name, short in LANGUAGE_NAMES.items()}
         name = names.get(meant.partition("_")[0], "the language of that country")
         other = "; Kanuri is kau" if base == "kr" else ""
-        raise ValueError(f"{code!r} is no language code: {name} is {meant}{other}.")
-    if base in _OFTEN_MEANT:
-        logger.warning("%r is %s", code, _OFTEN_MEANT[base])
-
-
-def check_task(task: str) -> None:
-    """Refuse a task whose codes are mistakes that `check_code` knows.
-
-    Raises:
-        ValueError: As `languages` and `check_code`.
-    """
-    for code in languages(task):
-        check_code(code)
+        raise DataError(f"{code!r} is no language code: {name} is {meant}{other}.")
 
 
 @lru_cache(maxsize=4096)

@@ -14,7 +14,7 @@ from typing import Any
 from mnmt_data.errors import DataError
 from mnmt_data.readers.byte_sources import File
 from mnmt_data.readers.columns import STRUCT, Place, ScoreColumn, Table, sentence_of
-from mnmt_data.readers.headers import Layout, layout_of
+from mnmt_data.readers.headers import Layout, counted, layout_of
 from mnmt_data.readers.lines import Line, Lines
 from mnmt_data.readers.reader import BadLine, Block, Choice, Record, blocks_of, every_block
 
@@ -26,26 +26,8 @@ Row = tuple[int, str | list[str] | BadLine | None]
 """A row and the number of its first line, from 1: its line or its cells; see `Line` for others."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Dialect:
-    """How rows are written."""
-
-    separator: str
-    remedy: str
-    """What to do about a row that is longer or shorter than the first."""
-
-    needs_header: bool
-    """Whether a table of two columns must name them."""
-
-    def cells(self, row: str | list[str]) -> list[str]:
-        """Return the cells of a row, each on one line."""
-        return row.split(self.separator) if isinstance(row, str) else [sentence_of(cell) for cell in row]
-
-
-_TSV = _Dialect(
-    separator="\t", remedy="put one tab between columns, and none into a sentence", needs_header=False
-)
-_CSV = _Dialect(separator=",", remedy="quote cells with commas", needs_header=True)
+_REMEDIES = {"\t": "put one tab between columns, and none into a sentence", ",": "quote cells with commas"}
+"""{separator of cells: what to do about a row that is longer or shorter than the first}."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +47,7 @@ class TsvPairs(Table):
                 a line has more or fewer columns than the first.
         """
         lines = enumerate(Lines(File(self.path), skip_bad=skip_bad).each(), 1)
-        yield from _blocks_of_rows(self, _without_empty_end(lines), _TSV, skip_bad=skip_bad, choice=choice)
+        yield from _blocks_of_rows(self, _without_empty_end(lines), "\t", skip_bad=skip_bad, choice=choice)
 
 
 @dataclass(frozen=True)
@@ -85,11 +67,11 @@ class CsvPairs(Table):
                 quotes are wrong, or a row has more or fewer columns than the first.
         """
         rows = _CsvRows(Lines(File(self.path), skip_bad=skip_bad).each(), self.path)
-        yield from _blocks_of_rows(self, iter(rows), _CSV, skip_bad=skip_bad, choice=choice)
+        yield from _blocks_of_rows(self, iter(rows), ",", skip_bad=skip_bad, choice=choice)
 
 
 def _blocks_of_rows(
-    table: Table, rows: Iterator[Row], dialect: _Dialect, *, skip_bad: bool, choice: Choice
+    table: Table, rows: Iterator[Row], separator: str, *, skip_bad: bool, choice: Choice
 ) -> Iterator[Block]:
     """Yield blocks of rows; the first readable one tells where source and target are."""
     head: list[Row] = []
@@ -97,8 +79,8 @@ def _blocks_of_rows(
     for row in rows:
         if isinstance(row[1], str | list):
             second = list(islice(rows, 1))
-            layout = _layout(table, row, second, dialect)
-            parse = partial(_record_of, table, dialect, layout)
+            layout = _layout(table, row, second, separator)
+            parse = partial(_record_of, table, separator, layout)
             head += second if layout.has_header else [row, *second]
             break
         head.append(row)
@@ -110,31 +92,34 @@ def _unreadable(row: Row) -> Record:
     return row[1] if isinstance(row[1], BadLine) else ("", "")
 
 
-def _record_of(table: Table, dialect: _Dialect, layout: Layout, row: Row) -> Record:
+def _cells(row: str | list[str], separator: str) -> list[str]:
+    return row.split(separator) if isinstance(row, str) else [sentence_of(cell) for cell in row]
+
+
+def _layout(table: Table, first: Row, second: list[Row], separator: str) -> Layout:
+    rows = (row[1] for row in (first, *second))
+    cells, *following = (_cells(row, separator) for row in rows if isinstance(row, str | list))
+    try:
+        return layout_of(table, cells, *following, needs_header=separator == ",")
+    except ValueError as error:
+        raise DataError(f"{table.path}:{first[0]}: {error}.") from None
+
+
+def _record_of(table: Table, separator: str, layout: Layout, row: Row) -> Record:
     """Return the pair in a row, or its report if it is bad."""
     number, content = row
     if content is None or isinstance(content, BadLine):
         return _unreadable(row)
-    cells, what = dialect.cells(content), ""
-    if len(cells) != layout.width:
-        what = f"{layout.wrong_width(cells)}; {dialect.remedy}"
-    elif not table.scores:
-        return cells[layout.src], cells[layout.tgt]
-    else:
-        try:
+    cells = _cells(content, separator)
+    try:
+        if len(cells) == layout.width:
             scores = [cells[place] for place in layout.scores]
             return _record(cells[layout.src], cells[layout.tgt], table.scores, scores)
-        except ValueError as error:
-            what = str(error)
-    return _bad(table.path, number, what, dialect.separator.join(cells))
-
-
-def _layout(table: Table, first: Row, second: list[Row], dialect: _Dialect) -> Layout:
-    cells, *following = (dialect.cells(row[1]) for row in (first, *second) if isinstance(row[1], str | list))
-    try:
-        return layout_of(table, cells, *following, needs_header=dialect.needs_header)
+        first = "header" if layout.has_header else "first line"
+        what = f"has {counted(cells)}, but the {first} has {layout.width}; {_REMEDIES[separator]}"
     except ValueError as error:
-        raise DataError(f"{table.path}:{first[0]}: {error}.") from None
+        what = str(error)
+    return _bad(table.path, number, what, separator.join(cells))
 
 
 class _CsvRows:

@@ -53,8 +53,9 @@ def rerank(
         risk: Options of minimum Bayes risk.
         as_json: Write a JSON object a line, with the values of all candidates.
     """
+    from mnmt_data.readers import check_code
     from mnmt_eval.cli.progress import print_message
-    from mnmt_eval.language import check_languages, languages_of
+    from mnmt_eval.language import languages_of
     from mnmt_eval.metrics import metric
     from mnmt_eval.rerank import choose_by_risk, read_candidates
     from mnmt_eval.text import NamedLines, join_lines, marks_in
@@ -62,7 +63,8 @@ def rerank(
     if risk.metric not in _METRICS:
         raise EvalError(f"`--metric` must be one of {', '.join(_METRICS)}, but is {risk.metric!r}.")
     src, target = languages_of(risk.task) if risk.task else ("", "")
-    check_languages(src, target)
+    check_code(src)
+    check_code(target)
     judge = metric(risk.metric, target=target, config=MetricConfig(bleurt=risk.bleurt))
     sources = read_candidates(candidates, column)
     samples = read_candidates(risk.samples, column) if risk.samples else sources

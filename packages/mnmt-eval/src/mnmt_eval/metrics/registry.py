@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from mnmt_data.readers import check_code
 from mnmt_eval import metrics  # whose classes are imported when they are first used
 from mnmt_eval.errors import EvalError
-from mnmt_eval.language import check_languages, languages_of
+from mnmt_eval.language import languages_of
 from mnmt_eval.metrics.config import MetricConfig
 
 if TYPE_CHECKING:
@@ -45,14 +46,14 @@ def metric(name: str, *, target: str = "", config: MetricConfig = _DEFAULT_CONFI
         config: The options of all metrics; each looks only at its own.
 
     Raises:
-        EvalError: If `name` is unknown, the target is no code, or the metric lacks an extra, a model or an
-            option.
+        EvalError: If `name` is unknown, or the metric lacks an extra, a model or an option.
+        DataError: If the target is no code, but a country or the name of a language.
     """
     if name not in _CONSTRUCTORS:
         raise EvalError(f"unknown metric {name!r}; must be one of {', '.join(METRICS)}.")
     needs_target = name == "language" or (name == "bleu" and config.tokenizer is None)
     if needs_target and target:
-        check_languages(target)
+        check_code(target)
     if needs_target and not target:
         instead = ", or a tokenizer with --tokenizer" if name == "bleu" else ""
         raise EvalError(

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mnmt_data.readers import check_code
 from mnmt_eval.errors import EvalError
-from mnmt_eval.language import check_languages, languages_of
+from mnmt_eval.language import languages_of
 from mnmt_eval.text import checksum, read_text
 
 if TYPE_CHECKING:
@@ -169,12 +170,12 @@ class TextFiles:
         """Read the text, under the name of a test set.
 
         Raises:
-            EvalError: If the task has no codes, there are no lines, files differ in their number, or they are
-                not UTF-8.
+            EvalError: If there are no lines, files differ in their number, or they are not UTF-8.
+            DataError: If the task has no codes.
             OSError: If a file is missing.
         """
-        if self.task:
-            check_languages(*languages_of(self.task))
+        for code in languages_of(self.task) if self.task else ():
+            check_code(code)
         sides = [
             (path, read_text(path, column, option="--reference-column"))
             for path in self.references
