@@ -7,9 +7,9 @@ docs/eval/metrics.md.
 In each trial the outputs of the lines that differ are exchanged at random: for *equal* systems with
 probability ½, else so that the better line is in the second system with probability ½ + 1.25 / √lines, which
 a test finds in about half of the trials. All other lines are the same in both systems. Lines differ if their
-statistics do. `sacrebleu` counts exchanges as `--paired-ar` does (>, not ≥), with the same draws. Printed are
-the shares of trials with p < 0.05, with their 95% intervals. Without files, two systems replace and drop
-words of random lines; for `language` they are in German or English words.
+statistics do. `sacrebleu` counts exchanges as `--paired-ar` does (>, not ≥), with the same draws; `bootstrap`
+is `--paired-bs`. Printed are the shares of trials with p < 0.05, with their 95% intervals. Without files, two
+systems replace and drop words of random lines; for `language` they are in German or English words.
 
     python -m benchmarks.eval.significance --out benchmarks/results/eval/significance.json
     python -m benchmarks.eval.significance --sentences 300 --differing 300 --metrics bleu chrf ter \
@@ -27,7 +27,7 @@ from cyclopts import Parameter
 
 from benchmarks.eval.calibration import LEVEL, format_cell, perturb, random_lines, share
 from benchmarks.measurement import Counts, Figures, Names, Out, print_table, provenance, run, write_report
-from mnmt_eval.metrics import Metric, MetricConfig, metric, paired_bootstrap
+from mnmt_eval.metrics import BootstrapIntervals, Metric, MetricConfig, metric
 from mnmt_eval.metrics.config import LanguageConfig
 from mnmt_eval.metrics.protocol import Floats
 from mnmt_eval.metrics.significance import PermutationTests
@@ -148,13 +148,15 @@ def p_values(
     short = [np.vstack([each[~differ].sum(axis=0), each[differ]]) for each in systems]
     permutation = PermutationTests(scorer, short, samples=samples, seed=seed)
     values = {"permutation": permutation.test(0, 1).p_value}
+    draws = permutation.differences(0, 1)
     if "sacrebleu" in tests:
-        draws = permutation.differences(0, 1)
         larger = (np.abs(draws.by_chance) > abs(draws.observed)).sum()
         values["sacrebleu"] = float((larger + 1) / (samples + 1))
     if "bootstrap" in tests:
-        one, two = systems
-        values["bootstrap"] = paired_bootstrap(scorer, one, two, samples=samples, seed=seed).p_value
+        one, two = BootstrapIntervals(scorer, systems, samples=samples, seed=seed).values
+        sizes = np.abs(two - one)
+        as_large = (sizes - sizes.mean() > abs(draws.observed)).sum()
+        values["bootstrap"] = float((as_large + 1) / (samples + 1))
     return values
 
 

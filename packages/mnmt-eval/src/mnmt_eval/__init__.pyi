@@ -10,7 +10,6 @@ from .metrics.registry import metric as metric
 from .metrics.resampling import ConfidenceInterval as ConfidenceInterval
 from .metrics.resampling import bootstrap as bootstrap
 from .metrics.significance import PairedTest as PairedTest
-from .metrics.significance import paired_bootstrap as paired_bootstrap
 from .metrics.significance import paired_permutation as paired_permutation
 from .runs.run_translator import RunTranslator as RunTranslator
 from .runs.run_translator import open_translator as open_translator

@@ -19,6 +19,7 @@ from sacrebleu.significance import PairedTest as SacrebleuTest
 
 from mnmt_eval.errors import EvalError
 from mnmt_eval.metrics import (
+    BootstrapIntervals,
     ConfidenceInterval,
     Metric,
     MetricConfig,
@@ -27,11 +28,10 @@ from mnmt_eval.metrics import (
     bootstrap,
     holm,
     metric,
-    paired_bootstrap,
     paired_permutation,
 )
 from mnmt_eval.metrics.resampling import bootstrap_totals, exchange_totals
-from mnmt_eval.metrics.significance import BootstrapTests, PermutationTests
+from mnmt_eval.metrics.significance import PermutationTests
 
 Floats = NDArray[np.float64]
 SINGLE_PRECISION = 1e-5
@@ -69,11 +69,10 @@ def with_ties(sizes: Floats, observed: float) -> float:
     return float((np.sum(sizes >= observed - 1e-9) + 1) / (len(sizes) + 1))
 
 
-@pytest.mark.parametrize("kind", ["bs", "ar"])
 @pytest.mark.parametrize(("sentences", "references"), [(5, 1), (60, 1), (40, 3)])
 @pytest.mark.parametrize("name", list(SCORERS))
-def test_paired_tests_are_sacrebleus(
-    monkeypatch: pytest.MonkeyPatch, name: str, sentences: int, references: int, kind: str
+def test_the_paired_test_is_sacrebleus(
+    monkeypatch: pytest.MonkeyPatch, name: str, sentences: int, references: int
 ) -> None:
     """With the same draws, of which ours counts those with as large a difference too."""
     monkeypatch.setattr("mnmt_eval.metrics.exchanges._AT_MOST", 0)
@@ -83,23 +82,18 @@ def test_paired_tests_are_sacrebleus(
         [("baseline", baseline), ("system", system)],
         {name: SCORERS[name]},
         references=refs,
-        test_type=kind,
+        test_type="ar",
         n_samples=300,
     )
     signatures, scores = theirs()
     (their_signature,) = signatures.values()
     of_baseline, of_system = scores[next(iter(signatures))]
     measure, *statistics = measured(name, sentences, references)
-    test = {"bs": paired_bootstrap, "ar": paired_permutation}[kind](measure, *statistics, samples=300)
+    test = paired_permutation(measure, *statistics, samples=300)
     assert test.p_value == of_system.p_value
     assert (test.baseline, test.system) == (of_baseline.score, of_system.score)
     assert test.difference == test.system - test.baseline
     assert sorted(test.signature.split("|")) == sorted(str(their_signature).split("|"))
-    if kind == "bs":
-        for result, of_one in zip((of_baseline, of_system), statistics, strict=True):
-            interval = bootstrap(measure, of_one, samples=300)
-            assert interval.mean == pytest.approx(result.mean, rel=SINGLE_PRECISION)
-            assert interval.half_width == pytest.approx(result.ci, rel=SINGLE_PRECISION)
 
 
 def table_printed_by_sacrebleu(folder: Path, *options: str) -> list[list[float]]:
@@ -120,13 +114,10 @@ def table_printed_by_sacrebleu(folder: Path, *options: str) -> list[list[float]]
     return [list(map(float, line)) for line in numbers if line]
 
 
-def test_paired_bootstrap_is_that_of_sacrebleus_command_line(tmp_path: Path) -> None:
-    of_baseline, of_system, p_values = table_printed_by_sacrebleu(
-        tmp_path, "--paired-bs", "--paired-bs-n", "200"
-    )
+def test_intervals_are_those_of_sacrebleus_command_line(tmp_path: Path) -> None:
+    of_baseline, of_system, _ = table_printed_by_sacrebleu(tmp_path, "--paired-bs", "--paired-bs-n", "200")
     for i, name in enumerate(("bleu", "chrf", "ter")):
         measure, baseline, system = measured(name, 50)
-        assert round(paired_bootstrap(measure, baseline, system, samples=200).p_value, 4) == p_values[i]
         for printed, statistics in ((of_baseline, baseline), (of_system, system)):
             interval = bootstrap(measure, statistics, samples=200)
             value, *mean_and_half_width = printed[3 * i : 3 * i + 3]
@@ -197,13 +188,14 @@ def test_every_system_exchanges_the_same_sentences() -> None:
 def test_any_two_of_many_systems_are_tested_as_if_they_were_alone(name: str) -> None:
     measure, baseline, system = measured(name, 40)
     systems = [baseline, system, baseline[::-1].copy()]
-    for tests, alone in ((BootstrapTests, paired_bootstrap), (PermutationTests, paired_permutation)):
-        together = tests(measure, systems, samples=200, seed=7)
-        for one, other in ((0, 1), (2, 0), (1, 2)):
-            expected = alone(measure, systems[one], systems[other], samples=200, seed=7)
-            assert together.test(one, other) == expected
-    value = BootstrapTests(measure, systems, samples=200, seed=7).value(1)
-    assert value == bootstrap(measure, system, samples=200, seed=7)
+    tests = PermutationTests(measure, systems, samples=200, seed=7)
+    intervals = BootstrapIntervals(measure, systems, samples=200, seed=7)
+    for one, other in ((0, 1), (2, 0), (1, 2)):
+        pair = [systems[one], systems[other]]
+        assert tests.test(one, other) == paired_permutation(measure, *pair, samples=200, seed=7)
+        alone = BootstrapIntervals(measure, pair, samples=200, seed=7).difference(0, 1)
+        assert intervals.difference(one, other) == alone
+    assert intervals.value(1) == bootstrap(measure, system, samples=200, seed=7)
 
 
 @given(st.lists(st.floats(0, 1), max_size=8), st.floats(0.001, 0.999))
@@ -217,22 +209,28 @@ def test_corrected_p_values_reject_what_holms_procedure_rejects(values: list[flo
 
 def test_a_system_does_not_differ_from_itself() -> None:
     measure, baseline, _ = measured("chrf", 20)
-    for test in (paired_bootstrap, paired_permutation):
-        result = test(measure, baseline, baseline, samples=99)
-        assert (result.difference, result.p_value) == (0, 1)
+    result = paired_permutation(measure, baseline, baseline, samples=99)
+    assert (result.difference, result.p_value) == (0, 1)
 
 
 def test_exchanged_systems_differ_as_much_the_other_way() -> None:
     measure, baseline, system = measured("bleu", 30)
-    for test in (paired_bootstrap, paired_permutation):
-        there, back = test(measure, baseline, system, samples=64), test(measure, system, baseline, samples=64)
-        assert back.difference == -there.difference
-        assert back.p_value == there.p_value
-    there, back = paired_bootstrap(measure, baseline, system), paired_bootstrap(measure, system, baseline)
-    assert there.interval is not None
-    assert back.interval is not None
-    assert there.interval.lower == -back.interval.upper
-    assert there.interval.lower < there.interval.value < there.interval.upper
+    pairs = ((baseline, system), (system, baseline))
+    there, back = (paired_permutation(measure, *pair, samples=64) for pair in pairs)
+    assert (back.difference, back.p_value) == (-there.difference, there.p_value)
+    interval, mirrored = (BootstrapIntervals(measure, pair).difference(0, 1) for pair in pairs)
+    assert (mirrored.lower, mirrored.upper) == (-interval.upper, -interval.lower)
+    assert interval.lower < interval.value == there.difference < interval.upper
+
+
+def test_the_interval_of_a_difference_is_of_the_same_sentences_in_both_systems() -> None:
+    rng = np.random.default_rng(2)
+    ones, gains = np.ones(200), rng.normal(0.3, 0.1, 200)
+    baseline = rng.normal(0, 5, 200)
+    systems = [np.column_stack([scores, ones]) for scores in (baseline, baseline + gains)]
+    interval = BootstrapIntervals(MeanOfColumn(), systems, samples=2000).difference(0, 1)
+    assert interval.value == pytest.approx(gains.mean())
+    assert interval.half_width == pytest.approx(1.96 * gains.std() / np.sqrt(200), rel=0.1)
 
 
 def test_chance_is_found_to_be_chance_and_a_difference_to_be_none() -> None:
@@ -268,21 +266,20 @@ def test_any_metric_of_sums_can_be_resampled() -> None:
     assert interval.signature == "nrefs:0|bs:2000|seed:12345"
 
 
-@pytest.mark.parametrize("test", [paired_bootstrap, paired_permutation])
-def test_what_cannot_be_tested_is_told(test: object) -> None:
+@pytest.mark.parametrize("resample", [BootstrapIntervals, PermutationTests])
+def test_what_cannot_be_resampled_is_told(resample: type) -> None:
     measure, baseline, system = measured("ter", 5)
-    assert callable(test)
     with pytest.raises(EvalError, match=r"must be measured on the same sentences, but have 5, 4\."):
-        test(measure, baseline, system[:4])
+        resample(measure, [baseline, system[:4]], samples=9, seed=1)
     with pytest.raises(EvalError, match=r"`samples` must be at least 1, but is 0\."):
-        test(measure, baseline, system, samples=0)
+        resample(measure, [baseline, system], samples=0, seed=1)
     with pytest.raises(EvalError, match=r"must be measured on the same sentences, but have 0, 0\."):
-        test(measure, baseline[:0], system[:0])
+        resample(measure, [baseline[:0], system[:0]], samples=9, seed=1)
 
 
 def test_results_are_values() -> None:
     measure, baseline, system = measured("chrf", 10)
-    assert paired_bootstrap(measure, baseline, system) == paired_bootstrap(measure, baseline, system)
+    assert bootstrap(measure, baseline) == bootstrap(measure, baseline)
     assert isinstance(measure.corpus(baseline), Score)
     assert isinstance(paired_permutation(measure, baseline, system, samples=9), PairedTest)
     assert isinstance(bootstrap(measure, baseline, samples=9), ConfidenceInterval)

@@ -42,7 +42,6 @@ def compare(
     page: Path | None = None,
     worst_by: str | None = None,
     sentences: int = 1000,
-    test: str = CompareConfig.test,
     samples: int = BOOTSTRAP_SAMPLES,
     permutations: int = PERMUTATION_SAMPLES,
     as_json: Json = False,
@@ -63,8 +62,7 @@ def compare(
             among them; `loss` with --losses.
         sentences: Sentences of each text on the page: those on which systems disagree most, or that one
             translated worst.
-        test: The paired test of significance: `permutation` or `bootstrap`.
-        samples: Resamples of the bootstrap.
+        samples: Resamples of the bootstrap, for intervals.
         permutations: Random exchanges of the permutation test, where not all can be made.
         as_json: Print the comparisons as JSON.
     """
@@ -77,7 +75,6 @@ def compare(
 
     config = CompareConfig(
         metrics=metrics.metric_set,
-        test=test,
         samples=samples,
         permutations=permutations,
         grouping=by,
@@ -126,7 +123,6 @@ def _comparison_json(comparison: TextComparison) -> dict[str, Any]:
         "task": comparison.task,
         "sentences": comparison.sentences,
         "baseline": comparison.baseline,
-        "test": config.test,
         "samples": config.samples,
         "permutations": config.permutations,
         "seed": config.seed,

@@ -14,7 +14,7 @@ from mnmt_eval.compare.comparison import (
     TextComparison,
     group_by_value,
 )
-from mnmt_eval.compare.config import SIGNIFICANT, CompareConfig
+from mnmt_eval.compare.config import SIGNIFICANT
 from mnmt_eval.compare.pairs import CorrectedTest
 from mnmt_eval.metrics.protocol import column_title, format_value
 
@@ -37,14 +37,14 @@ def comparison_table(comparison: TextComparison) -> str:
 def averages_table(comparisons: Sequence[TextComparison]) -> Iterator[str]:
     """Yield a table of means over tasks, out of English and into it apart, if there are several tasks."""
     if averages := average_directions(comparisons):
-        yield "\n".join([*align(_average_columns(averages)), *_average_note(averages, comparisons[0].config)])
+        yield "\n".join([*align(_average_columns(averages)), *_average_note(averages)])
 
 
-def _average_note(averages: Sequence[DirectionAverage], config: CompareConfig) -> Iterator[str]:
+def _average_note(averages: Sequence[DirectionAverage]) -> Iterator[str]:
     """Yield the test of the means, if there is one."""
     of_metric = [system for each in averages if each.metric == averages[0].metric for system in each.systems]
     if tests := sum(system.difference is not None for system in of_metric):
-        yield f"p of a paired {config.test} test{_corrected(tests, 'means')}; * p < {SIGNIFICANT}"
+        yield f"p of a paired permutation test{_corrected(tests, 'means')}; * p < {SIGNIFICANT}"
 
 
 def _average_columns(averages: Sequence[DirectionAverage]) -> list[list[str]]:
@@ -187,10 +187,9 @@ def _explanations(comparison: TextComparison) -> Iterator[str]:
     if groups:
         yield f"within groups, p is corrected for {groups * (len(scores) - 1)} tests"
     tests = max(pairs, groups * (len(scores) - 1))
-    if comparison.test != EXACT and tests / (config.draws + 1) >= SIGNIFICANT:
-        option = "permutations" if config.test == "permutation" else "samples"
+    if comparison.test != EXACT and tests / (config.permutations + 1) >= SIGNIFICANT:
         needed = int(tests / SIGNIFICANT) + 1
-        yield f"no difference of {tests} can be significant with so few draws; try --{option} {needed}"
+        yield f"no difference of {tests} can be significant with so few draws; try --permutations {needed}"
 
 
 def _corrected(tests: int, what: str) -> str:

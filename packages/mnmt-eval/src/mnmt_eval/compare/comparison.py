@@ -78,7 +78,7 @@ class MetricComparison:
     resampled: Mapping[str, Floats] = field(compare=False, repr=False)
     """{system: its values on the bootstrap's resamples, (samples,)}."""
     differences: Mapping[str, Differences] = field(compare=False, repr=False)
-    """{system: its difference from the baseline, and that of each random draw of the test}."""
+    """{system: its difference from the baseline, and that of each random exchange}."""
 
     @property
     def ranked(self) -> tuple[SystemScore, ...]:
@@ -103,17 +103,13 @@ class TextComparison:
 
     @property
     def test(self) -> str:
-        """The test of significance, and whether its p-values are exact."""
+        """The test of significance, whose p-values may be exact."""
         of_pairs = [pair.result for metric in self.metrics for pair in metric.pairs]
         of_groups = [g.against_baseline for m in self.metrics for s in m.scores for g in s.groups]
         are_exact = {each.test.is_exact for each in (*of_pairs, *of_groups) if each}
         if are_exact == {True}:
             return EXACT
-        return (
-            f"{self.config.test} (exact where few sentences differ)"
-            if True in are_exact
-            else self.config.test
-        )
+        return "permutation (exact where few sentences differ)" if True in are_exact else "permutation"
 
     @property
     def name(self) -> str:

@@ -8,15 +8,11 @@ from mnmt_eval.errors import EvalError
 from mnmt_eval.metrics.config import BOOTSTRAP_SAMPLES, PERMUTATION_SAMPLES, SEED
 from mnmt_eval.metrics.registry import MetricSet
 
-TESTS = ("permutation", "bootstrap")
-"""Tests of significance: approximate randomisation (Riezler and Maxwell 2005), and Koehn 2004."""
-
 SIGNIFICANT = 0.05
 """The corrected p-value below which a difference is called significant."""
 
-
 MOST_DRAWS = 10**7
-"""Most draws of a test: more than any p-value needs, and hours of work."""
+"""Most draws: more than any p-value needs, and hours of work."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,30 +24,21 @@ class CompareConfig:
     """
 
     metrics: MetricSet = field(default_factory=MetricSet)
-    test: str = "permutation"
-    """The test of significance, one of `TESTS`; the bootstrap's p-values are too small for some metrics."""
     samples: int = BOOTSTRAP_SAMPLES
-    """Resamples of the bootstrap, for intervals and test."""
+    """Resamples of the bootstrap, for intervals."""
     permutations: int = PERMUTATION_SAMPLES
     """Random exchanges of the permutation test, where not all can be made."""
     seed: int = SEED
-    """Seed of the bootstrap and of the permutation test."""
+    """Seed of both."""
     grouping: str | None = None
     """How sentences are grouped to be scored apart, one of `GROUPINGS`; by default not at all."""
     losses: bool = False
     """Whether the losses of runs are compared too."""
 
     def __post_init__(self) -> None:
-        if self.test not in TESTS:
-            raise EvalError(f"`test` must be one of {', '.join(TESTS)}, but is {self.test!r}.")
         for name, least in {"samples": 1, "permutations": 1, "seed": 0}.items():
             if (value := getattr(self, name)) < least:
                 raise EvalError(f"`{name}` must be at least {least}, but is {value}.")
         for name in ("samples", "permutations"):
             if (value := getattr(self, name)) > MOST_DRAWS:
                 raise EvalError(f"`{name}` must be at most {MOST_DRAWS:,}, but is {value:,}.")
-
-    @property
-    def draws(self) -> int:
-        """The number of draws of the test; no p-value is below 1 / (draws + 1)."""
-        return self.permutations if self.test == "permutation" else self.samples

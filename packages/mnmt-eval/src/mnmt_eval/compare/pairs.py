@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from mnmt_eval.compare.config import CompareConfig
 from mnmt_eval.compare.measurements import Measurement
 from mnmt_eval.metrics.protocol import Floats, Metric
-from mnmt_eval.metrics.resampling import ConfidenceInterval
-from mnmt_eval.metrics.significance import BootstrapTests, Differences, PairedTest, PermutationTests, holm
+from mnmt_eval.metrics.resampling import BootstrapIntervals, ConfidenceInterval
+from mnmt_eval.metrics.significance import Differences, PairedTest, PermutationTests, holm
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,9 +60,8 @@ class PairTests:
     ) -> None:
         """Take the statistics of all sentences, or only of some `rows`."""
         metric, statistics = measurement.metric, [each[rows] for each in measurement.systems.values()]
-        self._config = config
         self._places = {name: place for place, name in enumerate(measurement.systems)}
-        self._bootstrap = BootstrapTests(metric, statistics, samples=config.samples, seed=config.seed)
+        self._bootstrap = BootstrapIntervals(metric, statistics, samples=config.samples, seed=config.seed)
         self._permutation = PermutationTests(
             metric, statistics, samples=config.permutations, seed=config.seed
         )
@@ -76,17 +75,14 @@ class PairTests:
         return self._bootstrap.values[self._places[name]]
 
     def test(self, baseline: str, name: str) -> PairedTest:
-        """Return the requested test, with the bootstrap's interval of the difference if it has none."""
+        """Test two systems, with the bootstrap's interval of the difference if the test gives none."""
         places = self._places[baseline], self._places[name]
-        if self._config.test == "bootstrap":
-            return self._bootstrap.test(*places)
         test = self._permutation.test(*places)
-        return test if test.interval else replace(test, interval=self._bootstrap.test(*places).interval)
+        return test if test.interval else replace(test, interval=self._bootstrap.difference(*places))
 
     def differences(self, baseline: str, name: str) -> Differences:
-        """Return the difference from a baseline, and that of each random draw of the test."""
-        tests = self._bootstrap if self._config.test == "bootstrap" else self._permutation
-        return tests.differences(self._places[baseline], self._places[name])
+        """Return the difference from a baseline, and that of each random exchange."""
+        return self._permutation.differences(self._places[baseline], self._places[name])
 
     def all_pairs(self, baseline: str | None = None) -> tuple[SystemPair, ...]:
         """Test every pair of systems, in their order, but the baseline before all others."""

@@ -10,6 +10,7 @@ from .protocol import Metric as Metric
 from .protocol import Score as Score
 from .registry import METRICS as METRICS
 from .registry import metric as metric
+from .resampling import BootstrapIntervals as BootstrapIntervals
 from .resampling import ConfidenceInterval as ConfidenceInterval
 from .resampling import bootstrap as bootstrap
 from .sacrebleu_metrics import Bleu as Bleu
@@ -17,5 +18,4 @@ from .sacrebleu_metrics import Chrf as Chrf
 from .sacrebleu_metrics import Ter as Ter
 from .significance import PairedTest as PairedTest
 from .significance import holm as holm
-from .significance import paired_bootstrap as paired_bootstrap
 from .significance import paired_permutation as paired_permutation

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,10 +55,47 @@ def bootstrap(
     Raises:
         EvalError: If `samples` is not positive.
     """
-    check_systems([statistics], samples)
-    (totals,) = bootstrap_totals([statistics], samples=samples, seed=seed)
-    signature = resampled_signature(metric.signature, bs=samples, seed=seed)
-    return interval_of(metric.values(totals), value=metric.corpus(statistics).value, signature=signature)
+    return BootstrapIntervals(metric, [statistics], samples=samples, seed=seed).value(0)
+
+
+class BootstrapIntervals:
+    """`bootstrap` of several systems, and of their differences; all are resampled once, and together."""
+
+    def __init__(
+        self,
+        metric: Metric,
+        systems: Sequence[Floats],
+        *,
+        samples: int = BOOTSTRAP_SAMPLES,
+        seed: int = SEED,
+    ) -> None:
+        """Take the systems' statistics, (sentences, k) each; for the rest see `bootstrap`."""
+        check_systems(systems, samples)
+        self._metric, self._systems, self._samples, self._seed = metric, systems, samples, seed
+
+    def value(self, place: int) -> ConfidenceInterval:
+        """Return the value of the system in a place with its interval."""
+        return self._interval(self.values[place], self._corpus[place])
+
+    def difference(self, baseline: int, system: int) -> ConfidenceInterval:
+        """Return what the system in one place has more than that in another, with its interval."""
+        resampled = self.values[system] - self.values[baseline]
+        return self._interval(resampled, self._corpus[system] - self._corpus[baseline])
+
+    @cached_property
+    def values(self) -> list[Floats]:
+        """The resampled values of each system, (samples,)."""
+        totals = bootstrap_totals(self._systems, samples=self._samples, seed=self._seed)
+        return [self._metric.values(each) for each in totals]
+
+    @cached_property
+    def _corpus(self) -> list[float]:
+        """The value of each system."""
+        return [self._metric.corpus(statistics).value for statistics in self._systems]
+
+    def _interval(self, resampled: Floats, value: float) -> ConfidenceInterval:
+        signature = resampled_signature(self._metric.signature, bs=self._samples, seed=self._seed)
+        return interval_of(resampled, value=value, signature=signature)
 
 
 def interval_of(resampled: Floats, *, value: float, signature: str) -> ConfidenceInterval:

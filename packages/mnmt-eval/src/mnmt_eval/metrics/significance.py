@@ -1,4 +1,4 @@
-"""Paired tests of whether systems differ by more than chance, on the same sentences."""
+"""The paired test of whether systems differ by more than chance, on the same sentences."""
 
 from __future__ import annotations
 
@@ -9,15 +9,13 @@ from math import fsum
 
 import numpy as np
 
-from mnmt_eval.metrics.config import BOOTSTRAP_SAMPLES, PERMUTATION_SAMPLES, SEED
+from mnmt_eval.metrics.config import PERMUTATION_SAMPLES, SEED
 from mnmt_eval.metrics.exchanges import every_exchange
 from mnmt_eval.metrics.protocol import Floats, Metric
 from mnmt_eval.metrics.resampling import (
     ConfidenceInterval,
-    bootstrap_totals,
     check_systems,
     exchange_totals,
-    interval_of,
     resampled_signature,
 )
 
@@ -37,7 +35,7 @@ class PairedTest:
     interval: ConfidenceInterval | None
     """The interval of the difference system − baseline; None of a test by random exchanges."""
     signature: str
-    """The metric's signature, with number and seed of the samples, or `ar:exact`."""
+    """The metric's signature, with number and seed of the exchanges, or `ar:exact`."""
     is_exact: bool = False
     """Whether the p-value is of all exchanges, not of random ones."""
 
@@ -49,33 +47,28 @@ class PairedTest:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Differences:
-    """The difference of two systems, and those by chance that a test compares it with."""
+    """The difference of two systems, and those after exchanges of their outputs."""
 
     observed: float
     """The difference on the sentences themselves."""
     by_chance: Floats
-    """The difference of each draw, (draws,)."""
+    """The difference after each exchange, (exchanges,)."""
     scale: float
     """The larger of the two values, to which errors of rounding are in proportion."""
     weights: Floats | None = None
-    """The probability of each draw, (draws,), if these are all that there are; None of random draws."""
-
-    are_resamples: bool = False
-    """Whether the draws are the bootstrap's, whose differences lie around the observed one, not around 0."""
+    """The probability of each exchange, (exchanges,), if these are all; None of random ones."""
 
     @property
     def p_value(self) -> float:
-        """The share of draws whose difference is at least as large; see the tests.
+        """The share of exchanges whose difference is at least as large; see `paired_permutation`.
 
-        Equal ones count, though rounding makes them differ: a draw that changes nothing is as large.
+        Equal ones count, though rounding makes them differ: an exchange that changes nothing is as large.
         """
         if abs(self.observed) <= self._rounding:
             return 1.0
-        sizes = np.abs(self.by_chance)
-        centre = sizes.mean() if self.are_resamples else 0.0
-        as_large = sizes - centre >= abs(self.observed) - self._rounding
+        as_large = np.abs(self.by_chance) >= abs(self.observed) - self._rounding
         if self.weights is None:
-            return float((as_large.sum() + 1) / (len(sizes) + 1))
+            return float((as_large.sum() + 1) / (len(as_large) + 1))
         return min(1.0, fsum(self.weights[as_large]))
 
     def interval(self, signature: str) -> ConfidenceInterval:
@@ -103,35 +96,12 @@ class Differences:
 
 
 def mean_differences(of_texts: Sequence[Differences]) -> Differences:
-    """Return the mean of differences on several texts, draw by draw."""
+    """Return the mean of differences on several texts, exchange by exchange."""
     return Differences(
         observed=float(np.mean([each.observed for each in of_texts])),
         by_chance=np.asarray(np.mean([each.by_chance for each in of_texts], axis=0)),
         scale=float(np.mean([each.scale for each in of_texts])),
-        are_resamples=of_texts[0].are_resamples,
     )
-
-
-def paired_bootstrap(
-    metric: Metric, baseline: Floats, system: Floats, *, samples: int = BOOTSTRAP_SAMPLES, seed: int = SEED
-) -> PairedTest:
-    """Test by paired bootstrap resampling (Koehn 2004), two-sided, as `sacrebleu --paired-bs` does.
-
-    p = (1 + #{abs(d_i) − m ≥ abs(d)}) / (1 + samples), d being the difference on all sentences, d_i that on
-    the i-th resample and m the mean of all abs(d_i). With the same seed the p-value is sacreBLEU's, but for
-    ties, which sacreBLEU does not count.
-
-    Args:
-        metric: The metric.
-        baseline: The statistics of one system, (sentences, k).
-        system: The statistics of the other on the same sentences, (sentences, k).
-        samples: The number of resamples.
-        seed: The seed of the draws.
-
-    Raises:
-        EvalError: If the two are not of the same sentences, or `samples` is not positive.
-    """
-    return BootstrapTests(metric, [baseline, system], samples=samples, seed=seed).test(0, 1)
 
 
 def paired_permutation(
@@ -145,87 +115,26 @@ def paired_permutation(
     `sacrebleu --paired-ar` makes the same random exchanges, but counts > in place of ≥, and so takes systems
     that hardly differ for different.
 
-    `samples` counts the random exchanges; for the other arguments and errors see `paired_bootstrap`.
+    Args:
+        metric: The metric.
+        baseline: The statistics of one system, (sentences, k).
+        system: The statistics of the other on the same sentences, (sentences, k).
+        samples: The number of random exchanges.
+        seed: Their seed.
+
+    Raises:
+        EvalError: If the two are not of the same sentences, or `samples` is not positive.
     """
     return PermutationTests(metric, [baseline, system], samples=samples, seed=seed).test(0, 1)
 
 
-class _PairedTests:
-    """Tests of any two of several systems on the same sentences, which draw and score each system once."""
+class PermutationTests:
+    """`paired_permutation` of any two of several systems, which all exchange the same sentences."""
 
-    def __init__(
-        self,
-        metric: Metric,
-        systems: Sequence[Floats],
-        *,
-        samples: int,
-        seed: int,
-    ) -> None:
-        """Take the systems' statistics.
-
-        Args:
-            metric: The metric.
-            systems: The statistics of each system, (sentences, k).
-            samples: The number of draws.
-            seed: The seed of the draws.
-
-        Raises:
-            EvalError: If they are not of the same sentences, or `samples` is not positive.
-        """
+    def __init__(self, metric: Metric, systems: Sequence[Floats], *, samples: int, seed: int) -> None:
+        """Take the systems' statistics, (sentences, k) each; for the rest see `paired_permutation`."""
         check_systems(systems, samples)
         self._metric, self._systems, self._samples, self._seed = metric, systems, samples, seed
-
-    def _compare(self, baseline: int, system: int, by_chance: Floats) -> Differences:
-        """Return the difference of the systems in two places beside those by chance."""
-        # By `values`, like the differences of the draws, so that equal ones are exactly equal.
-        totals = np.stack([self._systems[place].sum(axis=0) for place in (baseline, system)])
-        first, second = self._metric.values(totals)
-        scale = float(max(abs(first), abs(second)))
-        return Differences(observed=float(second - first), by_chance=by_chance, scale=scale)
-
-    @cached_property
-    def _corpus(self) -> list[float]:
-        """The value of each system."""
-        return [self._metric.corpus(statistics).value for statistics in self._systems]
-
-
-class BootstrapTests(_PairedTests):
-    """`paired_bootstrap` of any two of several systems, which are all resampled once."""
-
-    def value(self, place: int) -> ConfidenceInterval:
-        """Return the value of the system in a place with its interval, as `bootstrap` does."""
-        return interval_of(self.values[place], value=self._corpus[place], signature=self._signature)
-
-    def test(self, baseline: int, system: int) -> PairedTest:
-        """Test the systems in two places."""
-        differences, signature = self.differences(baseline, system), self._signature
-        one, other = self._corpus[baseline], self._corpus[system]
-        return PairedTest(
-            baseline=one,
-            system=other,
-            p_value=differences.p_value,
-            interval=interval_of(differences.by_chance, value=other - one, signature=signature),
-            signature=signature,
-        )
-
-    def differences(self, baseline: int, system: int) -> Differences:
-        """Return the difference of the systems in two places, and that of each resample."""
-        by_chance = self.values[system] - self.values[baseline]
-        return replace(self._compare(baseline, system, by_chance), are_resamples=True)
-
-    @cached_property
-    def values(self) -> list[Floats]:
-        """The resampled values of each system, (samples,)."""
-        totals = bootstrap_totals(self._systems, samples=self._samples, seed=self._seed)
-        return [self._metric.values(each) for each in totals]
-
-    @property
-    def _signature(self) -> str:
-        return resampled_signature(self._metric.signature, bs=self._samples, seed=self._seed)
-
-
-class PermutationTests(_PairedTests):
-    """`paired_permutation` of any two of several systems, which all exchange the same sentences."""
 
     def test(self, baseline: int, system: int) -> PairedTest:
         """Test the systems in two places."""
@@ -257,6 +166,19 @@ class PermutationTests(_PairedTests):
             return None
         by_chance = self._metric.values(exchanges.system) - self._metric.values(exchanges.baseline)
         return replace(self._compare(baseline, system, by_chance), weights=exchanges.weights)
+
+    def _compare(self, baseline: int, system: int, by_chance: Floats) -> Differences:
+        """Return the difference of the systems in two places beside those by chance."""
+        # By `values`, like the differences of the exchanges, so that equal ones are exactly equal.
+        totals = np.stack([self._systems[place].sum(axis=0) for place in (baseline, system)])
+        first, second = self._metric.values(totals)
+        scale = float(max(abs(first), abs(second)))
+        return Differences(observed=float(second - first), by_chance=by_chance, scale=scale)
+
+    @cached_property
+    def _corpus(self) -> list[float]:
+        """The value of each system."""
+        return [self._metric.corpus(statistics).value for statistics in self._systems]
 
     @cached_property
     def _stays(self) -> list[Floats]:
