@@ -15,7 +15,7 @@ from mnmt_model import TrainConfig
         (
             "learning_rate",
             math.inf,
-            "`learning_rate` must be at most 1,000, beyond any published run",
+            "`learning_rate` must be finite, but is inf.",
         ),
         ("clip_norm", math.nan, "`clip_norm` must be at least 0, but is nan."),
         ("weight_decay", math.inf, "`weight_decay` must be finite, but is inf."),

@@ -57,7 +57,7 @@ class TrainConfig:
             *("auxiliary_loss", "router_z_loss", "balance_bias_rate"),
         ),
         "[0, 1)": ("dropout", "label_smoothing"),
-        "(0, 1000]": ("learning_rate",),
+        "(0, inf)": ("learning_rate",),
     }
 
     steps: int = _Default(1000)
