@@ -17,9 +17,9 @@ def test_frontier_prints_json(run: Run, csv: Path) -> None:
     status, out, _ = run("frontier", csv, "--law", "capacity", "--size", "1e6", "--refits", 10, "--json")
     document = json.loads(out)
     assert status == 0
-    assert list(document) == ["size", "tokens", "law", "tasks", "sources", "efficient"]
+    assert list(document) == ["size", "tokens", "law", "tasks", "sources", "efficient", "warnings"]
     lengths = {len(values) for task in document["tasks"].values() for values in task.values()}
-    assert lengths == {len(document["efficient"])}
+    assert lengths == {len(document["efficient", "warnings"])}
 
 
 def test_a_budget_is_shared_between_size_and_length(run: Run, csv: Path, tmp_path: Path) -> None:

@@ -51,6 +51,14 @@ def test_a_run_may_lie_below_and_several_may_be_far_off() -> None:
     assert "row 14: " in messages[1]
 
 
+@pytest.mark.parametrize("places", [(0,), (8,), (2, 5), (0, 8)])
+def test_runs_that_draw_the_law_to_themselves_are_named(places: tuple[int, ...]) -> None:
+    messages = named(fit(raised(dict.fromkeys(places, 1.5)), law="power", uncertainty=NONE))
+    assert [f"row {place + 2}: " in line for place, line in zip(places, messages, strict=True)] == [
+        True
+    ] * len(places)
+
+
 def test_a_run_that_is_left_out_is_no_part_of_the_fit() -> None:
     frame = raised({6: 1.6})
     marked = frame.assign(role=np.where(frame.index == 6, "left-out", "fit"))

@@ -123,3 +123,35 @@ def test_losses_of_more_than_a_guess_are_remarked() -> None:
     assert line.startswith(
         "table row 2: a loss of 85 nats per token is worse than a guess among 400,000 tokens"
     )
+
+
+def test_shares_have_their_own_unit_and_do_not_lie_beside_points() -> None:
+    assert observe(table(np.divide(BLEU, 100), "bleu")).unit == "share"
+    mixed = observe(table([0.56, 0.62, *BLEU[2:]], "bleu")).warnings
+    assert any(
+        "row 2: 0.56 lies beside 74.52 of the same task; write shares and points" in line for line in mixed
+    )
+
+
+@pytest.mark.parametrize(
+    ("columns", "meant"),
+    [
+        (("train loss", "val loss", "train ppl"), '"value=val loss"'),
+        (("eval_loss", "eval_runtime"), "value=eval_loss"),
+        (("Word Perplexity", "note"), '"value=Word Perplexity"'),
+    ],
+)
+def test_the_column_of_values_is_found_by_its_name(columns: tuple[str, ...], meant: str) -> None:
+    rows = pd.DataFrame({"size": SIZES} | dict.fromkeys(columns, 2.0))
+    with pytest.raises(TableError, match=f"no column `value` .*--column {meant}"):
+        read_table(rows)
+
+
+@pytest.mark.parametrize(
+    ("name", "unit"), [("Byte Perplexity", "byte"), ("Word Perplexity", "word"), ("val ppl", "token")]
+)
+def test_a_perplexity_is_of_what_its_column_counts(name: str, unit: str) -> None:
+    rows = pd.DataFrame({"size": SIZES, name: np.exp(LOSSES)})
+    observations = observe(rows, columns={"value": name})
+    assert observations.unit == f"nats per {unit}"
+    np.testing.assert_allclose(observations.frame["value"], LOSSES)

@@ -95,3 +95,13 @@ def test_counts_are_left_alone(sizes: list[float], ratio: float, flops: bool) ->
 def test_fits_refuse_them() -> None:
     with pytest.raises(TableError, match=r"`tokens` must be a count of tokens, but is 0\.1"):
         fit(runs(tokens=TOKENS / 1e9), law="chinchilla")
+
+
+@pytest.mark.parametrize("tokens", [[5e8, 5e8, 5e8], [1e8, 2e8, 1e8]])
+def test_tokens_grow_with_the_steps_of_a_run(tokens: list[float]) -> None:
+    curve = pd.DataFrame({"run": "x", "size": 1e7, "step": [100, 200, 300], "tokens": tokens, "value": 2.0})
+    with pytest.raises(
+        TableError, match=r"`tokens` of run x must grow with its steps, but is .* training began"
+    ):
+        observe(curve)
+    assert len(observe(curve.assign(tokens=[1e8, 2e8, 3e8])).frame) == 1

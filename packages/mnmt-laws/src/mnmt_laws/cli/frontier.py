@@ -9,9 +9,10 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from mnmt_laws.answers.decision.asked import Asked, forecast_for
 from mnmt_laws.answers.frontier import frontier as predict_frontier
 from mnmt_laws.arrays import Array
-from mnmt_laws.cli.console import print_frame, print_json
+from mnmt_laws.cli.console import print_frame, print_json, warn
 from mnmt_laws.cli.laws import LawOrAverage
 from mnmt_laws.cli.options import (
     DEFAULT_REFITS,
@@ -22,6 +23,7 @@ from mnmt_laws.cli.options import (
     TableConfig,
     observe_table,
 )
+from mnmt_laws.cli.question import warnings_of
 
 _PRINTED_POINTS = 13  # of a frontier, in the printed table
 
@@ -48,10 +50,12 @@ def frontier(
         as_json: Print JSON only.
     """
     observations = observe_table(source, table)
-    result = predict_frontier(observations, size=size, tokens=tokens, law=law, refits=refits)
+    forecast, _ = forecast_for(observations, Asked(size=size, tokens=tokens), law=law, refits=refits)
+    result, warnings = predict_frontier(forecast), warnings_of(forecast.best)
     if as_json:
-        print_json(_document(result))
+        print_json({**_document(result), "warnings": warnings})
         return
+    warn(warnings)
     points = _few_points(result)
     print_frame(points, dict.fromkeys(map(str, points), "{:.4f}"))
 

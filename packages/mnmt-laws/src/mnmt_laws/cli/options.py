@@ -19,6 +19,7 @@ from mnmt_laws.fitting.uncertainty import ClusterBootstrap, Perturbation, Residu
 from mnmt_laws.laws import LawName
 from mnmt_laws.solver.objective import ObjectiveName
 from mnmt_laws.tables.column_map import ColumnMap
+from mnmt_laws.tables.columns import number_remedy
 from mnmt_laws.tables.learning_curves import check_length
 from mnmt_laws.tables.observations import Observations
 from mnmt_laws.tables.source import RunSource, observe, open_source, read_table_at
@@ -39,7 +40,23 @@ def whole_number(_: type, tokens: Sequence[Token]) -> int:
 
 Json = Annotated[bool, Parameter("--json", negative="")]
 Out = Parameter(("--out", "-o"))
-Positive = Annotated[float, Parameter(validator=Number(gt=0))]
+
+
+def count(_: type, tokens: Sequence[Token]) -> float:
+    """Return an option's value as a number; `20M` is refused with the number that it means.
+
+    Raises:
+        ArgumentError: If it is not a number.
+    """
+    text = tokens[0].value
+    try:
+        return float(text)
+    except ValueError:
+        remedy = number_remedy(text)
+        raise ArgumentError(f"{text!r} must be a number{remedy or ', such as 2e7'}.") from None
+
+
+Positive = Annotated[float, Parameter(validator=Number(gt=0), converter=count)]
 Columns = Annotated[tuple[str, ...], Parameter(negative="")]
 Refits = Annotated[int, Parameter(validator=Number(gte=0), converter=whole_number)]
 DEFAULT_REFITS = 200

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,14 +15,17 @@ from mnmt_laws.laws.law import Law
 from mnmt_laws.solver.design_matrix import DesignMatrix
 from mnmt_laws.solver.objective import Objective
 from mnmt_laws.solver.sample import Replicates, Sample
-from mnmt_laws.solver.search import find_minima
+from mnmt_laws.solver.search import Minimum, find_minima, refit
 
 _SUSPICIOUS = 0.05  # probability of so large a residual in a table below which the law is fitted without it
 _CHANCE = 1e-3  # the same of a deleted residual, for a row that is named
 _LEAST_TIMES = 6.0  # least studentised residual of a row that is named: real noise has heavier tails
 _MOST_LEVERAGE = 0.8  # beyond it no other row says what a row should be
 _MOST = 3  # rows named in a task
+_WIDE, _FEW_ROWS = 0.02, 60  # relative scatter, and rows up to which each is left out in turn
 _EXACT = 1e-12  # least scatter that counts
+
+Chooser = Callable[[DesignMatrix, Objective, Array], int | None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,11 +66,19 @@ def find_far_off(design: DesignMatrix, objective: Objective, vector: Array) -> l
         objective: The objective of the fit.
         vector: (P,) the estimate.
     """
+    far_off = _find(design, objective, vector, _suspect)
+    if not far_off and _is_wide(design, vector):
+        far_off = _find(design, objective, vector, _least_missed)
+    return far_off
+
+
+def _find(design: DesignMatrix, objective: Objective, vector: Array, choose: Chooser) -> list[FarOff]:
+    """Return the rows far off the law among those that are chosen one after the other."""
     rows = np.arange(len(design.sample.weight))
     left_out: list[int] = []
     rest, stages = design, []
     while len(left_out) < _MOST:
-        suspect = _suspect(rest, objective, vector)
+        suspect = choose(rest, objective, vector)
         if suspect is None:
             break
         left_out.append(int(rows[suspect]))
@@ -80,6 +92,28 @@ def find_far_off(design: DesignMatrix, objective: Objective, vector: Array) -> l
     _, pivots, vector = stages[count - 1]
     whole = DesignMatrix(design.law, design.sample, pivots=pivots)
     return _measure(whole, objective, vector, sorted(left_out[:count]))
+
+
+def _is_wide(design: DesignMatrix, vector: Array) -> bool:
+    """Return whether a law of few rows misses them by more than runs scatter: rows may hide each other."""
+    observed, predicted = design.sample.values[0], design.predict(vector[None])[0]
+    errors = observed / predicted - 1
+    return len(errors) <= _FEW_ROWS and float(np.sqrt(np.mean(errors**2))) > _WIDE
+
+
+def _least_missed(design: DesignMatrix, objective: Objective, vector: Array) -> int | None:
+    """Return the row without which the law fits best; one that draws the law to it has no residual."""
+    count = len(design.sample.weight)
+    if count - design.width < 2:
+        return None
+    copies = replace(
+        design.sample,
+        values=np.repeat(design.sample.values[:1], count, axis=0),
+        importance=1.0 - np.eye(count),
+    )
+    start = Minimum(region={}, vector=vector, cost=0.0, converged=True)
+    starts = [replace(start, region=region) for region in design.law.regions]
+    return int(refit(design.replace_copies(copies), objective, starts).cost.argmin())
 
 
 def _suspect(design: DesignMatrix, objective: Objective, vector: Array) -> int | None:

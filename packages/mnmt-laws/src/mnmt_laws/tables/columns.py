@@ -80,7 +80,7 @@ def _parse(frame: pd.DataFrame, column: str, locator: RowLocator) -> Floats:
     wrong = np.array([*unread, False])[codes]
     if wrong.any():
         text = texts[codes[int(wrong.argmax())]]
-        rule = f"`{column}` must be a number{_remedy(text)}"
+        rule = f"`{column}` must be a number{number_remedy(text)}"
         reject(wrong, frame, locator, rule, values)
     return parsed[codes]
 
@@ -98,7 +98,7 @@ def _number(text: str) -> float:
         return np.nan
 
 
-def _remedy(text: str) -> str:
+def number_remedy(text: str) -> str:
     """Return the right way to write a field that is almost a number, or an empty text."""
     if re.fullmatch(r"[+-]?\d{1,3}(,\d{3}){2,}(\.\d+)?", text):
         return f"; write {text.replace(',', '')}, without commas"

@@ -12,11 +12,19 @@ import pandas as pd
 from mnmt_laws.errors import TableError, did_you_mean
 from mnmt_laws.tables.learning_curves import last_measurements, read_at
 from mnmt_laws.tables.lengths import Lengths, measure_lengths
-from mnmt_laws.tables.metrics import LOSS, Metric, ceiling_of, doubtful_losses, read_metric
+from mnmt_laws.tables.metrics import (
+    LOSS,
+    Metric,
+    ceiling_of,
+    doubtful_losses,
+    read_metric,
+    shares_beside_points,
+)
 from mnmt_laws.tables.mixture import mixture_weights
 from mnmt_laws.tables.row_location import RowLocator
 from mnmt_laws.tables.table import RunTable
 from mnmt_laws.tables.trends import trend_remarks
+from mnmt_laws.tables.units import check_growth
 from mnmt_laws.tables.validation import CELL, require_unique
 
 _ORDER = ["task", "weight", "size", "tokens", "step", "seed", "value", "run"]
@@ -143,14 +151,17 @@ def select(
     first = ordered.iloc[0]
     kind = _kind_of(first["metric"], table)
     name = LOSS.text if kind.is_loss else kind.text
+    check_growth(rows, table.locator)
     doubts = trend_remarks(ordered, name, table.source, rising=kind.rising)
+    if kind.ceiling:
+        doubts = (*shares_beside_points(ordered, table.locator), *doubts)
     if kind.unit == LOSS.unit:
         doubts = (*doubtful_losses(ordered, table.locator), *doubts)
     return Observations(
         frame=ordered,
         metric=name,
         rising=kind.rising,
-        unit=kind.unit,
+        unit="share" if kind.rising and ceiling_of(name, ordered["value"]) == 1 else kind.unit,
         testset=first["testset"],
         source=table.source,
         warnings=(*table.warnings, *left_out, *doubts),

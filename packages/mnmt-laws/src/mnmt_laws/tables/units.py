@@ -9,6 +9,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from mnmt_laws.arrays import Array
+from mnmt_laws.errors import TableError
+from mnmt_laws.tables.learning_curves import curve_numbers
 from mnmt_laws.tables.row_location import RowLocator, reject
 
 _WORDS = {1e3: "in thousands", 1e6: "in millions", 1e9: "in billions", 1e12: "in trillions"}
@@ -66,6 +68,30 @@ def check_units(rows: pd.DataFrame, locator: RowLocator) -> None:
     table.refuse(unique < 1 / _REPEATS, "unique_tokens", remedy)
     rate = table.numbers("flops") / (_FLOPS_RATE * table.numbers("size") * table.numbers("tokens"))
     table.refuse(rate < _FEW, "flops", _factor("flops", _median(rate), 1.0, _FLOPS))
+
+
+def check_growth(rows: pd.DataFrame, locator: RowLocator) -> None:
+    """Check that tokens grow with the steps of each run.
+
+    Raises:
+        TableError: Naming two measurements of a run between which they do not.
+    """
+    known = rows[rows["run"].ne("") & rows["step"].notna() & rows["tokens"].notna()]
+    ordered = known.assign(curve=curve_numbers).sort_values(["curve", "step"], kind="stable")
+    before = ordered.shift()
+    wrong = ordered["curve"].eq(before["curve"]) & ordered["step"].gt(before["step"])
+    wrong &= ordered["tokens"].le(before["tokens"])
+    if not wrong.any():
+        return
+    place = int(wrong.to_numpy().argmax())
+    first, second = (ordered.iloc[number] for number in (place - 1, place))
+    tokens, steps = ([row[name] for row in (first, second)] for name in ("tokens", "step"))
+    pair = locator.name(ordered, place - 1, place)
+    raise TableError(
+        f"{pair}: `tokens` of run {second['run']} must grow with its steps, "
+        f"but is {tokens[0]:g} at step {steps[0]:g} and {tokens[1]:g} at step {steps[1]:g}; give the tokens "
+        f"since training began."
+    )
 
 
 def _check_tokens(table: _Rows) -> None:

@@ -170,9 +170,11 @@ def _require_columns(frame: pd.DataFrame, names: Sequence[str], source: str) -> 
                 f"{source} row 1: no column `{name}`; give one, or a second table with a row for each run: "
                 f"--runs runs.csv, with the columns run,{name} and the runs {_listed(frame['run'])}."
             )
+        option = f"{name}={meant or 'COLUMN'}"
+        option = f'"{option}"' if " " in option else option
         raise TableError(
             f"{source} row 1: no column `{name}`{hint}; rename the one that holds it, or name it with "
-            f"--column {name}={meant or 'COLUMN'}: the table has "
+            f"--column {option}: the table has "
             f"{', '.join(filter(None, names)) or 'no columns'}."
         )
     if frame.empty:
