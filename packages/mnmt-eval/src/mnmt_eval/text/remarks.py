@@ -199,16 +199,16 @@ def _case(output: NamedLines, reference: NamedLines) -> str | None:
 
 
 def _unicode_form(output: NamedLines, reference: NamedLines) -> str | None:
-    """Return a remark if many more lines of either side than of the other are not in the form NFC."""
-    ours, theirs = (
-        _numbers(not unicodedata.is_normalized("NFC", line) for line in each.lines)
+    """Return a remark if lines of one side alone are not in the form NFC."""
+    sides = [
+        (_numbers(not unicodedata.is_normalized("NFC", line) for line in each.lines), each)
         for each in (output, reference)
-    )
-    if abs(len(ours) - len(theirs)) < max(1, 0.05 * len(output.lines)):
+    ]
+    (few, other), (many, one) = sorted(sides, key=lambda side: len(side[0]))
+    if not many or len(many) < 0.05 * len(one.lines) or len(few) > 0.2 * len(many):
         return None
-    one, other, lines = (output, reference, ours) if len(ours) > len(theirs) else (reference, output, theirs)
     what = f"are not in Unicode's composed form (NFC), unlike those of {other.name}"
-    return one.remark(lines, what, "equal letters differ, so convert both to NFC")
+    return one.remark(many, what, "equal letters differ, so convert both to NFC")
 
 
 def _cedillas(output: NamedLines, reference: NamedLines) -> str | None:
