@@ -89,12 +89,16 @@ def test_scores_of_sentences_are_sacrebleus(references: int) -> None:
 
 def test_values_of_many_blocks_are_sacrebleus(monkeypatch: pytest.MonkeyPatch) -> None:
     """To the last bit, with mean lengths of three references, and outputs that share no n-gram with any."""
-    hypotheses = [*GERMAN.hypotheses, "zzz", "?!"] * 9
+    systems = [[*lines, "zzz", "?!"] * 9 for lines in (GERMAN.hypotheses, GERMAN.sources)]
     streams = [[*lines, "Hund.", "Katze"] * 9 for lines in (*GERMAN.references, GERMAN.others)]
     monkeypatch.setattr("mnmt_eval.metrics.sacrebleu_metrics._BLOCK", 4)
     for name, scorer in {"bleu": BLEU(), "chrf": CHRF(), "chrf++": CHRF(word_order=2), "ter": TER()}.items():
-        value = of_sacrebleu(name, "de", 3).score(hypotheses, streams).value
-        assert value == scorer.corpus_score(hypotheses, streams).score
+        measure = of_sacrebleu(name, "de", 3)
+        together = measure.system_statistics(systems, streams)
+        for hypotheses, statistics in zip(systems, together, strict=True):
+            assert measure.corpus(statistics).value == scorer.corpus_score(hypotheses, streams).score
+            assert np.array_equal(statistics, measure.sentence_statistics(hypotheses, streams))
+        assert measure.system_statistics([], streams) == []
 
 
 WORDS = st.lists(st.sampled_from(["a", "bc", "bd", "e.", "f"]), max_size=6).map(" ".join)

@@ -47,9 +47,7 @@ def measure_systems(translated: TranslatedText, metrics: MetricSet) -> list[Meas
     """
     text = translated.text
     return [
-        Measurement(
-            metric=metric, systems={o.system.name: _statistics(metric, o, text) for o in translated.outputs}
-        )
+        Measurement(metric=metric, systems=_statistics(metric, translated))
         for metric in metrics.make(task=text.task, tasks=text.tasks, num_references=len(text.references))
     ]
 
@@ -73,12 +71,22 @@ def measure_losses(translated: TranslatedText) -> Measurement:
     return Measurement(metric=Loss(), systems=losses)
 
 
-def _statistics(metric: Metric, output: SystemOutput, text: ReferenceText) -> Floats:
-    if output.system.is_run:
-        stored = read_record(
-            scores_path(output.system.path, text.testset, text.task, metric.name), SentenceScores
-        )
-        settings = (metric.signature, checksum(output.lines), text.checksum)
-        if stored and (stored.metric, stored.translations, stored.text) == settings:
-            return stored.statistics
-    return metric.sentence_statistics(output.lines, text.references, text.src)
+def _statistics(metric: Metric, translated: TranslatedText) -> dict[str, Floats]:
+    """Return {system: its statistics}, as stored or else computed."""
+    text, outputs = translated.text, translated.outputs
+    stored = {o.system.name: known for o in outputs if (known := _stored(metric, o, text)) is not None}
+    others = [o for o in outputs if o.system.name not in stored]
+    computed = metric.system_statistics([o.lines for o in others], text.references, text.src)
+    statistics = stored | {o.system.name: each for o, each in zip(others, computed, strict=True)}
+    return {name: statistics[name] for name in translated.names}
+
+
+def _stored(metric: Metric, output: SystemOutput, text: ReferenceText) -> Floats | None:
+    """Return the statistics that a run has stored for exactly these translations and references."""
+    if not output.system.is_run:
+        return None
+    path = scores_path(output.system.path, text.testset, text.task, metric.name)
+    stored = read_record(path, SentenceScores)
+    settings = (metric.signature, checksum(output.lines), text.checksum)
+    is_same = stored and (stored.metric, stored.translations, stored.text) == settings
+    return stored.statistics if stored and is_same else None

@@ -69,6 +69,15 @@ class Metric(Protocol):
             EvalError: If these do not belong together.
         """
 
+    def system_statistics(
+        self,
+        systems: Sequence[Sequence[str]],
+        references: Sequence[Sequence[str]],
+        sources: Sequence[str] = (),
+    ) -> list[Floats]:
+        """Return the statistics of each of several systems' outputs; see `sentence_statistics`."""
+        return [self.sentence_statistics(hypotheses, references, sources) for hypotheses in systems]
+
     @abstractmethod
     def values(self, totals: Floats) -> Floats:
         """Return the values of corpora whose statistics sum to `totals`, (…, k); of shape (…)."""

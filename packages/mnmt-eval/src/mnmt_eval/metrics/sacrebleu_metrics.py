@@ -20,7 +20,7 @@ from sacrebleu.tokenizers.tokenizer_spm import SPM_MODELS
 from mnmt_data.readers import base_language
 from mnmt_eval.errors import EvalError
 from mnmt_eval.metrics.ngrams import pairwise_counts
-from mnmt_eval.metrics.protocol import Floats, ReferenceMetric, Score
+from mnmt_eval.metrics.protocol import Floats, ReferenceMetric, Score, check_alignment
 
 _ORDERS = 4
 _BETA = 2
@@ -63,13 +63,32 @@ class SacrebleuMetric(ReferenceMetric):
         self, hypotheses: Sequence[str], references: Sequence[Sequence[str]], sources: Sequence[str]
     ) -> Floats:
         """Return sacreBLEU's statistics of each sentence."""
-        blocks = [slice(start, start + _BLOCK) for start in range(0, len(hypotheses), _BLOCK)]
-        return np.concatenate(
-            [self._block(hypotheses[block], [each[block] for each in references]) for block in blocks]
-        )
+        (statistics,) = self._in_blocks([hypotheses], references)
+        return statistics
 
-    def _block(self, hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> Floats:
-        return np.array(self._scorer._extract_corpus_statistics(hypotheses, references), dtype=np.float64)
+    def system_statistics(
+        self,
+        systems: Sequence[Sequence[str]],
+        references: Sequence[Sequence[str]],
+        sources: Sequence[str] = (),
+    ) -> list[Floats]:
+        """Return the statistics of each system's outputs, with references prepared once; see `Metric`."""
+        for hypotheses in systems:
+            check_alignment(self.name, hypotheses, references, sources, num_references=self._num_references)
+        return self._in_blocks(systems, references) if systems else []
+
+    def _in_blocks(
+        self, systems: Sequence[Sequence[str]], references: Sequence[Sequence[str]]
+    ) -> list[Floats]:
+        """Return each system's statistics; see `_BLOCK`."""
+        parts: list[list[Floats]] = [[] for _ in systems]
+        for start in range(0, len(references[0]), _BLOCK):
+            block = slice(start, start + _BLOCK)
+            self._scorer._ref_cache = self._scorer._cache_references([each[block] for each in references])
+            for part, hypotheses in zip(parts, systems, strict=True):
+                rows = self._scorer._extract_corpus_statistics(hypotheses[block], None)
+                part.append(np.array(rows, dtype=np.float64))
+        return [np.concatenate(part) for part in parts]
 
     def corpus(self, statistics: Floats) -> Score:
         """Return the value in sacreBLEU's arithmetic, so that it equals sacreBLEU's to the last bit."""
