@@ -19,6 +19,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -71,7 +72,10 @@ def main(
     """
     rows = []
     with TemporaryDirectory() as folder:
-        all_texts = {**dict(_published(corpora, tasks, seed)), "synthetic": _synthetic(Path(folder))}
+        all_texts = {
+            **dict(_published(corpora, tasks, max(sizes), seed)),
+            "synthetic": _synthetic(Path(folder)),
+        }
         for name, texts in all_texts.items():
             for size in sizes:
                 rows += _measure(name, size, [text for text in texts if len(text[1][0]) >= size], seed)
@@ -79,12 +83,15 @@ def main(
     write_report(out, "warnings of sources", {"results": rows}, provenance("mnmt-data"))
 
 
-def _published(corpora: Names, tasks: int, seed: int) -> Iterator[tuple[str, list[tuple[str, Sides]]]]:
-    """Yield each folder's name with (task, sides) of some of its tasks."""
+def _published(
+    corpora: Names, tasks: int, size: int, seed: int
+) -> Iterator[tuple[str, list[tuple[str, Sides]]]]:
+    """Yield each folder's name with (task, sides) of some of its tasks that have enough pairs."""
     for folder in map(Path, corpora):
         names = sorted({path.name.split(".")[1] for path in folder.glob("train.*-*.*")})
-        sample = random.Random(seed).sample(names, min(tasks, len(names)))
-        yield folder.name, [(task, _read(folder, task)) for task in sample]
+        random.Random(seed).shuffle(names)
+        texts = ((task, _read(folder, task)) for task in names)
+        yield folder.name, list(islice((text for text in texts if len(text[1][0]) >= size), tasks))
 
 
 def _synthetic(folder: Path) -> list[tuple[str, Sides]]:
@@ -120,7 +127,7 @@ def _measure(name: str, size: int, texts: list[tuple[str, Sides]], seed: int) ->
             counts.setdefault(how, Counter()).update(kinds or {"none"})
             counts[how]["texts"] += 1
             checked += 1
-    seconds = (time.perf_counter() - started) / max(checked, 1)
+    seconds = round((time.perf_counter() - started) / max(checked, 1), 2)
     columns = ("texts", "none", *KINDS)
     return [
         {"corpus": name, "pairs": size, "text": how, **{kind: count[kind] for kind in columns}, "s": seconds}

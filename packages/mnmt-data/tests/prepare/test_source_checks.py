@@ -1,6 +1,7 @@
 """`prepare` warns in one line of sides that are swapped, shifted, unrelated, foreign or copies."""
 
 import json
+import random
 
 import numpy as np
 import pytest
@@ -128,6 +129,13 @@ def test_workers_and_blocks_change_no_warning(prepare, english_german, monkeypat
     monkeypatch.setattr(stages, "STARTING_PAIRS", 0)
     (warning,) = prepare(files, "--jobs", "2")
     assert "shifted by a line from about pair 451 on" in warning
+
+
+def test_made_up_sentences_of_one_length_are_not_unrelated(prepare):
+    draw = random.Random(1)
+    vocabulary = ["".join(draw.choices("bdfgaeiou", k=4)) for _ in range(99)]
+    src, tgt = ([" ".join(draw.choices(vocabulary, k=8)) for _ in range(600)] for _ in range(2))
+    assert prepare(train(src, tgt)) == []
 
 
 def test_synthetic_languages_are_not_looked_at(tmp_path, cli, monkeypatch):

@@ -62,6 +62,9 @@ class SideLanguages:
     swapped: int = 0
     """Passages whose sides are each in the other's language."""
 
+    expected: int = 0
+    """Passages whose sides both may be in their own languages, which py3langid knows."""
+
     foreign: tuple[Mapping[str, int], Mapping[str, int]] = field(default_factory=lambda: ({}, {}))
     """Of source and target, {language: passages that are in it and not in their own}."""
 
@@ -80,10 +83,15 @@ class SideLanguages:
         texts = [[passage[side] for passage in passages] for side in (0, 1)]
         src, tgt = (np.array(identifier.probabilities(side, labels)) for side in texts)
         foreign = (_foreign(src, expected[0], labels), _foreign(tgt, expected[1], labels))
+        may_be = [
+            side[:, own_labels].sum(axis=1) >= POSSIBLE
+            for side, own_labels in zip((src, tgt), expected, strict=True)
+        ]
         scripts = [_other_scripts(side, code) for side, code in zip(texts, task.split("-"), strict=True)]
         return cls(
             passages=len(passages),
             swapped=int(np.count_nonzero(_are_swapped(src, tgt, np.array(expected)))),
+            expected=int(np.count_nonzero(may_be[0] & may_be[1])),
             foreign=(foreign[0] or scripts[0], foreign[1] or scripts[1]),
         )
 
@@ -95,6 +103,7 @@ class SideLanguages:
         return SideLanguages(
             passages=self.passages + other.passages,
             swapped=self.swapped + other.swapped,
+            expected=self.expected + other.expected,
             foreign=(one, two),
         )
 

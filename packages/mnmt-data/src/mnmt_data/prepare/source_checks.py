@@ -168,9 +168,14 @@ def _alignment_warnings(source: Source, sample: SourceSample) -> Iterator[str]:
         where = _where(sample.rows, shift.rows)
         what = f"the {one} lacks {lines} there, or the {other} has {lines} too many"
         yield f"{_files(source)}: the sides are shifted by {lines} {where}; {what}"
-    elif (rows := unrelated_rows(sample.gains)) is not None:
+    elif _is_known(sample.languages) and (rows := unrelated_rows(sample.gains)) is not None:
         where = _where(sample.rows, rows)
         yield f"{_files(source)}: the sides are no translations of each other {where}; mend their order"
+
+
+def _is_known(languages: SideLanguages) -> bool:
+    """Return whether most text is in its languages; made-up sentences may have no lengths to compare."""
+    return 2 * languages.expected > languages.passages
 
 
 def _where(rows: NDArray[np.int64], places: slice) -> str:
