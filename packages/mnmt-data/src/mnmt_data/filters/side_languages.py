@@ -30,6 +30,13 @@ POSSIBLE = 0.05
 LEAST_OF_SCRIPT = 0.3
 """Share of the letters of a passage that are in its script, at least; names are often in another."""
 
+_ALIKE = {
+    label: group
+    for group in ("bs hr sr", "wuu yue zh", "da nn no", "id ms", "nso st", "xh zu", "an es ext gl", "cs sk")
+    for label in group.split()
+}
+"""{language: those that py3langid hardly tells apart}, which are sure together."""
+
 _CHINESE = ("CJK", "BOPOMOFO")
 _SCRIPTS = {
     "Arab": ("ARABIC",),
@@ -152,7 +159,8 @@ def _foreign(side: NDArray[np.float64], expected: list[bool], labels: tuple[str,
     if not any(expected):
         return {}
     is_other = side[:, expected].sum(axis=1) < POSSIBLE
-    best = side.argmax(axis=1)[is_other & (side.max(axis=1) >= SURE)]
+    together = side @ [[one in _ALIKE.get(other, other).split() for one in labels] for other in labels]
+    best = side.argmax(axis=1)[is_other & (together.max(axis=1) >= SURE)]
     counts = Counter(labels[number] for number in best.tolist())
     del counts[_NO_LANGUAGE]
     return dict(counts)
