@@ -138,11 +138,11 @@ def test_the_faulty_line_is_counted_over_all_chunks(tmp_path, monkeypatch):
         ),
         (lzma.compress(b"a\n"), "is xz-compressed; unpack it, or let its name end in .xz."),
         (bz2.compress(b"a\n"), "is bzip2-compressed; unpack it, or let its name end in .bz2."),
-        (b"PK\x03\x04 and on", "is a zip archive, not text; give text."),
-        (b"\0" * 257 + b"ustar  ", "is a tar archive, not text; give text."),
+        (b"PK\x03\x04 and on", "is a zip archive, not text."),
+        (b"\0" * 257 + b"ustar  ", "is a tar archive, not text."),
         (b"a\n" + b"\0" * 16, "2: has 16 NUL bytes or more in a row, as a file that was not written whole"),
-        (b"version https://git-lfs.github.com/spec/v1\n", "is a pointer of Git LFS, not text; give text."),
-        (b"%PDF-1.7\n", "is PDF, not text; give text."),
+        (b"version https://git-lfs.github.com/spec/v1\n", "is a pointer of Git LFS, not text."),
+        (b"%PDF-1.7\n", "is PDF, not text."),
         (b"<!DOCTYPE html>\n<p>404", "is mark-up (<!DOCTYPE html), not a sentence a line; let its name"),
         (b'\xef\xbb\xbf<?xml version="1.0"?>\n<tmx/>\n', "is mark-up (<tmx/), not a sentence"),
         (b"one\rtwo\rthree\r", "its lines end in carriage returns alone (CR, of classic Mac OS); convert"),
@@ -212,20 +212,12 @@ def test_members_that_were_joined_are_all_read(tmp_path_factory, lines, ending, 
     assert read(write(path, f"joined{ending}", packed)) == ["x", *lines]
 
 
-@pytest.mark.parametrize(
-    ("ending", "more"), [(".gz", b"junk"), (".zst", b"junk"), (".zst", bytes(16)), (".xz", bytes(8))]
-)
+@pytest.mark.parametrize(("ending", "more"), [(".gz", b"junk"), (".zst", b"junk"), (".zst", bytes(16))])
 def test_bytes_after_the_last_member_are_told_from_damage(tmp_path, ending, more):
     path = write(tmp_path, f"text{ending}", PACKS[ending](b"one\n") + more)
     with pytest.raises(
         DataError, match=rf"{ending}: other bytes follow its {CODECS[ending]} data \(.*\); remove"
     ):
-        read(path)
-
-
-def test_text_that_was_compressed_twice_is_told(tmp_path):
-    path = write(tmp_path, "text.gz", gzip.compress(gzip.compress(b"one\n")))
-    with pytest.raises(DataError, match=r"text\.gz: is compressed twice, first by gzip; unpack it once\.$"):
         read(path)
 
 

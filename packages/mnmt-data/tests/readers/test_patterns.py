@@ -68,9 +68,7 @@ def test_wildcards_and_languages_give_a_pair_for_each_text(tmp_path, source, fou
 
 def test_a_text_without_its_other_side_is_named(tmp_path):
     write(tmp_path, "a.en", "a.de", "b.en")
-    with pytest.raises(
-        DataError, match=r"/b\.en: no file that .*\{lang\} matches is its other side for en-de"
-    ):
+    with pytest.raises(DataError, match=r"no two files match for en-de; b\.en stands alone\.$"):
         open_readers(f"{tmp_path}/*.{{lang}}", "en-de")
     with pytest.raises(DataError, match=r"\*\.\{lang\}\.gz: no two files match for en-de; its folder holds"):
         open_readers(f"{tmp_path}/*.{{lang}}.gz", "en-de")

@@ -193,14 +193,14 @@ GOOD = unit(en="a", de="A")
     ("spoilt", "reason"),
     [
         (unit(en="bad &#x1F; one", de="B"), "broken XML (reference to invalid character number)"),
-        (unit(en="bad \x1f one", de="B"), "the character U+001F is not allowed in XML"),
-        (unit(en="bad \x00 one", de="B"), "the character U+0000 is not allowed in XML"),
+        (unit(en="bad \x1f one", de="B"), "holds '\\x1f', which XML or its encoding does not allow"),
+        (unit(en="bad \x00 one", de="B"), "holds '\\x00', which XML or its encoding does not allow"),
         (unit(en="&#xD83D;&#xDCD6;", de="B"), "broken XML (reference to invalid character number)"),
         (unit(en="a & b", de="B"), "broken XML (not well-formed (invalid token))"),
         (unit(en="&unknown;", de="B"), "broken XML (undefined entity)"),
         (
             unit(en="b", de="B").replace(b"b".decode(), "\udce4", 1),
-            "the byte 0xe4 is not of the file's encoding",
+            "holds '\\udce4', which XML or its encoding does not allow",
         ),
         ("<tu><tuv xml:lang='en'><seg>cut off</tu>", "broken XML (mismatched tag)"),
         ("<tu><tuv xml:lang='en'><seg>never ended ", "broken XML (mismatched tag)"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import bz2
 import gzip
 import lzma
-import os
 import re
 import sys
 import zlib
@@ -39,9 +38,6 @@ _SIGNATURES = {
     "PDF": re.compile(b"%PDF-"),
     "a tar archive": re.compile(rb".{257}ustar", re.S),
     "a pointer of Git LFS": re.compile(b"version https://git-lfs"),
-    "RTF": re.compile(rb"\{\\rtf"),
-    "RAR": re.compile(b"Rar!"),
-    "7-zip": re.compile(rb"7z\xbc\xaf"),
 }
 _LARGEST_WINDOW = 31
 """Logarithm of the largest window of zstd, 2 GiB, which `zstd --long=31` packs with."""
@@ -235,18 +231,11 @@ def unreadable(path: Path, kind: str | None, error: Exception) -> str:
     what = f"{path}: cannot be read as {kind} ({reason})"
     if isinstance(error, (NotImplementedError, RuntimeError)):  # encrypted, or packed by a rare method
         return f"{what}; write it anew without that."
-    if any(sign in reason for sign in _TRAILING) or (kind == "xz" and _ends_in_zeros(path)):
+    if any(sign in reason for sign in _TRAILING):
         return f"{path}: other bytes follow its {kind} data ({reason}); remove them or fetch it again."
     if isinstance(error, EOFError):
         return f"{what}; it is cut off, fetch it again."
     return f"{what}; it is cut off or damaged, fetch it again."
-
-
-def _ends_in_zeros(path: Path) -> bool:
-    """Return whether a file ends in padding, which Python's reader of xz takes for the start of a stream."""
-    with path.open("rb") as file:
-        file.seek(-4, os.SEEK_END)
-        return not any(file.read())
 
 
 def one_line(error: Exception) -> str:

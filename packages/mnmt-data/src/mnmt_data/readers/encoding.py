@@ -43,7 +43,9 @@ def check_head(head: bytes, name: str) -> bytes:
         what = "is UTF-16 or UTF-32 text (it starts with that byte-order mark)"
         raise DataError(f"{name}: {what}; convert it to UTF-8.")
     if (kind := kind_of(head)) is not None:
-        raise DataError(f"{name}: is {_no_text(kind, name)}.")
+        ending = next((ending for ending, codec in CODECS.items() if codec == kind), None)
+        remedy = f"-compressed; unpack it, or let its name end in {ending}" if ending else ", not text"
+        raise DataError(f"{name}: is {kind}{remedy}.")
     if _is_utf16(head[:_HEAD_BYTES]):
         raise DataError(f"{name}: every other byte is NUL, as in UTF-16 text; convert it to UTF-8.")
     head = head.removeprefix(codecs.BOM_UTF8)
@@ -52,15 +54,6 @@ def check_head(head: bytes, name: str) -> bytes:
         raise DataError(f"{name}: is mark-up ({begin}), not a sentence a line; {remedy}.")
     _check_line_ends(head, name)
     return head
-
-
-def _no_text(kind: str, name: str) -> str:
-    ending = next((ending for ending, codec in CODECS.items() if codec == kind), None)
-    if ending is None:
-        return f"{kind}, not text; give text"
-    if name.endswith(tuple(CODECS)):
-        return f"compressed twice, first by {kind}; unpack it once"
-    return f"{kind}-compressed; unpack it, or let its name end in {ending}"
 
 
 def check_nuls(text: str, name: str, lines: int = 0) -> None:

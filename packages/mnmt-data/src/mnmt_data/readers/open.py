@@ -10,7 +10,6 @@ from mnmt_data.errors import DataError
 from mnmt_data.readers.arrow_tables import ParquetPairs
 from mnmt_data.readers.byte_sources import CODECS, ByteSource, File, check_is_file
 from mnmt_data.readers.catalogue import po_pairs
-from mnmt_data.readers.encoding import markup_of
 from mnmt_data.readers.language_codes import languages, opposite, task_spellings
 from mnmt_data.readers.layouts import mtdata_texts, named_texts, sacrebleu_texts
 from mnmt_data.readers.opus_zip import open_zip
@@ -27,22 +26,13 @@ def _units(pairs: Callable[[ByteSource, str], Reader]) -> Callable[[Path, str], 
     return lambda path, task: pairs(File(path), task)
 
 
-def _open_xml(path: Path, task: str) -> Reader:
-    """Open XML by its outermost element: a memory, XLIFF, or else a test set of WMT's."""
-    begin = markup_of(next(File(path).chunks(), b""))
-    for root, pairs in (("<tmx", tmx_pairs), ("<xliff", xliff_pairs)):
-        if begin.startswith(root):
-            return pairs(File(path), task)
-    return open_wmt(path, task)
-
-
 _TEXT_FORMATS: Mapping[str, Callable[[Path, str], Reader]] = {
     ".tsv": TsvPairs,
     ".csv": CsvPairs,
     ".jsonl": JsonPairs,
     ".tmx": _units(tmx_pairs),
     **dict.fromkeys(XLIFF, _units(xliff_pairs)),
-    **dict.fromkeys(MARKUP, _open_xml),
+    **dict.fromkeys(MARKUP, open_wmt),
 }
 """Formats that may be compressed, by the ending of the file's name without that of the codec."""
 

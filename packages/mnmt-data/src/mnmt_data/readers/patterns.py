@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from glob import escape
+from itertools import zip_longest
 from pathlib import Path
 
 from mnmt_data.errors import DataError, folder_holds
@@ -16,6 +17,8 @@ LANG = "{lang}"
 """Placeholder of the language code in the name of a source that is two texts."""
 
 _WILD = re.compile(r"(\*|\?|\[!?[^\]]+\])")
+
+_SHELL = {"*": "([^/]*)", "?": "([^/])", "": ""}
 
 Texts = dict[str, Path]
 """{code in the name: file} of a text in several languages."""
@@ -58,13 +61,19 @@ def texts_named(source: str, task: str) -> list[TextPairs]:
 def _texts(name: str, *, wild: bool) -> list[Texts]:
     """Return the files of a pattern, those in which wildcards stand for the same together."""
     texts: dict[tuple[str, ...], Texts] = {}
-    shell, pattern = _shell_pattern(name, wild=wild), _regular_expression(name, wild=wild)
+    parts = _WILD.split(name) if wild else [name]  # every other one is a wildcard
+    shell, pattern = "", ""
+    for literal, wildcard in zip_longest(parts[::2], parts[1::2], fillvalue=""):
+        shell += "*".join(map(escape, literal.split(LANG))) + wildcard
+        pattern += re.escape(literal) + _SHELL.get(wildcard, f"({wildcard.replace('[!', '[^')})")
+    first, *others = pattern.split(re.escape(LANG))
+    whole = re.compile(r"(?P<lang>[\w-]+)".join((first, "(?P=lang)".join(others))))
     for path in _matches(shell):
-        if (match := pattern.fullmatch(str(path))) and path.is_file():
-            others = list(match.groups())
-            code = others.pop(pattern.groupindex["lang"] - 1)
-            texts.setdefault(tuple(others), {})[code] = path
-    return [texts[others] for others in sorted(texts)]
+        if (match := whole.fullmatch(str(path))) and path.is_file():
+            stands_for = list(match.groups())
+            code = stands_for.pop(whole.groupindex["lang"] - 1)
+            texts.setdefault(tuple(stands_for), {})[code] = path
+    return [texts[wildcards] for wildcards in sorted(texts)]
 
 
 def _matches(shell: str) -> list[Path]:
@@ -72,23 +81,6 @@ def _matches(shell: str) -> list[Path]:
     pattern = Path(shell)
     paths = Path(pattern.anchor).glob(str(pattern.relative_to(pattern.anchor)))
     return sorted(path for path in paths if pattern.name[0] == "." or path.name[0] != ".")
-
-
-def _shell_pattern(name: str, *, wild: bool) -> str:
-    parts = _WILD.split(name) if wild else [name]
-    literal = ["*".join(map(escape, part.split(LANG))) for part in parts]
-    return "".join(part if wild and number % 2 else literal[number] for number, part in enumerate(parts))
-
-
-def _regular_expression(name: str, *, wild: bool) -> re.Pattern[str]:
-    expression = ""
-    for number, part in enumerate(_WILD.split(name) if wild else [name]):
-        if number % 2:
-            expression += {"*": "([^/]*)", "?": "([^/])"}.get(part, f"({part.replace('[!', '[^')})")
-        else:
-            expression += re.escape(part)
-    lang = re.escape(LANG)
-    return re.compile(expression.replace(lang, r"(?P<lang>[\w-]+)", 1).replace(lang, "(?P=lang)"))
 
 
 def _has(texts: Texts, code: str) -> bool:
@@ -101,14 +93,11 @@ def _is_whole(texts: Texts, task: str) -> bool:
 
 def _incomplete(name: str, task: str, single: list[Texts]) -> DataError:
     """Return the error about a pattern that lacks a text of the task."""
-    if not _WILD.search(name):
-        for code in languages(task):
-            if not any(_has(each, code) for each in single):
-                check_is_file(Path(name.replace(LANG, code)))
-    if single:
-        (path,) = single[0].values()
-        return DataError(f"{path}: no file that {name} matches is its other side for {task}.")
-    return DataError(f"{name}: no two files match for {task}; {folder_holds(Path(name))}.")
+    for code in languages(task):
+        if not _WILD.search(name) and not any(_has(each, code) for each in single):
+            check_is_file(Path(name.replace(LANG, code)))
+    held = f"{next(iter(single[0].values())).name} stands alone" if single else folder_holds(Path(name))
+    return DataError(f"{name}: no two files match for {task}; {held}.")
 
 
 def _pair(texts: Texts, task: str, name: str) -> TextPairs:

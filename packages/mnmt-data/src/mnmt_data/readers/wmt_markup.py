@@ -8,7 +8,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Literal
@@ -19,8 +19,8 @@ from mnmt_data.readers.encoding import decode_document, markup_of
 from mnmt_data.readers.language_codes import languages, serves
 from mnmt_data.readers.text_pairs import TextPairs
 
-Role = Literal["src", "ref", "hyp", "origlang"]
-"""Source, reference or system's output; or the language that each sentence was written in."""
+Role = Literal["src", "ref", "hyp"]
+"""Source, reference or system's output."""
 
 MARKUP = (".sgm", ".xml")
 """Endings of names of files."""
@@ -52,9 +52,6 @@ class Texts:
 
     languages: dict[str, str]
     """{name: code}, empty where the file does not say."""
-
-    origins: list[str]
-    """The original language of each sentence; empty where the file does not say."""
 
     missing: dict[str, int]
     """{name: segments that it lacks and others have}, which are empty."""
@@ -93,9 +90,8 @@ class _Parser(HTMLParser):
         super().__init__()
         self.segments: dict[tuple[Role, str], dict[Key, list[str]]] = {}
         self.languages: dict[tuple[Role, str], str] = {}
-        self.origins: dict[Key, str] = {}
         self._role: Role = "hyp"
-        self._name = self._set_name = self._language = self._document = self._origin = ""
+        self._name = self._set_name = self._language = self._document = ""
         self._documents = 0
         self._is_skipped = True  # till a set or a document begins: TMX has <seg> too
         self._pieces: list[str] | None = None
@@ -116,7 +112,7 @@ class _Parser(HTMLParser):
             self._documents += 1
             self._document = values.get("docid") or values.get("id") or str(self._documents)
             self._name = values.get("sysid") or self._set_name
-            self._origin, self._is_skipped = values.get("origlang", ""), "testsuite" in values
+            self._is_skipped = "testsuite" in values
         elif tag == "seg" and not self._is_skipped:
             self._pieces = self._new_segment(values.get("id"))
 
@@ -127,9 +123,6 @@ class _Parser(HTMLParser):
         if self._pieces is not None:
             self._pieces.append(data)
 
-    def unknown_decl(self, data: str) -> None:
-        self.handle_data(html.unescape(data.removeprefix("CDATA[")))  # undoes `_LITERAL`
-
     def _new_segment(self, identifier: str | None) -> list[str]:
         place = self._role, "" if self._role == "src" else self._name
         self.languages.setdefault(place, self._language)
@@ -137,7 +130,6 @@ class _Parser(HTMLParser):
         key = self._document, identifier or str(len(text)), 0
         while key in text:
             key = (*key[:2], key[2] + 1)
-        self.origins.setdefault(key, self._origin)
         text[key] = []
         return text[key]
 
@@ -181,7 +173,6 @@ def _texts(name: str, parser: _Parser) -> Texts:
         texts={names[place]: [text.get(key, "") for key in keys] for place, text in segments.items()},
         roles={names[place]: place[0] for place in segments},
         languages={names[place]: code for place, code in parser.languages.items()},
-        origins=[parser.origins[key] for key in keys],
         missing={names[place]: sum(key not in text for key in keys) for place, text in segments.items()},
     )
 
@@ -217,8 +208,7 @@ class MarkedUpText:
         texts = parse_markup(self.source.read(), self.name)
         if texts is None:
             raise DataError(f"{self.name}: is no mark-up any more; prepare again.")
-        lines = texts.origins if self.role == "origlang" else texts.text(self.role, self.column)
-        yield "".join(f"{line}\n" for line in lines).encode()
+        yield "".join(f"{line}\n" for line in texts.text(self.role, self.column)).encode()
 
 
 def text_source(path: Path, role: Role) -> ByteSource:
@@ -247,8 +237,7 @@ def open_wmt(path: Path, task: str) -> TextPairs:
         raise DataError(f"{path}: is of {codes[1]} and {codes[0]}, not of {task}.")
     file = File(path)
     src, tgt = (MarkedUpText(source=file, role=texts.roles[side], column=side) for side in sides)
-    origins = replace(src, role="origlang") if any(texts.origins) else None
-    return TextPairs(task=task, src=src, tgt=tgt, origins=origins)
+    return TextPairs(task=task, src=src, tgt=tgt)
 
 
 def _serve(codes: list[str], task: str) -> bool:

@@ -203,18 +203,11 @@ def _texts_of(unit: Element, tags: frozenset[str], without: frozenset[str]) -> l
         lambda match: html.unescape(match[0]) if match[0][0] == "&" else match[0], unit.xml
     )
     if match := _FORBIDDEN.search(xml):
-        return ValueError(_forbidden(match[0]))
+        return ValueError(f"holds {match[0]!r}, which XML or its encoding does not allow")
     try:
         return _Texts(tags, without).of([xml if unit.is_unit else ""])[0]
     except expat.ExpatError as error:
         return ValueError(f"broken XML ({expat.ErrorString(error.code)})")
-
-
-def _forbidden(character: str) -> str:
-    code = ord(character)
-    if 0xDC80 <= code <= 0xDCFF:
-        return f"the byte 0x{code - 0xDC00:02x} is not of the file's encoding"
-    return f"the character U+{code:04X} is not allowed in XML"
 
 
 class _Texts:
