@@ -22,7 +22,7 @@ LawName = Literal[
     "share", "share-coupled", "share-tied", "share-power", "simplex-share", "transfer-share",
     "transfer", "ye", "mixture-limit", "mixture-additive", "shukor", "shukor-joint",
     "chinchilla", "chinchilla-tied", "chinchilla-coupled", "chinchilla-own", "muennighoff",
-    "he", "atlas", "atlas-repeated", "atlas-languages", "chen",
+    "he", "atlas", "atlas-repeated", "atlas-languages",
     "bivariate", "zhang", "zhang-flops", "gordon",
 ]  # fmt: skip
 

@@ -142,50 +142,6 @@ def _shape(
     return Parameter(name=name, meaning=meaning, kind="shape", bounds=bounds, starts=starts, prior=prior)
 
 
-@dataclass(frozen=True)
-class Chen(TermLaw):
-    """L_i = M∞ + (k p)^-α + (D_i^-γ + b) (q p)^β: gain by capacity, harm by repetition of few data.
-
-    Its terms are written A p^-α + (B_1 U^-γ + B_2) p^β with A, B_1, B_2 ≥ 0 and U the task's unique tokens,
-    for models of one size and length. The formula was not checked against the paper's text; the sign of γ
-    and the bounds of b are ours.
-    """
-
-    name: str = "chen"
-    equation: str = "Chen et al. 2023 (Pareto front of multilingual NMT), double power law"
-    formula: str = "L_i(p, U) = M∞ + A p^(-α) + (B_1 U^(-γ) + B_2) p^β"
-
-    @property
-    def predictors(self) -> tuple[str, ...]:
-        """The weight and the task's unique tokens."""
-        return "unique_tokens", "weight"
-
-    @property
-    def parameters(self) -> tuple[Parameter, ...]:
-        """α, β and γ, A, B_1 and B_2, and M∞."""
-        return (
-            exponent("alpha", "exponent α of the weight, by capacity", starts=8),
-            exponent("beta", "exponent β of the weight, by repetition", starts=8),
-            exponent("gamma", "exponent γ of the unique tokens", starts=8),
-            factor("a", "factor A of capacity"),
-            factor("b_1", "factor B_1 of repetition"),
-            factor("b_2", "factor B_2 of repetition, for any unique tokens"),
-            limit("m_inf"),
-        )
-
-    @property
-    def powers(self) -> Powers:
-        """The exponent of the unique tokens."""
-        return {"b_1": {"unique_tokens": "-gamma"}}
-
-    def terms(self, x: Values, theta: Values) -> dict[str, Term]:
-        """Return p^-α, U^-γ p^β and p^β."""
-        weight = term_of(x["weight"])
-        harm = weight.power("beta", theta)
-        few = term_of(x["unique_tokens"]).power("-gamma", theta)
-        return {"a": weight.power("-alpha", theta), "b_1": few * harm, "b_2": harm}
-
-
 MULTILINGUAL_LAWS: tuple[Law, ...] = (
     SizeAndData(
         name="chinchilla-tied",
@@ -240,5 +196,4 @@ MULTILINGUAL_LAWS: tuple[Law, ...] = (
         data="own",
         counted=True,
     ),
-    Chen(),
 )
