@@ -22,7 +22,7 @@ import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from functools import cache
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -106,8 +106,12 @@ def count_copies(folder: Path) -> Figures:
     overlaps = Overlaps(sentences, config["ngram_words"], config["min_words"], config["share"])
     counts: Counter[str] = Counter()
     train_forms: set[str] = set()
+    short = {words(side) for side in sentences if len(words(side)) < config["min_words"]} - {()}
+    inside: set[Words] = set()
     for pair in train_pairs(folder, description["tasks"]):
         train_forms.update(map(letters, pair))
+        for n in range(1, config["min_words"]):
+            inside |= short.intersection(chain.from_iterable(ngrams(words(side), n) for side in pair))
         counts["pairs"] += 1
         counts["exact"] += any(side in sentences for side in pair)
         counts["normal form"] += any(letters(side) in forms for side in pair)
@@ -117,6 +121,8 @@ def count_copies(folder: Path) -> Figures:
         "training pairs": counts["pairs"],
         "dev and test pairs": len(held_out),
         **{rule: counts[rule] for rule in ("exact", "normal form", "n-grams")},
+        "short sentences": len(short),
+        "whole in training": len(inside),
         "both sides in training": sum({*map(letters, pair)} <= train_forms - {""} for pair in held_out),
     }
 

@@ -8,7 +8,7 @@ A stretch of each task of the corpus folders (`train.SRC-TGT.*`) is spoilt in ev
 checks as a source of the study. Without `--corpora` only the made-up languages of the synthetic studies are
 looked at, under codes of their own and under those of English and German, though `prepare` does not.
 
-    python -m benchmarks.data.source_checks --corpora corpora/libreoffice-interface corpora/debian
+    python -m benchmarks.data.source_checks --corpora corpora/libreoffice-interface corpora/libreoffice-help
 """
 
 from __future__ import annotations
