@@ -60,20 +60,14 @@ def test_a_map_without_the_languages_names_its_keys(tmp_path):
         read(path)
 
 
-def test_origins_are_codes_of_the_task(tmp_path):
-    path = write(tmp_path, {"en": ["a"] * 5, "de": ["A"] * 5, "origin": ["en", "deu", "", None, "fr"]})
-    (block,) = open_reader(str(path), "en-de").blocks()
-    assert block.origins == ["en", "de", "", "", "fr"]
-
-
 def test_blocks_do_not_end_where_row_groups_do(tmp_path, monkeypatch):
     monkeypatch.setattr("mnmt_data.readers.arrow_tables.BLOCK_PAIRS", 4)
     numbers = [str(number) for number in range(11)]
-    path = write(tmp_path, {"en": numbers, "de": numbers, "origin": ["en"] * 11}, row_group_size=3)
+    path = write(tmp_path, {"en": numbers, "de": numbers}, row_group_size=3)
     blocks = list(open_reader(str(path), "en-de").blocks())
     assert [(block.first, len(block)) for block in blocks] == [(0, 4), (4, 4), (8, 3)]
     assert [text for block in blocks for text in block.src] == numbers
-    assert all(block.src == block.tgt and len(block.origins) == len(block) for block in blocks)
+    assert all(block.src == block.tgt for block in blocks)
 
 
 def test_no_rows_no_blocks(tmp_path):
@@ -114,15 +108,6 @@ def test_invalid_text_names_the_row(tmp_path, monkeypatch):
     with pytest.raises(DataError) as error:
         list(open_reader(str(path), "en-de").blocks())
     assert str(error.value) == f"{path}: row 4: not valid UTF-8; write the file anew."
-
-
-def test_an_origin_that_is_no_text_is_a_bad_row(tmp_path):
-    origins = pa.Array.from_buffers(pa.string(), 2, pa.array([b"en", b"\xff"], pa.binary()).buffers())
-    path = write(tmp_path, {"en": ["a", "b"], "de": ["A", "B"], "origin": origins})
-    with pytest.raises(DataError, match=r"row 2: not valid UTF-8"):
-        list(open_reader(str(path), "en-de").blocks())
-    (block,) = open_reader(str(path), "en-de").blocks(skip_bad=True)
-    assert (block.origins, [line.row for line in block.bad]) == (["en", ""], [1])
 
 
 def test_a_column_that_is_there_twice_is_named(tmp_path):

@@ -14,10 +14,8 @@ import pyarrow.parquet as pq
 from mnmt_data.errors import DataError
 from mnmt_data.readers.byte_sources import PARQUET, check_is_file, unreadable
 from mnmt_data.readers.columns import STRUCT, Place, Table, sentence_of
-from mnmt_data.readers.language_codes import origin_code
 from mnmt_data.readers.reader import BLOCK_PAIRS, BadLine, Block, Choice, every_block
 
-ORIGIN = "origin"
 _EXCERPT = 200
 """Bytes of a bad row in its report."""
 
@@ -60,22 +58,18 @@ class TableBlocks:
             raise DataError(f"{self.table.path}: {error}.") from None
         if sides is None:
             raise DataError(f"{self.table.path}: {self.table.no_sides(names, fields)}.")
-        places = [*sides, *([(ORIGIN,)] if ORIGIN in names else [])]
-        for place in places:
-            if names.count(place[0]) > 1:
-                raise DataError(f"{self.table.path}: has several columns {place[0]}; keep one of them.")
+        for place in sides:
             kind = _type_at(self.schema, place)
             if not _is_text(kind):
                 raise DataError(
                     f"{self.table.path}: the column {'.'.join(place)} holds {kind}; it must hold strings."
                 )
-        return places + [(names[score.place(self.table.path, labels)],) for score in self.table.scores]
+        return [*sides, *((names[score.place(self.table.path, labels)],) for score in self.table.scores)]
 
     def _block(self, columns: list[pa.Array], first: int) -> Block:
         bad: dict[int, BadLine] = {}
-        texts = columns[: len(columns) - len(self.table.scores)]
-        src, tgt, *origins = (self._values(column, first, bad) for column in texts)
-        cells = zip(self.table.scores, columns[len(texts) :], strict=True)
+        src, tgt = (self._values(column, first, bad) for column in columns[:2])
+        cells = zip(self.table.scores, columns[2:], strict=True)
         bad_scores = bad if self.skip_bad else None
         scores = {
             score.name: score.values(column.to_pylist(), first, f"{self.table.path}: row ", bad_scores)
@@ -85,7 +79,6 @@ class TableBlocks:
             src=list(map(sentence_of, src)),
             tgt=list(map(sentence_of, tgt)),
             first=first,
-            origins=[origin_code(tag, self.table.task) for tag in origins[0]] if origins else None,
             scores=scores,
             bad=tuple(bad[row] for row in sorted(bad)),
         )
@@ -112,10 +105,7 @@ class TableBlocks:
 
 @dataclass(frozen=True)
 class ParquetPairs(Table):
-    """Reads a Parquet file batch by batch, in the columns of `Table.places`.
-
-    An optional column `origin` holds the original language of each pair.
-    """
+    """Reads a Parquet file batch by batch, in the columns of `Table.places`."""
 
     def blocks(self, *, skip_bad: bool = False, choice: Choice = every_block) -> Iterator[Block]:
         """Yield blocks of pairs; a null is an empty sentence.
