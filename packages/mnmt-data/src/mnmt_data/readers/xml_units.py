@@ -36,7 +36,6 @@ _BATCH = 200
 class Element:
     """A unit, or the start tag of an element around units."""
 
-    tag: str
     is_unit: bool
     xml: str
     line: int
@@ -84,7 +83,7 @@ class _Scanner:
             r"|<!--.*?-->|<!\[CDATA\[.*?\]\]>|(?P<unfinished><!--|<!\[CDATA\[)",
             re.S,
         )
-        self._tag, self._start = "", -1  # of an unfinished unit
+        self._start = -1  # of an unfinished unit
         self._searched = self._counted = 0
 
     def feed(self, text: str) -> Iterator[Element]:
@@ -96,10 +95,10 @@ class _Scanner:
                 return
             self._searched = match.end()
             if match["around"]:
-                yield self._element(match["around"], match.start(), match.end(), is_unit=False)
+                yield self._element(match.start(), match.end(), is_unit=False)
             if match["unit"]:
                 yield from self._end(match.start())
-                self._tag, self._start = match["unit"], match.start()
+                self._start = match.start()
             if match["end"] or match["empty"]:
                 yield from self._end(match.end())
             if match["last"]:
@@ -110,12 +109,12 @@ class _Scanner:
     def _end(self, end: int) -> Iterator[Element]:
         """Yield the unfinished unit, which ends here."""
         if self._start >= 0:
-            yield self._element(self._tag, self._start, end, is_unit=True)
+            yield self._element(self._start, end, is_unit=True)
         self._start = -1
 
-    def _element(self, tag: str, start: int, end: int, *, is_unit: bool) -> Element:
+    def _element(self, start: int, end: int, *, is_unit: bool) -> Element:
         self._count_lines(start)
-        return Element(tag=tag, is_unit=is_unit, xml=self.buffer[start:end], line=self.line)
+        return Element(is_unit=is_unit, xml=self.buffer[start:end], line=self.line)
 
     def _count_lines(self, end: int) -> None:
         self.line += self.buffer.count("\n", self._counted, end)
