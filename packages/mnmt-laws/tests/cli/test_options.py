@@ -109,3 +109,16 @@ def test_one_model_at_several_lengths_needs_a_choice(run: Run, foreign: Path) ->
         "the same task, mixture and size after 5e+07 and 2e+08 tokens, but the power law does not know" in err
     )
     assert "(--at tokens=…)" in err
+
+
+def test_runs_are_described_for_tables_only(run: Run, foreign: Path) -> None:
+    sizes = foreign.with_name("sizes.csv")
+    sizes.write_text("run,size\nx,1e6\n", encoding="utf-8")
+    status, _, err = run("fit", "--example", "--runs", sizes, "--law", "power")
+    assert (status, "--runs goes with a table of your own" in err) == (2, True)
+
+
+def test_a_size_with_a_suffix_says_the_number(run: Run) -> None:
+    status, _, err = run("frontier", "--example", "--size", "20M")
+    assert status == 2
+    assert "'20M' must be a number; write 2e7." in err

@@ -161,6 +161,8 @@ def open_table(source: Path | None, config: TableConfig) -> RunSource:
         raise TableError(f"give a run table, a folder of run records, or --example; {count} given.")
     if config.example and config.column:
         raise TableError("--column goes with a table of your own; the columns of --example have their names.")
+    if config.runs is not None and (source is None or source.is_dir()):
+        raise TableError("--runs goes with a table of your own; the example and run records know their runs.")
     opened = (
         RunSource(table=example_table())
         if source is None
