@@ -81,7 +81,7 @@ def describe(data: PreparedData, *, samples: int) -> dict[str, Any]:
 
 
 def table(description: dict[str, Any]) -> str:
-    """Lay the description out as text of at most `WIDTH` columns."""
+    """Lay the description out as text of at most `WIDTH` columns; only warnings are longer."""
     lines = list(_splits(description))
     if description["zero_shot"]:
         lines += ["", f"never trained on: {', '.join(description['zero_shot'])}"]

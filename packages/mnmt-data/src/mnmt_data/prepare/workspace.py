@@ -180,10 +180,10 @@ def read_header(path: Path) -> dict[str, Any]:
 
 
 def read_sample(path: Path) -> Any:
-    """Return the sample of a part."""
+    """Return the sample of a part; None if it has none."""
     return _read_metadata(path, _SAMPLE)
 
 
 def _read_metadata(path: Path, name: bytes) -> Any:
     with path.open("rb") as file:
-        return json.loads(pa.ipc.open_file(file).schema.metadata[name])
+        return json.loads(pa.ipc.open_file(file).schema.metadata.get(name, b"null"))
