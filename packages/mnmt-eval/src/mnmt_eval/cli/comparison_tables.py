@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from mnmt_eval.cli.tables import align
-from mnmt_eval.compare.averages import DirectionAverage, Mean, average_directions
+from mnmt_eval.compare.averages import DirectionAverage, average_directions
 from mnmt_eval.compare.comparison import (
     EXACT,
+    Estimate,
     GroupScore,
     MetricComparison,
     SystemScore,
@@ -54,20 +55,21 @@ def _average_columns(averages: Sequence[DirectionAverage]) -> list[list[str]]:
         ["mean over tasks", *names],
         ["system", *(system.system for _, system in rows)],
         ["metric", *(column_title(each.metric) for each, _ in rows)],
-        [f"value {_INTERVAL}", *(_mean(system.mean, each.metric) for each, system in rows)],
+        [f"value {_INTERVAL}", *(_value(system.mean, each.metric) for each, system in rows)],
     ]
     if not any(system.difference for _, system in rows):
         return columns
     differences = [(system.difference, each.metric) for each, system in rows]
     return [
         *columns,
-        [f"difference {_INTERVAL}", *("" if d is None else _mean(d, m, sign="+") for d, m in differences)],
+        [f"difference {_INTERVAL}", *("" if d is None else _value(d, m, sign="+") for d, m in differences)],
         ["p", *("" if d is None else _p_value(d.corrected_p_value) for d, _ in differences)],
     ]
 
 
-def _mean(mean: Mean, metric: str, *, sign: str = "") -> str:
-    value, *ends = (format_value(each, metric, sign=sign) for each in (mean.value, mean.lower, mean.upper))
+def _value(estimate: Estimate, metric: str, *, sign: str = "") -> str:
+    numbers = (estimate.value, estimate.lower, estimate.upper)
+    value, *ends = (format_value(each, metric, sign=sign) for each in numbers)
     return f"{value} [{', '.join(ends)}]"
 
 
@@ -87,11 +89,6 @@ def _ranking(metric: MetricComparison, baseline: str | None) -> Iterator[str]:
         if last is not None and last != score.rank.cluster:
             yield "-" * max(map(len, (head, *rows)))
         yield row
-
-
-def _value(score: SystemScore | GroupScore, metric: str) -> str:
-    lower, upper = format_value(score.lower, metric), format_value(score.upper, metric)
-    return f"{format_value(score.value, metric)} [{lower}, {upper}]"
 
 
 def _against(scores: Sequence[SystemScore | GroupScore], metric: str) -> list[list[str]]:

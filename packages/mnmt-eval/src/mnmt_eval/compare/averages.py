@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mnmt_eval.compare.comparison import MetricComparison, TextComparison
+from mnmt_eval.compare.comparison import Estimate, MetricComparison, TextComparison, estimate
 from mnmt_eval.language import group_directions
 from mnmt_eval.metrics.protocol import Floats
 from mnmt_eval.metrics.resampling import interval_of
@@ -17,16 +17,7 @@ ALL = "all"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mean:
-    """A mean over tasks with its 95% bootstrap interval."""
-
-    value: float
-    lower: float
-    upper: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class MeanDifference(Mean):
+class MeanDifference(Estimate):
     """A mean less the baseline's, with a paired test."""
 
     p_value: float
@@ -39,7 +30,7 @@ class SystemAverage:
     """One system's mean over tasks."""
 
     system: str
-    mean: Mean
+    mean: Estimate
     difference: MeanDifference | None
     """The mean less the baseline's; None for the baseline itself, or if tasks have other baselines."""
 
@@ -103,7 +94,7 @@ def _average(
         systems=tuple(
             SystemAverage(
                 system=name,
-                mean=Mean(**_interval(_value(metrics, name), _resampled(metrics, name))),
+                mean=Estimate(**_interval(_value(metrics, name), _resampled(metrics, name))),
                 difference=None
                 if others or baseline not in names or baseline == name
                 else _difference(metrics, str(baseline), name),
@@ -153,5 +144,4 @@ def _resampled(metrics: Sequence[MetricComparison], name: str) -> Floats:
 
 def _interval(value: float, resampled: Floats) -> dict[str, float]:
     """Return a value with the ends of its interval."""
-    interval = interval_of(resampled, value=value, signature="")
-    return {"value": interval.value, "lower": interval.lower, "upper": interval.upper}
+    return estimate(interval_of(resampled, value=value, signature=""))

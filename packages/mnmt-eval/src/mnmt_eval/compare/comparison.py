@@ -28,30 +28,29 @@ EXACT = "exact permutation"
 
 
 @dataclass(frozen=True, kw_only=True)
-class GroupScore:
+class Estimate:
+    """A value with its 95% bootstrap interval."""
+
+    value: float
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupScore(Estimate):
     """A metric of the sentences of one group, as if they were the test set."""
 
     group: str
     sentences: int
-    value: float
-    lower: float
-    """The lower end of the 95% bootstrap interval."""
-    upper: float
-    """The upper end of the 95% bootstrap interval."""
     against_baseline: CorrectedTest | None
     """The test against the baseline, corrected for all groups and systems; None for the baseline itself."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class SystemScore:
+class SystemScore(Estimate):
     """One metric of one system."""
 
     system: str
-    value: float
-    lower: float
-    """The lower end of the 95% bootstrap interval."""
-    upper: float
-    """The upper end of the 95% bootstrap interval."""
     rank: Rank
     against_baseline: CorrectedTest | None
     """The test against the baseline, corrected for all pairs; None for the baseline itself."""
@@ -180,6 +179,11 @@ def compare_measurements(
     )
 
 
+def estimate(interval: ConfidenceInterval) -> dict[str, float]:
+    """Return the fields of an `Estimate`."""
+    return {"value": interval.value, "lower": interval.lower, "upper": interval.upper}
+
+
 def group_by_value(values: Mapping[str, str]) -> dict[str, list[str]]:
     """Return {value: the names that have it}."""
     groups: dict[str, list[str]] = {}
@@ -205,9 +209,7 @@ def _compare(
     scores = [
         SystemScore(
             system=name,
-            value=interval.value,
-            lower=interval.lower,
-            upper=interval.upper,
+            **estimate(interval),
             rank=ranks[name],
             against_baseline=against.get(name),
             sentences=counts.get(name),
@@ -267,8 +269,6 @@ def _score_group(
     return GroupScore(
         group=group,
         sentences=sentences,
-        value=interval.value,
-        lower=interval.lower,
-        upper=interval.upper,
+        **estimate(interval),
         against_baseline=against,
     )
