@@ -1,6 +1,5 @@
 import json
 import random
-import re
 import shutil
 
 import pytest
@@ -139,17 +138,6 @@ def test_moved_text_is_up_to_date(text, tmp_path):
     prepare_study(moved, tmp_path / "all", jobs=1, report=lines.append)
     assert lines[-1].startswith("up to date")
     assert (tmp_path / "all" / "data" / "prepared.json").read_bytes() == before
-
-
-def test_text_that_grew_in_its_place_is_a_warning(text, tmp_path, caplog):
-    shutil.copytree(text / "c", tmp_path / "c")
-    same = study(tmp_path, TEXT, corpus=tmp_path / "c", size=300)
-    data = prepare_study(same, tmp_path, jobs=1)
-    with (tmp_path / "c" / "train.en-de.en").open("a", encoding="utf-8") as file:
-        file.write("one more line\n")
-    check_prepared(same, data)
-    assert re.search(r"train\.en-de\.en: has [\d,]+ bytes, and had [\d,]+ when", caplog.text)
-    assert len(caplog.records) == 1
 
 
 def test_data_without_a_record_of_their_files_are_compared_by_settings(text, tmp_path):

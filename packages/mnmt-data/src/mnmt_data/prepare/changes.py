@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from pathlib import Path
@@ -14,11 +13,8 @@ from mnmt_data.prepare.checksums import ChecksumCache
 from mnmt_data.prepare.config import DEV_AND_TEST, DataConfig
 from mnmt_data.prepare.inputs import Inputs, find_inputs
 from mnmt_data.prepare.stages import Stages
-from mnmt_data.store.description import FileInfo
 from mnmt_data.store.prepared import PreparedData
 from mnmt_data.study import StructureError, StudyFile, structure
-
-_log = logging.getLogger(__name__)
 
 TEXT = ("corpus", "files", "test_corpora")
 """Settings that name text, which may move."""
@@ -37,8 +33,8 @@ _NO_EFFECT_WITH_PATH = tuple(
 )
 _LONGEST_VALUE = 60
 
-InputFiles = Mapping[str, Mapping[str, FileInfo]]
-"""{source, or setting that names a file: {path: size and checksum}}."""
+Digests = Mapping[str, tuple[str, ...]]
+"""{source, or setting that names a file: SHA-256 of each of its files}."""
 
 
 @dataclass(frozen=True)
@@ -71,21 +67,11 @@ class Change:
         return self.key.startswith(("test_corpora.", "files.")) and self.key.split(".")[1] not in SPLITS
 
 
-@dataclass(frozen=True, kw_only=True)
-class Origin:
-    """What data are made from."""
-
-    config: Mapping[str, Any]
-    """The `[data]` section, every default written out."""
-    inputs: InputFiles
-
-
 def check_prepared(study: StudyFile, data: PreparedData) -> None:
     """Check that the `[data]` section of a study is that of its prepared data.
 
-    Settings without effect on the data may differ, and paths, if the same files are there now. Text that
-    changed in its place is a warning, since the data are whole. A study without the section has nothing to
-    compare.
+    Settings without effect on the data may differ, and paths, if the same files are there now. A study
+    without the section has nothing to compare.
 
     Raises:
         StudyError: If the section has a mistake.
@@ -101,32 +87,15 @@ def check_prepared(study: StudyFile, data: PreparedData) -> None:
             what = f"{change.setting} is {now}, but {data.folder} was prepared with {before}"
             remedy = f"make it {before}, or prepare again, with another --out to keep the runs on those data"
             raise DataError(f"{study.path}: {what}; {remedy}.")
-    for path, file in _files(data.description.inputs):
-        if path.is_file() and (size := path.stat().st_size) != file.bytes:
-            was = f"{size:,} bytes, and had {file.bytes:,} when {data.folder} was prepared from it"
-            _log.warning("%s: has %s", path, was)
 
 
-def first_change(before: Origin, config: DataConfig, inputs: InputFiles) -> str | None:
-    """Return the first difference between data, finished or not, and what would be prepared now.
+def first_change(old: Mapping[str, Any], config: DataConfig) -> str | None:
+    """Return the first setting of the `[data]` section `old` that has changed, as a message says it.
 
-    Args:
-        before: What the data are made from.
-        config: The `[data]` section now.
-        inputs: The files now.
-
-    Returns:
-        Such as "[data] `seed` was 1 and is 2", or None if there is no difference.
+    Paths are left out, since they may move.
     """
-    for change in setting_changes(before.config, config):
-        if not _names_files(change.key):
-            return str(change)
-    for name in sorted(before.inputs.keys() | inputs.keys()) if before.inputs else ():
-        old, new = _digests(before.inputs, name), _digests(inputs, name)
-        if old != new:
-            verb = "has changed" if old and new else "is new" if new else "is gone"
-            return f"{', '.join(inputs.get(name) or before.inputs[name])} {verb}"
-    return None
+    changes = setting_changes(old, config)
+    return next((str(change) for change in changes if not _names_files(change.key)), None)
 
 
 def recorded_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Change]:
@@ -152,23 +121,19 @@ def setting_changes(old: Mapping[str, Any], new: DataConfig) -> list[Change]:
     return [change for change in _changes(old, new, "") if change.key not in idle]
 
 
-def input_files(
-    config: DataConfig, inputs: Inputs, checksums: ChecksumCache
-) -> dict[str, dict[str, FileInfo]]:
-    """Return {source, or setting that names a file: {path: size and checksum}} of a study.
+def input_digests(config: DataConfig, inputs: Inputs, checksums: ChecksumCache) -> Digests:
+    """Return the checksums of all files that a study reads.
 
     Synthetic text is left out, since its settings say all of it.
     """
     named = [] if config.synthetic is not None else list(inputs.paths)
-    named += [("vocab.path", config.vocab.path)] if config.vocab.path else []
-    model = config.clean.language_id_model
-    named += [("clean.language_id_model", model)] if model else []
-    digests = checksums.of(path for _, path in named)
-    files: dict[str, dict[str, FileInfo]] = {}
+    others = zip(INPUT_FILES, (config.vocab.path, config.clean.language_id_model), strict=True)
+    named += [(name, path) for name, path in others if path is not None]
+    digests: dict[str, tuple[str, ...]] = {}
+    sums = checksums.of(path for _, path in named)
     for name, path in named:
-        info = FileInfo(bytes=path.stat().st_size, sha256=digests[path])
-        files.setdefault(name, {})[str(path)] = info
-    return files
+        digests[name] = (*digests.get(name, ()), sums[path])
+    return digests
 
 
 def _idle_settings(config: DataConfig) -> Iterator[str]:
@@ -181,9 +146,6 @@ def _idle_settings(config: DataConfig) -> Iterator[str]:
         yield from (f"leaks.{field.name}" for field in fields(config.leaks))
         if not config.test_corpora:
             yield "test_sentences"
-    for split in DEV_AND_TEST:
-        if set(config.files.get(split, {})) >= set(config.evaluated) and not config.test_corpora:
-            yield f"{split}_sentences"
 
 
 def _changes(old: Any, new: Any, key: str) -> Iterator[Change]:
@@ -236,19 +198,9 @@ def _has_only_moved(change: Change, config: DataConfig, data: PreparedData) -> b
         return False
     checksums = ChecksumCache(data.folder.parent / DIGESTS, Stages())
     try:
-        now = input_files(config, find_inputs(config, config.corpus), checksums)
+        now = input_digests(config, find_inputs(config, config.corpus), checksums)
     except (DataError, OSError):
         return True
     checksums.save()
     names = {change.key} if change.key in INPUT_FILES else {*before, *now}.difference(INPUT_FILES)
-    return not before or all(_digests(now, name) == _digests(before, name) for name in names)
-
-
-def _digests(files: InputFiles, name: str) -> list[str]:
-    return [file.sha256 for file in files.get(name, {}).values()]
-
-
-def _files(files: InputFiles) -> Iterator[tuple[Path, FileInfo]]:
-    for by_path in files.values():
-        for path, file in by_path.items():
-            yield Path(path), file
+    return not before or all(now.get(name) == before.get(name) for name in names)

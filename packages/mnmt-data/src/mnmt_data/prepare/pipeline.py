@@ -15,7 +15,7 @@ from mnmt_data.errors import DataError
 from mnmt_data.jobs.cluster import ClusterConfig, SlurmWorkers
 from mnmt_data.jobs.queue import JobPool, JobQueue, QueueWork
 from mnmt_data.jobs.workers import Crew, LocalWorkers, num_cores
-from mnmt_data.prepare.changes import DIGESTS, InputFiles, Origin, first_change, input_files
+from mnmt_data.prepare.changes import DIGESTS, Digests, first_change, input_digests
 from mnmt_data.prepare.checksums import ChecksumCache
 from mnmt_data.prepare.clean import clean
 from mnmt_data.prepare.config import DataConfig
@@ -33,7 +33,7 @@ from mnmt_data.store.description import PreparedDescription
 from mnmt_data.store.lock import file_lock
 from mnmt_data.store.prepared import PreparedData, open_prepared
 from mnmt_data.store.vocabulary import Vocabulary
-from mnmt_data.study import StudyFile, structure
+from mnmt_data.study import StudyFile
 
 PARTIAL = ".data.partial"
 """Name of the folder where data are prepared."""
@@ -54,6 +54,9 @@ JOBS = "jobs/prepare"
 
 CLUSTER_JOBS = 8
 """Jobs of Slurm by default."""
+
+OTHER = "its text has changed, or another version of mnmt-data wrote it"
+"""Why data are not current whose settings are."""
 
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -128,35 +131,34 @@ def _stages(
 def _prepare(study: StudyFile, config: DataConfig, out: Path, stages: Stages) -> PreparedData:
     checksums = ChecksumCache(out / DIGESTS, stages)
     inputs = find_inputs(config, _corpus(config, out, checksums, stages.report))
-    fingerprint, files = fingerprint_of(config, inputs, checksums), input_files(config, inputs, checksums)
+    fingerprint, digests = fingerprint_of(config, inputs, checksums), input_digests(config, inputs, checksums)
     checksums.save()
     folder, space = out / "data", Workspace(folder=out / PARTIAL)
-    if _is_current(folder, fingerprint, config, files, stages.report):
+    if _is_current(folder, fingerprint, config, digests, stages.report):
         space.remove()
         stages.report(f"up to date: {folder}")
         return open_prepared(folder)
-    _open(space, fingerprint, config, files, stages.report)
+    _open(space, fingerprint, config, stages.report)
     if not space.is_complete():
         described = _run_stages(config, inputs, checksums, space, stages)
         if tasks_to_shuffle(config, space):
             fingerprint = shuffled(fingerprint)
         described = _with_known_losses(described, inputs, stages.report)
-        described = replace(described, inputs=files, pairs_version=PAIRS_VERSION)
+        described = replace(described, inputs=digests, pairs_version=PAIRS_VERSION)
         replace(described, study=study.name, fingerprint=fingerprint).write(space.folder)
     space.publish(folder)
     return open_prepared(folder)
 
 
-def _open(space: Workspace, fingerprint: str, config: DataConfig, files: InputFiles, report: Report) -> None:
+def _open(space: Workspace, fingerprint: str, config: DataConfig, report: Report) -> None:
     """Continue the unfinished data of the same settings and text, or begin new ones and report why."""
     identity: list[str | int] = [fingerprint, version("mnmt-data"), BLOCK_PAIRS, SEGMENT_PAIRS]
-    if (before := space.mark("origin")) is not None and space.mark("identity") != identity:
-        reason = first_change(structure(before, Origin, where="origin"), config, files)
-        report(f"{space.folder}: begun anew, since {reason or 'another version of mnmt-data began it'}")
+    if (before := space.mark("config")) is not None and space.mark("identity") != identity:
+        report(f"{space.folder}: begun anew, since {first_change(before, config) or OTHER}")
     if space.open(identity):
         report(f"continuing with {space.folder}")
     else:
-        space.set_mark("origin", asdict(Origin(config=asdict(config), inputs=files)))
+        space.set_mark("config", asdict(config))
 
 
 def _corpus(config: DataConfig, out: Path, checksums: ChecksumCache, report: Report) -> Path | None:
@@ -199,9 +201,7 @@ def _with_known_losses(described: PreparedDescription, inputs: Inputs, report: R
     return replace(described, irreducible=irreducible, power_law_limit=limits)
 
 
-def _is_current(
-    folder: Path, fingerprint: str, config: DataConfig, files: InputFiles, report: Report
-) -> bool:
+def _is_current(folder: Path, fingerprint: str, config: DataConfig, digests: Digests, report: Report) -> bool:
     """Return whether a folder has the data; if it has others, report why they are prepared again."""
     try:
         data = open_prepared(folder).description
@@ -209,11 +209,10 @@ def _is_current(
         return False
     if data.fingerprint in (fingerprint, shuffled(fingerprint)):
         return True
-    change = first_change(Origin(config=data.config, inputs=data.inputs), config, files)
-    if change is None and data.inputs and data.pairs_version == PAIRS_VERSION:
+    change = first_change(data.config, config)
+    if change is None and data.pairs_version == PAIRS_VERSION and data.inputs == digests:
         return True
-    reason = change or "another version of mnmt-data prepared it, or its text has changed"
-    report(f"{folder}: prepared again, since {reason}; runs on the old data cannot be continued")
+    report(f"{folder}: prepared again, since {change or OTHER}; runs on the old data cannot be continued")
     return False
 
 

@@ -157,8 +157,8 @@ class PreparedDescription:
     files: Mapping[str, FileInfo] = field(default_factory=dict)
     """{path in the folder: size and checksum}."""
 
-    inputs: Mapping[str, Mapping[str, FileInfo]] = field(default_factory=dict)
-    """{source, or setting that names a file: {path: size and checksum}}, of the files that were read."""
+    inputs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """{source, or setting that names a file: SHA-256 of each of its files}."""
 
     pairs_version: int = 0
     """Version of the pairs that the same inputs give; 0 where an earlier release prepared them."""
