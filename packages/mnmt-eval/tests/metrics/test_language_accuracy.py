@@ -59,11 +59,3 @@ def test_statistics_add_up_to_rows_of_a_confusion_table() -> None:
 def test_wrong_options_are_told(target: str, candidates: tuple[str, ...], message: str) -> None:
     with pytest.raises(EvalError, match=message):
         metric("language", target=target, config=MetricConfig(language=LanguageConfig(candidates=candidates)))
-
-
-def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mnmt_eval.metrics.language_accuracy.find_spec", lambda name: None)
-    with pytest.raises(
-        EvalError, match=r"py3langid is missing; `pip install './packages/mnmt-eval\[language\]'"
-    ):
-        accuracy()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib.metadata import version
-from importlib.util import find_spec
 
 import numpy as np
 
@@ -34,8 +33,8 @@ class LanguageAccuracy(Metric):
         """Check the candidates.
 
         Raises:
-            EvalError: If there are fewer than two, they lack the target, py3langid does not know one of them,
-                or the extra is not installed.
+            EvalError: If there are fewer than two, they lack the target, or py3langid does not know one of
+                them.
         """
         self._target = base_language(target)
         self._candidates = tuple(sorted({base_language(code) for code in config.candidates}))
@@ -86,10 +85,6 @@ class LanguageAccuracy(Metric):
         if self._target not in self._candidates:
             raise EvalError(
                 f"language: must have the target {self._target} among the candidates, but has {listed}."
-            )
-        if find_spec("py3langid") is None:
-            raise EvalError(
-                "language: py3langid is missing; `pip install './packages/mnmt-eval[language]'` installs it."
             )
         try:
             self._scores([])
