@@ -178,8 +178,7 @@ FAST = {
 @pytest.mark.parametrize(
     ("name", "objective"),
     [pytest.param(name, objective, marks=() if (name, objective) in FAST else pytest.mark.slow)
-     for name in LAWS for objective in ("log-ols", "ols")
-     if (name, objective) != ("shukor-joint", "ols")],  # 21 parameters, 30 rows: too flat
+     for name in LAWS for objective in ("log-ols", "ols")],
 )  # fmt: skip
 @given(seed=st.integers(0, 10**6))
 @settings(max_examples=1)

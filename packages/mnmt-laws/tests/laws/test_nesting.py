@@ -48,12 +48,10 @@ CASES: list[tuple[LawName, Parameters, LawName]] = [
     ("length-shared", {"q": 1.0}, "length"),
     ("length-coupled", {"e": 0.0}, "length"),
     ("length-full", {"q": 1.0, "e": 0.0}, "length"),
-    ("simplex-length-transfer", {"tau": 0.0}, "simplex-length"),
     ("share-coupled", {"e": 0.0}, "share"),
     ("chinchilla-own", {}, "atlas"),
     ("chinchilla-coupled", {"e_size": 0.0}, "chinchilla"),
     ("he", {"gamma": 0.0}, "chinchilla"),
-    ("atlas-languages", {"phi": 0.0, "psi": 0.0}, "chinchilla-own"),
 ]
 
 

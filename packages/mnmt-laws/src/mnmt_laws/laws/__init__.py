@@ -18,12 +18,11 @@ LawName = Literal[
     "power", "per-weighting", "joint", "limit-varies", "exponent-varies",
     "lines", "lines-length", "length-joint", "share-free", "exponent-weight", "exponent-exposure",
     "capacity", "linear-capacity", "power-capacity", "simplex-capacity", "transfer-capacity",
-    "length", "length-shared", "length-coupled", "length-full", "simplex-length", "simplex-length-transfer",
+    "length", "length-shared", "length-coupled", "length-full", "simplex-length",
     "share", "share-coupled", "share-tied", "share-power", "simplex-share", "transfer-share",
-    "transfer", "ye", "mixture-limit", "mixture-additive", "shukor", "shukor-joint",
+    "transfer", "ye", "mixture-limit", "mixture-additive", "shukor",
     "chinchilla", "chinchilla-tied", "chinchilla-coupled", "chinchilla-own", "muennighoff",
-    "he", "atlas", "atlas-repeated", "atlas-languages",
-    "bivariate", "zhang", "zhang-flops", "gordon",
+    "he", "atlas", "atlas-repeated", "bivariate", "zhang", "zhang-flops", "gordon",
 ]  # fmt: skip
 
 LAWS: dict[str, Law] = {

@@ -69,23 +69,6 @@ class SharedTokens:
 
 
 @dataclass(frozen=True)
-class TransferredTokens:
-    """g = p + Σ_j τ_j p_j: a token of partner j is worth τ_j of the task's own."""
-
-    predictors: ClassVar[tuple[str, ...]] = ("weight", "partners")
-    formula: ClassVar[str] = "p_i + Σ_j τ_j p_j"
-
-    @property
-    def parameters(self) -> tuple[Parameter, ...]:
-        """τ for each partner."""
-        return (transfer("tau", "worth τ of a partner's token"),)
-
-    def term(self, x: Values, theta: Values, fraction: Fraction) -> Term:
-        """Return p_i + Σ_j τ_j p_j."""
-        return transferred(x["weight"], x, theta)
-
-
-@dataclass(frozen=True)
 class CapacityShare:
     """g = f̂: a task has the same share of the parameters and of the training."""
 
@@ -131,8 +114,3 @@ def power_of_share(share: Array, exponent: Array) -> tuple[Array, Array]:
     log = np.log(np.where(share > 0, share, 1.0))
     power = np.where(share > 0, np.exp(exponent * log), 0.0)
     return power, power * log
-
-
-def num_sources(x: Values) -> Array:
-    """Return the number of sources in each mixture."""
-    return np.asarray((x["weight"] > 0) + np.sum(x["partners"] > 0, axis=-1), dtype=float)

@@ -5,13 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from mnmt_laws.laws.exposure import (
-    CapacityShare,
-    Exposure,
-    OwnTokens,
-    SharedTokens,
-    TransferredTokens,
-)
+from mnmt_laws.laws.exposure import CapacityShare, Exposure, OwnTokens, SharedTokens
 from mnmt_laws.laws.fraction import HumpFraction, PowerFraction, SimplexFraction
 from mnmt_laws.laws.law import Fraction, Parameter, Values, exponent, factor, limit
 from mnmt_laws.laws.prior import Prior
@@ -114,12 +108,6 @@ LENGTH_LAWS = (
     Length(name="length-coupled", formula=_formula("N^e (p D)^(-δ_i)"), coupled=True),
     Length(name="length-full", formula=_formula("N^e (p^q D)^(-δ_i)"), exposure=SharedTokens(), coupled=True),
     Length(name="simplex-length", formula=_formula("(p_i D)^(-δ_i)"), fraction=SimplexFraction()),
-    Length(
-        name="simplex-length-transfer",
-        formula=_formula("((p_i + Σ_j τ_j p_j) D)^(-δ_i)"),
-        fraction=SimplexFraction(),
-        exposure=TransferredTokens(),
-    ),
     Length(name="share", formula=_formula("(f̂_i(p) D)^(-δ_i)"), exposure=CapacityShare()),
     Length(
         name="share-coupled",

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from mnmt_laws.laws.exposure import own_share, power_of_share, transferred
+from mnmt_laws.laws.exposure import own_share, power_of_share
 from mnmt_laws.laws.law import Law, Parameter, Values, exponent, factor, limit
 from mnmt_laws.laws.terms import Powers, Term, TermLaw, share_term, term_of
 from mnmt_laws.laws.transfer import TransferFraction
@@ -113,58 +113,6 @@ class MixtureLaw(TermLaw):
 
 
 @dataclass(frozen=True)
-class ShukorJoint(TermLaw):
-    """Shukor et al.'s joint law: the factors of size and data depend on the mixture.
-
-    A^h = A (p_i + Σ_j a_j p_j)^γ_A and B^h likewise; the task's own coefficients are 1. The form was not
-    checked against the paper's text.
-    """
-
-    zero_shot: bool = True
-    name: str = "shukor-joint"
-    equation: str = "Shukor et al. 2025, joint law"
-    formula: str = "L_i(N, D; p) = E + k / (p_i^γ_0 + Σ_j c_j p_j^γ_j) + A^h / N^α + B^h / D^β"
-
-    @property
-    def predictors(self) -> tuple[str, ...]:
-        """Size, tokens and the mixture."""
-        return "size", "tokens", "weight", "partners"
-
-    @property
-    def parameters(self) -> tuple[Parameter, ...]:
-        """α and β, the coefficients of the three mixture terms, the factors and the limit."""
-        return (
-            exponent("alpha", "exponent α of the model's size", starts=5),
-            exponent("beta", "exponent β of the data's size", starts=5),
-            *shukor_parameters(),
-            _power("gamma_a", "exponent of A^h"),
-            _worth("worth_a", "coefficient of a partner in A^h relative to the task's own"),
-            _power("gamma_b", "exponent of B^h"),
-            _worth("worth_b", "coefficient of a partner in B^h relative to the task's own"),
-            factor("k", "factor k of the mixture's term"),
-            factor("a", "factor A of the model's size, for a single task"),
-            factor("b", "factor B of the data's size, for a single task"),
-            limit(),
-        )
-
-    @property
-    def powers(self) -> Powers:
-        """The exponents of size and tokens."""
-        return {"a": {"size": "-alpha"}, "b": {"tokens": "-beta"}}
-
-    def terms(self, x: Values, theta: Values) -> dict[str, Term]:
-        """Return 1 / Σ c p^γ, (Σ a p)^γ_A N^-α and (Σ b p)^γ_B D^-β."""
-        share = own_share(x)
-        of_size = transferred(share, x, theta, "worth_a").power("gamma_a", theta)
-        of_data = transferred(share, x, theta, "worth_b").power("gamma_b", theta)
-        return {
-            "k": sum_of_powers(x, theta),
-            "a": of_size * term_of(x["size"]).power("-alpha", theta),
-            "b": of_data * term_of(x["tokens"]).power("-beta", theta),
-        }
-
-
-@dataclass(frozen=True)
 class TransferMixture(TermLaw):
     """L = L∞ + β f̂(p)^-α: the mixture at one size and length, with f̂ of `TransferFraction`."""
 
@@ -192,16 +140,6 @@ class TransferMixture(TermLaw):
     def terms(self, x: Values, theta: Values) -> dict[str, Term]:
         """Return f̂^-α."""
         return {"beta": share_term(self.form, x, theta).power("-alpha", theta)}
-
-
-def _power(name: str, meaning: str) -> Parameter:
-    return Parameter(name=name, meaning=meaning, kind="shape", bounds=(-4.0, 4.0), starts=(-0.3,))
-
-
-def _worth(name: str, meaning: str) -> Parameter:
-    return Parameter(
-        name=name, meaning=meaning, kind="shape", varies="partner", bounds=(1e-3, 50.0), starts=(0.5,)
-    )
 
 
 MIXTURE_LAWS: tuple[Law, ...] = (
@@ -234,5 +172,4 @@ MIXTURE_LAWS: tuple[Law, ...] = (
         sized=True,
         lengthened=True,
     ),
-    ShukorJoint(),
 )

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from mnmt_laws.arrays import Array
-from mnmt_laws.laws.exposure import num_sources, own_share, transfer, transferred
+from mnmt_laws.laws.exposure import own_share, transfer, transferred
 from mnmt_laws.laws.law import Law, Parameter, Values, exponent, factor, limit
 from mnmt_laws.laws.prior import Prior
 from mnmt_laws.laws.terms import Powers, Term, TermLaw, term_of
@@ -38,13 +38,10 @@ class SizeAndData(TermLaw):
     zero_shot: bool = False
     """Whether tokens of partners count, so that a task needs none itself."""
 
-    counted: bool = False
-    """Whether A and B have factors K^φ and K^ψ, K the number of tasks in the mixture."""
-
     @property
     def predictors(self) -> tuple[str, ...]:
         """Size, tokens, and the weights and unique tokens that count."""
-        needs_partners = self.data.startswith("transfer") or self.counted
+        needs_partners = self.data.startswith("transfer")
         needs_weight = self.data == "own" or self.weighted or needs_partners
         return (
             "size",
@@ -69,9 +66,6 @@ class SizeAndData(TermLaw):
               if self.coupled else []),
             *([_shape("gamma", "exponent γ of the weight", (0.0, 4.0), (0.05, 0.3), _BY_WEIGHT)]
               if self.weighted else []),
-            *([_shape("phi", "exponent φ of the number of tasks", (-4.0, 4.0), (0.0, 0.5)),
-               _shape("psi", "exponent ψ of the number of tasks", (-4.0, 4.0), (0.0, 0.5))]
-              if self.counted else []),
             *([_shape("decay", "rate λ at which repeated tokens lose their worth", (1e-3, 10.0), (0.05, 0.5))]
               if "unique" in self.data else []),
             *([transfer("tau", "worth τ of a partner's token")] if self.data.startswith("transfer") else []),
@@ -87,16 +81,13 @@ class SizeAndData(TermLaw):
         return {"a": {"size": "-alpha"}, "b": by_data | ({"size": "e_size"} if self.coupled else {})}
 
     def terms(self, x: Values, theta: Values) -> dict[str, Term]:
-        """Return N^-α and D_eff^-β, and 1, with the factors of the weight or the number of tasks."""
+        """Return N^-α and D_eff^-β, and 1, times p^-γ where the whole loss has it."""
         terms = {
             "a": term_of(x["size"]).power("-alpha", theta),
             "b": self._data(x, theta).power("-alpha" if self.tied else "-beta", theta),
         }
         if self.coupled:
             terms["b"] *= term_of(x["size"]).power("e_size", theta)
-        if self.counted:
-            count = term_of(num_sources(x))
-            return {"a": terms["a"] * count.power("phi", theta), "b": terms["b"] * count.power("psi", theta)}
         if self.weighted:
             by_weight = term_of(x["weight"]).power("-gamma", theta)
             return {name: term * by_weight for name, term in terms.items()} | {"e": by_weight}
@@ -188,12 +179,5 @@ MULTILINGUAL_LAWS: tuple[Law, ...] = (
         "S = U (1 + (1 - e^(-λ R)) / λ), R = p_i D / U - 1",
         data="transfer-unique",
         zero_shot=True,
-    ),
-    SizeAndData(
-        name="atlas-languages",
-        equation="Longpre et al. 2025 (ATLAS), number of languages K",
-        formula="L_i(N, D; p) = E + A K^φ / N^α + B K^ψ / (p_i D)^β",
-        data="own",
-        counted=True,
     ),
 )
