@@ -109,7 +109,7 @@ def test_huber_has_no_likelihood_and_says_so() -> None:
     assert result.table[["aic", "bic"]].isna().all(axis=None)
     assert result.best == ""
     assert result.preference.startswith("The objective has no likelihood to compare by; the errors on what")
-    assert result.table["size_error"].notna().all()
+    assert result.forms["size_error"].notna().all()
 
 
 def test_a_perfect_fit_has_finite_criteria() -> None:
@@ -133,37 +133,6 @@ def test_the_table_has_a_row_a_task_and_law() -> None:
     assert scatter["en-zh", "joint"] == pytest.approx(np.sqrt(np.mean(ratio**2)))
 
 
-@pytest.mark.parametrize("law", RIVALS)
-def test_the_size_error_is_that_of_a_fit_without_the_largest(joint: LawComparison, law: LawName) -> None:
-    frame = table("joint").frame
-    largest = frame["size"] == frame["size"].max()
-    fitted = fit(observe(frame[~largest]), law=law, uncertainty=NONE)
-    ratio = fitted.predict(frame[largest]) / frame.loc[largest, "value"] - 1
-    result = joint.table.set_index("law").loc[law, "size_error"]
-    assert result == pytest.approx(np.sqrt(np.mean(ratio**2)), rel=1e-4)
-
-
-def test_the_mixture_error_is_that_of_parameters_between_the_neighbours(joint: LawComparison) -> None:
-    frame = table("joint").frame
-    errors = []
-    for weight, before, after in ((0.3, 0.1, 0.6), (0.6, 0.3, 1.0)):
-        left_out = frame["weight"] == weight
-        one = fit(observe(frame[~left_out]), uncertainty=NONE).parameters.sel(task="en-de")
-        share = np.log(weight / before) / np.log(after / before)
-        beta = float(one.beta.sel(weight=before) ** (1 - share) * one.beta.sel(weight=after) ** share)
-        predicted = beta * frame.loc[left_out, "size"] ** -float(one.alpha) + float(one.l_inf)
-        errors.append(predicted / frame.loc[left_out, "value"] - 1)
-    result = joint.table.set_index("law").loc["joint", "mixture_error"]
-    assert result == pytest.approx(np.sqrt(np.mean(np.concatenate(errors) ** 2)), rel=1e-6)
-
-
-def test_two_weights_and_three_sizes_have_none_to_leave_out() -> None:
-    rows = table("joint")
-    few = rows.frame["weight"].isin([0.3, 1.0]) & rows.frame["size"].isin(SIZES[:3])
-    errors = compare(dataclasses.replace(rows, frame=rows.frame[few]), uncertainty=NONE).table
-    assert errors[["size_error", "mixture_error"]].isna().all(axis=None)
-
-
 def test_all_laws_are_held_against_the_same_rows() -> None:
     frame = table("joint").frame
     frame = frame[frame["size"].isin(SIZES[:5])]
@@ -171,7 +140,6 @@ def test_all_laws_are_held_against_the_same_rows() -> None:
     result = compare(short, uncertainty=NONE)
     without = compare(short[short["weight"] != 0.3], uncertainty=NONE)
     pd.testing.assert_frame_equal(result.table, without.table)
-    assert result.table["interpolated"].all()
 
 
 def test_a_table_that_cannot_be_compared_is_refused() -> None:

@@ -79,7 +79,7 @@ def test_compare_gives_a_verdict(run: Run, small_csv: Path) -> None:
 def test_compare_prints_a_table_to_read(run: Run, small_csv: Path) -> None:
     status, out, _ = run("compare", small_csv, "--refits", 0)
     assert status == 0
-    assert {"mixture_error", "size_error"} <= set(out.split())
+    assert {"share", "size_error"} <= set(out.split())
 
 
 def test_the_example_needs_no_file(run: Run) -> None:

@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated
 
-from mnmt_laws.answers.comparison import ERRORS
 from mnmt_laws.answers.comparison import compare as compare_laws
 from mnmt_laws.cli.console import print_frame, print_json, warn, wrote
 from mnmt_laws.cli.laws import LawOption
@@ -86,13 +85,12 @@ def compare(
         }  # fmt: skip
         print_json({**document, "constancy": constancy})
         return
-    errors = [name for name in ERRORS if result.table[name].notna().any()]
     seeds = ["lack_of_fit"] if result.table["lack_of_fit"].notna().any() else []
-    columns = ["task", "label", "num_params", "scatter", "aic", "bic", *seeds, *errors]
-    formats = {"aic": "{:.1f}", "bic": "{:.1f}", **dict.fromkeys(seeds, "{:.2g}")}
-    print_frame(result.table[columns], {**formats, **dict.fromkeys(("scatter", *errors), "{:.2%}")})
+    columns = ["task", "label", "num_params", "scatter", "aic", "bic", *seeds]
+    formats = {"scatter": "{:.2%}", "aic": "{:.1f}", "bic": "{:.1f}", **dict.fromkeys(seeds, "{:.2g}")}
+    print_frame(result.table[columns], formats)
     print(f"\n{result.verdict}\n")
-    forms = result.forms[["law", "share", *(name for name in ERRORS if result.forms[name].notna().any())]]
+    forms = result.forms.dropna(axis="columns", how="all")
     print_frame(forms, dict.fromkeys(forms.columns[1:], "{:.2%}"))
 
 

@@ -11,49 +11,31 @@ from mnmt_laws.figures import marks
 from mnmt_laws.figures.style import EDGE, INK, Chart, color, styled
 
 SYMBOLS = {"alpha": "α", "beta": "β", "l_inf": "L∞", "c1": "c₁", "c2": "c₂", "c3": "c₃"}
-_ERRORS = {
-    "size_error": "error at the largest size, left out",
-    "length_error": "error at the longest training, left out",
-    "mixture_error": "error at mixtures left out",
-}
-_PANEL_WIDTH = 230  # pixels, in a file
+_PANEL_WIDTH = 460  # pixels, in a file
 _MOST_GROUPS = 4  # that get separate lines within a row
 
 
 def draw_comparison(table: pd.DataFrame) -> Chart:
-    """Draw BIC above the best law's and errors on left-out runs, a row for each law.
+    """Draw BIC above the best law's, a row for each law.
 
     Args:
-        table: A row for each (task, law), as `LawComparison.table`: `task`, `law`, `label`, `bic`, and any of
-            `size_error`, `length_error`, `mixture_error`; NaN is left blank.
+        table: A row for each (task, law), as `LawComparison.table`: `task`, `law`, `label` and `bic`.
     """
     excess = table["bic"] - table.groupby("task")["bic"].transform("min")
-    panels = [_law_panel(table, excess, "ΔBIC", log=True)]
-    errors = {name: title for name, title in _ERRORS.items() if name in table and table[name].notna().any()}
-    panels += [_law_panel(table, table[name], title) for name, title in errors.items()]
-    return styled(*panels, columns=len(panels))
-
-
-def _law_panel(table: pd.DataFrame, values: pd.Series, title: str, *, log: bool = False) -> alt.LayerChart:
-    rows = table[["task", "label"]].assign(value=values, zero=0.0)
-    greatest = 1.1 * max(2.0 if log else 0.0, float(values.max()))
+    rows = table[["task", "label"]].assign(value=excess, zero=0.0)
+    greatest = 1.1 * max(2.0, float(excess.max()))
     ticks = [tick for tick in (0, 2, 10, 100, 1000, 10000, 100000) if tick <= greatest]
-    axis = (
-        alt.Axis(values=ticks, labelExpr="format(datum.value, ',')")
-        if log
-        else alt.Axis(format="~%", tickCount=5)
-    )
-    scale = alt.Scale(domain=[0, greatest], nice=False)
-    if log:
-        scale = alt.Scale(domain=[0, greatest], nice=False, type="symlog", constant=2)
-    titles = {"label": "law", "task": "task", "value": title}
+    axis = alt.Axis(values=ticks, labelExpr="format(datum.value, ',')")
+    scale = alt.Scale(domain=[0, greatest], nice=False, type="symlog", constant=2)
+    titles = {"label": "law", "task": "task", "value": "ΔBIC"}
     base = alt.Chart(marks.data(rows.dropna(subset="value")))
-    base = marks.with_tooltips(base, rows, titles, ".4~g" if log else ".2%")
+    base = marks.with_tooltips(base, rows, titles, ".4~g")
     is_sparse = rows["task"].nunique() <= _MOST_GROUPS
     layers = [base.mark_rule(opacity=0.45).encode(x2="zero:Q")] if is_sparse else []
-    x = alt.X("value:Q", title=title, axis=axis, scale=scale)
-    return _rows_panel(*layers, base.mark_point(size=60, opacity=1 if is_sparse else 0.6), x=x, rows=rows,
-                       field="label", group="task", groups=sorted(rows["task"].unique()))  # fmt: skip
+    x = alt.X("value:Q", title="ΔBIC", axis=axis, scale=scale)
+    points = base.mark_point(size=60, opacity=1 if is_sparse else 0.6)
+    return styled(_rows_panel(*layers, points, x=x, rows=rows, field="label", group="task",
+                              groups=sorted(rows["task"].unique())))  # fmt: skip
 
 
 def _rows_panel(

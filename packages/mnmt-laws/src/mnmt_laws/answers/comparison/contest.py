@@ -9,13 +9,7 @@ import pandas as pd
 
 from mnmt_laws.answers.claims import Claim, constancy
 from mnmt_laws.answers.comparison.evidence import SharedErrors, criteria_of, shared_errors
-from mnmt_laws.answers.comparison.left_out import ERRORS, left_out_errors
-from mnmt_laws.answers.comparison.sentences import (
-    constancy_sentence,
-    prediction_sentences,
-    preference_sentence,
-    shares_sentence,
-)
+from mnmt_laws.answers.comparison.sentences import constancy_sentence, preference_sentence, shares_sentence
 from mnmt_laws.answers.comparison.verdict import decide, pool
 from mnmt_laws.errors import TableError
 from mnmt_laws.fitting.fit import fit
@@ -38,10 +32,7 @@ class LawComparison:
 
     table: pd.DataFrame
     """A row for each task and law: `task`, `law`, `label`, `num_params`, `scatter` (root mean square relative
-    residual), `aic`, `bic`, `lack_of_fit` (its probability given the noise between seeds, NaN without seeds);
-    and root mean square relative errors on left-out rows: `size_error` (the largest size), `length_error`
-    (the longest training) and `mixture_error` (mixtures in turn), NaN where a law cannot predict it.
-    `interpolated` is True where a left-out mixture was predicted with parameters between its neighbours'."""
+    residual), `aic`, `bic` and `lack_of_fit` (its probability given the noise between seeds, else NaN)."""
 
     constancy: tuple[Claim, ...]
     """Whether α and L∞, fitted at each weight separately, agree within their standard deviations."""
@@ -65,8 +56,9 @@ class LawComparison:
     """The fit of each law."""
 
     forms: pd.DataFrame
-    """The laws and rulers of the average that advice rests on: `law`, `share`, and its errors on what was
-    left out, `size_error`, `length_error`, `mixture_error`."""
+    """The laws and rulers of the average that advice rests on: `law`, `share`, and root mean square errors of
+    log-losses on what was left out: `size_error` (the largest size), `length_error` (the longest
+    training) and `mixture_error` (mixtures in turn), NaN where it cannot predict it."""
 
     @property
     def decided(self) -> bool:
@@ -101,7 +93,7 @@ def compare(
         architecture: As in `observe`.
         objective: As in `fit`.
         uncertainty: As in `fit`, for the per-weighting law.
-        left_out: Whether to measure errors on left-out sizes, lengths and mixtures, and shares by them.
+        left_out: Whether to find `forms`, by errors on left-out sizes, lengths and mixtures.
         tables: Tables simulated from each rival's fit to test the verdict; 0 for none.
         forecast: The average over laws and rulers of these observations, where it was made already.
 
@@ -119,7 +111,7 @@ def compare(
             raise
         comparable = keep_comparable(observations, rivals)
     fits = _fit_all(comparable, rivals, objective, uncertainty or ResidualBootstrap())
-    table = _table(fits, left_out=left_out)
+    table = _table(fits)
     errors = shared_errors(fits[str(table.groupby("law", sort=False)["scatter"].mean().idxmin())])
     errors = _errors_of_best(fits, table, errors)
     verdict = decide(fits, pool(table, errors), errors, tables=tables)
@@ -128,7 +120,7 @@ def compare(
     named = None if laws is None else find_rivals(observations, laws)
     forms = [] if not left_out else forecast.forms if forecast else _forms(observations, named)
     sentences = [
-        shares_sentence(forms_table(forms)), preference, *verdict.reasons[:3], *prediction_sentences(table),
+        shares_sentence(forms_table(forms)), preference, *verdict.reasons[:3],
         constancy_sentence(claims),
     ]  # fmt: skip
     return LawComparison(
@@ -154,14 +146,11 @@ def _fit_all(
     }  # fmt: skip
 
 
-def _table(fits: dict[str, LawFit], *, left_out: bool) -> pd.DataFrame:
+def _table(fits: dict[str, LawFit]) -> pd.DataFrame:
     tasks = next(iter(fits.values())).tasks
-    rows = [criteria_of(fit, task, label_of(law)) for task in tasks for law, fit in fits.items()]
-    table = pd.DataFrame(rows)
-    if not left_out:
-        return table.assign(**dict.fromkeys(ERRORS, float("nan")), interpolated=False)
-    errors = pd.concat({law: left_out_errors(fit) for law, fit in fits.items()}, names=["law", "task"])
-    return table.join(errors, on=["law", "task"])
+    return pd.DataFrame(
+        [criteria_of(fit, task, label_of(law)) for task in tasks for law, fit in fits.items()]
+    )
 
 
 def _errors_of_best(fits: dict[str, LawFit], table: pd.DataFrame, errors: SharedErrors) -> SharedErrors:

@@ -12,12 +12,6 @@ _MOST_NAMED = 3  # rivals of a sentence
 _NOTEWORTHY = 0.05  # share of the average
 _MOST_GAPS = 3  # in a sentence
 
-_LEFT_OUT = {
-    "size_error": "When the largest size is left out, {} predicts it best",
-    "length_error": "When the longest training is left out, {} predicts it best",
-    "mixture_error": "When mixtures are left out, {} predicts them best",
-}
-
 
 def shares_sentence(forms: pd.DataFrame) -> str:
     """Return the laws and rulers that predicted best what was left out, with their shares of the average."""
@@ -49,26 +43,6 @@ def preference_sentence(verdict: Verdict) -> str:
     if verdict.best in RIVALS or story_of(verdict.best) in RIVALS.values():
         return f"The mixture acts through one parameter, “{labels[0]}”: it has the lowest BIC ({gaps})."
     return f"The table prefers {labels[0]}: it has the lowest BIC ({gaps})."
-
-
-def prediction_sentences(table: pd.DataFrame) -> list[str]:
-    """Return the sentences on the law that predicts left-out rows best, over all tasks."""
-    sentences = []
-    interpolated = set(table.loc[table["interpolated"], "law"])
-    for column, start in _LEFT_OUT.items():
-        errors = (table.set_index("law")[column] ** 2).groupby("law").mean() ** 0.5
-        ranked = errors.dropna().sort_values()
-        if len(ranked) < 2:
-            continue
-        laws = [(label_of(str(law)), value) for law, value in ranked.iloc[: 1 + _MOST_NAMED].items()]
-        listed = ", ".join(f"{label} {value:.2%}" for label, value in laws)
-        note = (
-            "; weights of laws without a formula are interpolated"
-            if column == "mixture_error" and interpolated & set(ranked.index)
-            else ""
-        )
-        sentences.append(f"{start.format(f'“{laws[0][0]}”')} ({listed}{note}).")
-    return sentences
 
 
 def constancy_sentence(claims: tuple[Claim, ...]) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from mnmt_laws.answers.comparison import LawComparison
 from mnmt_laws.figures.comparison import draw_comparison
 from mnmt_laws.report.answer import Answer, FigureGroup, records
 from mnmt_laws.report.study import Study
 from mnmt_laws.report.text import TextTable, format_number, format_percent
-
-_ERRORS = {"size_error": "largest size left out", "length_error": "longest training left out",
-           "mixture_error": "mixtures left out"}  # fmt: skip
 
 
 def answer_comparison(study: Study) -> Answer:
@@ -18,18 +18,16 @@ def answer_comparison(study: Study) -> Answer:
         TableError: If no two laws can be compared.
     """
     result = study.comparison
-    errors = [name for name in _ERRORS if result.table[name].notna().any()]
     table = TextTable(
         title="Laws by what the mixture acts through",
         note=result.verdict,
-        header=("task", "law", "parameters", "AIC", "BIC", *(_ERRORS[name] for name in errors)),
+        header=("task", "law", "parameters", "AIC", "BIC"),
         rows=tuple(
             (
                 row["task"],
                 row["label"],
                 str(row["num_params"]),
                 *(format_number(row[key], 5) for key in ("aic", "bic")),
-                *(format_percent(row[key]) for key in errors),
             )
             for row in result.table.to_dict("records")
         ),
@@ -37,8 +35,7 @@ def answer_comparison(study: Study) -> Answer:
     figure = FigureGroup(
         "What the mixture acts through" if study.has_mixtures else "Laws compared",
         "Rival laws; where weights vary, they move the factor β, the limit L∞, the exponent α, or all. "
-        "First: BIC above the best law's, where more than 2 counts and more than 10 decides. The others: "
-        "errors on what a law was not fitted to. The shorter, the better.",
+        "BIC above the best law's: more than 2 counts, more than 10 decides.",
         lambda: [draw_comparison(result.table)],
         wide=True,
         folded=True,
@@ -46,7 +43,7 @@ def answer_comparison(study: Study) -> Answer:
     return Answer(
         findings=(result.preference,),
         figures=(figure,),
-        tables=(table,),
+        tables=(table, *_forms_table(result)),
         document={
             "comparison": {
                 "verdict": result.verdict,
@@ -58,3 +55,17 @@ def answer_comparison(study: Study) -> Answer:
             }
         },
     )
+
+
+def _forms_table(result: LawComparison) -> Iterator[TextTable]:
+    """Yield the shares of the laws in the average and their errors, where they were measured."""
+    forms = result.forms.dropna(axis="columns", how="all")
+    if len(forms):
+        yield TextTable(
+            title="Laws by what they predicted unseen",
+            note="The share of each law in the average, and its errors on what was left out.",
+            header=tuple(name.replace("_", " ") for name in forms.columns),
+            rows=tuple(
+                (law, *map(format_percent, numbers)) for law, *numbers in forms.itertuples(index=False)
+            ),
+        )
