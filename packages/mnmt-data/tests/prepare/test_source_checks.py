@@ -1,4 +1,4 @@
-"""`prepare` warns in one line of sides that are swapped, shifted, unrelated, foreign or copies."""
+"""`prepare` warns in one line of sides that are swapped, shifted, unrelated or foreign."""
 
 import json
 import random
@@ -108,20 +108,6 @@ def test_a_side_in_another_language_is_named(prepare, english_german):
     ]
 
 
-def test_copies_are_named(prepare, english_german):
-    english, german = english_german(300)
-    upper = [line.upper() for line in english]
-    assert prepare(train([*english, *english], [*german, *upper])) == [
-        f"{BOTH}one side copies the other in 50% of a sample; give translations"
-    ]
-
-
-def test_copies_that_a_study_keeps_are_no_mistake(prepare, english_german):
-    english, german = english_german(300)
-    files = train([*english, *german], [*german, *german])
-    assert prepare(files, more="[data.clean]\nidentical = false") == []
-
-
 def test_workers_and_blocks_change_no_warning(prepare, english_german, monkeypatch):
     english, german = english_german(900)
     files = train([*english[:450], *english[451:]], german[:-1])
@@ -156,10 +142,9 @@ def test_samples_survive_their_file(gains):
     sample = SourceSample(
         rows=np.arange(len(gains)),
         gains=np.array(gains, dtype=np.float32).reshape(-1, len(OFFSETS)).T / 10,
-        copies=3,
         languages=SideLanguages(passages=2, swapped=1, foreign=({"de": 2}, {})),
     )
     again = SourceSample.from_dict(json.loads(json.dumps(sample.to_dict())))
     np.testing.assert_array_equal(again.rows, sample.rows)
     np.testing.assert_allclose(again.gains, sample.gains, atol=1e-6)
-    assert (again.copies, again.languages) == (sample.copies, sample.languages)
+    assert again.languages == sample.languages

@@ -151,19 +151,6 @@ def test_the_source_or_the_reference_in_place_of_outputs() -> None:
     assert remark.startswith("out: 60 of 60 lines are the same as the source")
 
 
-@pytest.mark.parametrize(
-    ("first", "name"), [(0x430, "Cyrillic"), (0x3B1, "Greek"), (0x5D0, "Hebrew"), (0x4E00, "Cjk")]
-)
-def test_another_script(first: int, name: str) -> None:
-    other = {letter: first + place for place, letter in enumerate(map(ord, "abcdefghijklmnopqrstuvwxyz"))}
-    outputs, references = (
-        [line.lower().translate(other) for line in lines] for lines in (OUTPUTS, REFERENCES)
-    )
-    question = "is it of the right language?"
-    assert remarks_of(outputs) == [f"out: is written in {name} letters, but ref in Latin; {question}"]
-    assert remarks_of(outputs, references) == []
-
-
 def test_the_same_outputs_twice() -> None:
     outputs = [NamedLines(name=name, lines=OUTPUTS) for name in ("a", "b")]
     found = list(remarks_on(outputs, [NamedLines(name="ref", lines=REFERENCES)]))

@@ -197,7 +197,7 @@ def _warnings(config: DataConfig, inputs: Inputs, space: Workspace) -> list[str]
     lines: list[str] = []
     for source in inputs.sources:
         samples = map(SourceSample.from_dict, filter(None, map(read_sample, _paths(space, source))))
-        lines += source_warnings(source, samples, copies=config.clean.identical)
+        lines += source_warnings(source, samples)
     return lines
 
 

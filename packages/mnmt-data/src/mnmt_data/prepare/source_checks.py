@@ -1,4 +1,4 @@
-"""Checks of every source on a sample: sides swapped, shifted, unrelated, in a wrong language, or copies."""
+"""Checks of every source on a sample: sides swapped, shifted, unrelated, or in a wrong language."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from mnmt_data.filters import normalise
 from mnmt_data.filters.alignment import Gains, find_shift, offset_gains, unrelated_rows
-from mnmt_data.filters.keys import near_forms
 from mnmt_data.filters.side_languages import SideLanguages, passages_of
 from mnmt_data.prepare.inputs import Source
 from mnmt_data.readers import ScoredReader
@@ -33,11 +32,8 @@ SWAPPED_SHARE = 0.05
 FOREIGN_SHARE = 0.25
 """Share of passages in another language from which on to warn."""
 
-COPIED_SHARE = 0.5
-"""Share of pairs with equal sides from which on to warn."""
-
-FEWEST_PASSAGES, FEWEST_PAIRS = 4, 20
-"""Fewest passages, and fewest pairs, to warn of."""
+FEWEST_PASSAGES = 4
+"""Fewest passages to warn of."""
 
 NEARLY_NONE = 0.03
 """Share of the sample that does not count as another place."""
@@ -56,9 +52,6 @@ class SourceSample:
     gains: Gains
     """(offsets, pairs) see `alignment`."""
 
-    copies: int
-    """Pairs whose sides have the same letters."""
-
     languages: SideLanguages
 
     @classmethod
@@ -73,7 +66,6 @@ class SourceSample:
         return cls(
             rows=block.first + np.concatenate([np.arange(run.start, run.stop) for run in runs]),
             gains=np.concatenate([offset_gains(src, tgt) for src, tgt in pairs], axis=1),
-            copies=sum(_copies(src, tgt) for src, tgt in pairs),
             languages=SideLanguages.of(task, passages[:: -(-len(passages) // limit) or 1]),
         )
 
@@ -81,7 +73,6 @@ class SourceSample:
         return SourceSample(
             rows=np.concatenate((self.rows, other.rows)),
             gains=np.concatenate((self.gains, other.gains), axis=1),
-            copies=self.copies + other.copies,
             languages=self.languages + other.languages,
         )
 
@@ -91,7 +82,6 @@ class SourceSample:
         return {
             "rows": self.rows.tolist(),
             "gains": [row.tobytes().decode("ascii") for row in tenths],
-            "copies": self.copies,
             "languages": self.languages.to_dict(),
         }
 
@@ -103,7 +93,6 @@ class SourceSample:
         return cls(
             rows=np.array(table["rows"], dtype=np.int64),
             gains=(tenths - np.float32(_ZERO)) / np.float32(10),
-            copies=table["copies"],
             languages=SideLanguages(**{**table["languages"], "foreign": (src, tgt)}),
         )
 
@@ -119,18 +108,12 @@ def _runs(pairs: int, most: int) -> Iterator[slice]:
         yield slice(start, start + RUN_PAIRS)
 
 
-def _copies(src: list[str], tgt: list[str]) -> int:
-    forms = zip(near_forms(src), near_forms(tgt), strict=True)
-    return sum(one == other != "" for one, other in forms)
-
-
-def source_warnings(source: Source, samples: Iterable[SourceSample], *, copies: bool) -> Iterator[str]:
+def source_warnings(source: Source, samples: Iterable[SourceSample]) -> Iterator[str]:
     """Yield a line for everything that is wrong with a source by the samples of its blocks.
 
     Args:
         source: The source.
         samples: In the order of its blocks.
-        copies: Whether to warn of copies.
     """
     blocks = list(samples)
     if not blocks:
@@ -138,11 +121,7 @@ def source_warnings(source: Source, samples: Iterable[SourceSample], *, copies: 
     sample = blocks[0]
     for block in blocks[1:]:
         sample += block
-    if copies and sample.copies >= max(FEWEST_PAIRS, COPIED_SHARE * len(sample.rows)):
-        share = f"{sample.copies / len(sample.rows):.0%} of a sample"
-        yield f"{_files(source)}: one side copies the other in {share}; give translations"
-    else:
-        yield from _language_warnings(source, sample.languages)
+    yield from _language_warnings(source, sample.languages)
     yield from _alignment_warnings(source, sample)
 
 

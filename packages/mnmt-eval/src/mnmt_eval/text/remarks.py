@@ -65,8 +65,6 @@ _NUMBERS = re.compile(rf"{_NUMBER}(\s+{_NUMBER})*", re.I)  # also features, as `
 _WORD = re.compile(r"\w{4,}|\d+")
 _ORDER_LINES = 20_000
 """Lines in which the order is looked at."""
-_SCRIPT_LINES = 1_000
-"""Lines in which letters are looked at."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,7 +138,7 @@ def _numbers(flags: Iterable[object]) -> list[int]:
 
 
 def _other_text(output: NamedLines, references: Sequence[NamedLines], source: Sequence[str]) -> str | None:
-    """Return a remark if outputs are the source, a reference, no text or in another script."""
+    """Return a remark if outputs are the source, a reference or no text."""
     for reference in references:
         if list(output.lines) == list(reference.lines):
             return f"{output.name}: is the same text as the reference {reference.name}"
@@ -149,7 +147,7 @@ def _other_text(output: NamedLines, references: Sequence[NamedLines], source: Se
         return output.remark(copied, "are the same as the source", "is it the right file?")
     if holds_numbers(output.lines) and not holds_numbers(references[0].lines):
         return f"{output.name}: holds only numbers, such as {output.lines[0]}; are they scores?"
-    return _script(output, references[0])
+    return None
 
 
 def holds_numbers(lines: Iterable[str]) -> bool:
@@ -165,25 +163,6 @@ def _blank_lines(output: NamedLines, reference: NamedLines) -> str | None:
     if not blank or len(blank) < 0.01 * len(output.lines):
         return None
     return output.remark(blank, "are blank", f"those of {reference.name} are not")
-
-
-def _script(output: NamedLines, reference: NamedLines) -> str | None:
-    """Return a remark if most letters are of another script than the references'."""
-    ours, theirs = (_main_script(each.lines) for each in (output, reference))
-    if not ours or not theirs or ours == theirs:
-        return None
-    scripts = f"{ours.title()} letters, but {reference.name} in {theirs.title()}"
-    return f"{output.name}: is written in {scripts}; is it of the right language?"
-
-
-def _main_script(lines: Sequence[str]) -> str:
-    """Return the script of more than two thirds of the letters, such as `CYRILLIC`; empty without such."""
-    letters = Counter(filter(str.isalpha, "".join(lines[:_SCRIPT_LINES])))
-    scripts: Counter[str] = Counter()
-    for letter, count in letters.items():
-        scripts[unicodedata.name(letter, "").partition(" ")[0]] += count
-    script, count = next(iter(scripts.most_common(1)), ("", 0))
-    return script if 3 * count > 2 * scripts.total() else ""
 
 
 def _case(output: NamedLines, reference: NamedLines) -> str | None:

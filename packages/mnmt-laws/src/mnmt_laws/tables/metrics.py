@@ -136,26 +136,6 @@ def losses_in_nats(table: pd.DataFrame, locator: RowLocator) -> tuple[pd.DataFra
     return table.assign(value=values), tuple(lines)
 
 
-def shares_beside_points(rows: pd.DataFrame, locator: RowLocator) -> tuple[str, ...]:
-    """Return a line if a task has shares of 1 beside points of 100.
-
-    Args:
-        rows: The last measurement of each run, of a metric with a greatest value.
-        locator: How to name the rows.
-    """
-    values = rows["value"]
-    most = values.groupby(rows["task"]).transform("max")
-    shares = (values.gt(0) & values.le(1) & most.gt(10)).to_numpy()
-    if not shares.any():
-        return ()
-    first = int(shares.argmax())
-    value, other = values.iloc[first], most.iloc[first]
-    return (
-        f"{locator.name(rows, first)}: {value:.3g} lies beside {other:.4g} of the same task; write shares "
-        "and points in one unit.",
-    )
-
-
 def doubtful_losses(rows: pd.DataFrame, locator: RowLocator) -> tuple[str, ...]:
     """Return a line if losses are greater than those of a model that knows nothing.
 

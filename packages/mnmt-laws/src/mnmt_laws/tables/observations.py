@@ -12,14 +12,7 @@ import pandas as pd
 from mnmt_laws.errors import TableError, did_you_mean
 from mnmt_laws.tables.learning_curves import last_measurements, read_at
 from mnmt_laws.tables.lengths import Lengths, measure_lengths
-from mnmt_laws.tables.metrics import (
-    LOSS,
-    Metric,
-    ceiling_of,
-    doubtful_losses,
-    read_metric,
-    shares_beside_points,
-)
+from mnmt_laws.tables.metrics import LOSS, Metric, ceiling_of, doubtful_losses, read_metric
 from mnmt_laws.tables.mixture import mixture_weights
 from mnmt_laws.tables.row_location import RowLocator
 from mnmt_laws.tables.table import RunTable
@@ -153,8 +146,6 @@ def select(
     name = LOSS.text if kind.is_loss else kind.text
     check_growth(rows, table.locator)
     doubts = trend_remarks(ordered, name, table.source, rising=kind.rising)
-    if kind.ceiling:
-        doubts = (*shares_beside_points(ordered, table.locator), *doubts)
     if kind.unit == LOSS.unit:
         doubts = (*doubtful_losses(ordered, table.locator), *doubts)
     return Observations(
