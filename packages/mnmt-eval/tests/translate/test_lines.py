@@ -15,7 +15,7 @@ from mnmt_eval.translate import SourceLine
 from mnmt_eval.translate.lines import is_blank, source_lines, tagged_source_lines
 
 NO_TEXT = [
-    (gzip.compress(b"a\n"), "stdin: is gzip-compressed"),
+    (gzip.compress(b"a\n", mtime=0), "stdin: is gzip-compressed"),
     ("a\n".encode("utf-16"), "stdin: is UTF-16 or UTF-32 text"),
     (b"a\rb\rc\r", "stdin: its lines end in carriage returns alone"),
     (b"<?xml version='1.0'?>\n<tmx/>\n", "stdin: is mark-up"),
