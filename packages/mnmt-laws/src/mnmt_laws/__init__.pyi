@@ -36,7 +36,6 @@ from .fitting.back_test import back_test as back_test
 from .fitting.back_test import back_tests as back_tests
 from .fitting.fit import fit as fit
 from .fitting.law_fit import LawFit as LawFit
-from .fitting.law_fit import relative_noise as relative_noise
 from .fitting.prediction import PredictionInterval as PredictionInterval
 from .fitting.prediction import predict_interval as predict_interval
 from .fitting.profile import profile_intervals as profile_intervals

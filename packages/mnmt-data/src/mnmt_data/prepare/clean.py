@@ -81,7 +81,7 @@ def clean(config: DataConfig, inputs: Inputs, space: Workspace, stages: Stages) 
             if job.skip_bad:
                 _check_bad_share(config, job, blocks)
             space.set_mark(f"parts/{job.source.name}", blocks)
-    warnings = _warnings(config, inputs, space)
+    warnings = _warnings(inputs, space)
     space.set_mark("warnings", warnings)
     for line in warnings:
         stages.report(f"warning: {line}")
@@ -192,7 +192,7 @@ class PairsCleaned:
         return self.pairs
 
 
-def _warnings(config: DataConfig, inputs: Inputs, space: Workspace) -> list[str]:
+def _warnings(inputs: Inputs, space: Workspace) -> list[str]:
     """Return a line for everything that samples of the cleaned sources show to be wrong with them."""
     lines: list[str] = []
     for source in inputs.sources:

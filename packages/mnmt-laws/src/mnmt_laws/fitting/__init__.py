@@ -1,7 +1,7 @@
 """Fits of laws to observations: estimates, refits, intervals and diagnostics."""
 
 from mnmt_laws.fitting.diagnostics import Diagnostic
-from mnmt_laws.fitting.law_fit import LawFit, relative_noise
+from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.fitting.uncertainty import ClusterBootstrap, Perturbation, ResidualBootstrap, Uncertainty
 
 __all__ = [
@@ -11,5 +11,4 @@ __all__ = [
     "Perturbation",
     "ResidualBootstrap",
     "Uncertainty",
-    "relative_noise",
 ]

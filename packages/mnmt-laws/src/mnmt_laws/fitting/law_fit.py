@@ -229,16 +229,6 @@ class LawFit:
         return lines + ([f"{count} warning{'s' if count > 1 else ''}: see `warnings`."] if count else [])
 
 
-def relative_noise(fit: LawFit, task: str) -> float:
-    """Return the relative standard deviation of a model about the law; NaN without degrees of freedom."""
-    rows = fit.rows
-    rows = rows[rows["task"] == task]
-    errors = fit.predict(rows) / rows["value"].to_numpy(float) - 1
-    errors = errors[np.isfinite(errors)]
-    freedom = len(errors) - fit.num_parameters(task)
-    return float(np.sqrt(np.sum(errors**2) / freedom)) if freedom > 0 else float("nan")
-
-
 def require_fit(fit: object, *, law: str, name: str = "fit") -> None:
     """Check that the argument `name` is a fit of `law`.
 

@@ -19,7 +19,6 @@ class Exposure(Protocol):
     """A form of g, with g(1) = 1."""
 
     predictors: ClassVar[tuple[str, ...]]
-    formula: ClassVar[str]
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
@@ -34,7 +33,6 @@ class OwnTokens:
     """g = p: only the task's own tokens count."""
 
     predictors: ClassVar[tuple[str, ...]] = ("weight",)
-    formula: ClassVar[str] = "p"
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
@@ -51,7 +49,6 @@ class SharedTokens:
     """g = p^q: with q < 1 a task also learns from the tokens of all others."""
 
     predictors: ClassVar[tuple[str, ...]] = ("weight",)
-    formula: ClassVar[str] = "p^q"
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
@@ -73,7 +70,6 @@ class CapacityShare:
     """g = f̂: a task has the same share of the parameters and of the training."""
 
     predictors: ClassVar[tuple[str, ...]] = ()
-    formula: ClassVar[str] = "f̂"
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
@@ -92,14 +88,12 @@ def transfer(name: str, meaning: str) -> Parameter:
     )
 
 
-def transferred(
-    direct: Array, x: Values, theta: Values, name: str = "tau", slope: Values | None = None
-) -> Term:
+def transferred(direct: Array, x: Values, theta: Values, slope: Values | None = None) -> Term:
     """Return direct + Σ_j τ_j p_j, where `direct` may depend on parameters by the derivatives in `slope`."""
-    total = direct + np.sum(theta[name][..., None, :] * x["partners"], axis=-1)
+    total = direct + np.sum(theta["tau"][..., None, :] * x["partners"], axis=-1)
     by_partner = x["partners"] / total[..., None]
     return Term(
-        np.log(total), {key: value / total for key, value in (slope or {}).items()}, {name: by_partner}
+        np.log(total), {key: value / total for key, value in (slope or {}).items()}, {"tau": by_partner}
     )
 
 
