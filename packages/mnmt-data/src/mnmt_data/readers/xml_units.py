@@ -7,7 +7,7 @@ import html
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import chain, islice
+from itertools import chain
 from xml.parsers import expat
 
 from mnmt_data.errors import DataError
@@ -28,8 +28,6 @@ _COMMENT = re.compile(r"<!--.*?-->", re.S)
 
 _FORBIDDEN = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
 _HTML_ENTITY = re.compile(r"<!\[CDATA\[.*?\]\]>|&(?!(?:amp|lt|gt|quot|apos);)\w+;", re.S)
-_BATCH = 200
-"""Units to parse together; one by one only if one of them is broken."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -187,30 +185,23 @@ def texts_of(
         tags: Tags of the elements of a unit whose texts to give.
         without: Tags of elements to leave out with their content.
     """
-    remaining = iter(stream)
-    while batch := list(islice(remaining, _BATCH)):
-        texts = _Texts(tags, without)
-        try:
-            yield from zip(batch, texts.of([unit.xml if unit.is_unit else "" for unit in batch]), strict=True)
-        except (expat.ExpatError, UnicodeEncodeError):
-            for unit in batch:
-                yield unit, _texts_of(unit, tags, without)
+    for unit in stream:
+        yield unit, _texts_of(unit.xml, tags, without) if unit.is_unit else []
 
 
-def _texts_of(unit: Element, tags: frozenset[str], without: frozenset[str]) -> list[ElementText] | ValueError:
-    xml = _HTML_ENTITY.sub(
-        lambda match: html.unescape(match[0]) if match[0][0] == "&" else match[0], unit.xml
-    )
+def _texts_of(xml: str, tags: frozenset[str], without: frozenset[str]) -> list[ElementText] | ValueError:
+    if "&" in xml:
+        xml = _HTML_ENTITY.sub(lambda match: html.unescape(match[0]) if match[0][0] == "&" else match[0], xml)
     if match := _FORBIDDEN.search(xml):
         return ValueError(f"holds {match[0]!r}, which XML or its encoding does not allow")
     try:
-        return _Texts(tags, without).of([xml if unit.is_unit else ""])[0]
+        return _Texts(tags, without).of(xml)
     except expat.ExpatError as error:
         return ValueError(f"broken XML ({expat.ErrorString(error.code)})")
 
 
 class _Texts:
-    """Parses units."""
+    """Parses a unit."""
 
     def __init__(self, tags: frozenset[str], without: frozenset[str]) -> None:
         self._tags, self._without = tags, without
@@ -219,39 +210,32 @@ class _Texts:
         self._text: ElementText | None = None
         self._left_out = 0
         self._marks: list[tuple[str, int] | None] = []
-        self._parser = expat.ParserCreate()
-        self._parser.buffer_text = True
-        self._parser.StartElementHandler = self._start
-        self._parser.EndElementHandler = self._end
 
-    def of(self, units: Iterable[str]) -> list[list[ElementText]]:
-        """Return the texts of each unit.
+    def of(self, xml: str) -> list[ElementText]:
+        """Return the texts of the unit.
 
         Raises:
-            ExpatError: If one is broken XML.
-            UnicodeEncodeError: If one has lone surrogates.
+            ExpatError: If it is broken XML.
         """
-        texts = []
-        self._parser.Parse("<units>")
-        for xml in units:
-            self._texts = []
-            self._parser.Parse(xml)
-            texts.append(self._texts)
-            if len(self._open) != 1 or self._text is not None:  # the last tag will not match
-                break
-        self._parser.Parse("</units>", True)
-        return texts
+        parser = expat.ParserCreate()
+        parser.buffer_text = True
+        parser.StartElementHandler, parser.EndElementHandler = self._start, self._end
+        parser.CharacterDataHandler = self._characters
+        parser.Parse(f"<unit>{xml}</unit>", True)  # a unit without an end does not match
+        return self._texts
+
+    def _characters(self, data: str) -> None:
+        if self._text is not None and not self._left_out:
+            self._text.pieces.append(data)
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         tag = name.rpartition(":")[2]
         if self._left_out or tag in self._without:
             self._left_out += 1
-            self._parser.CharacterDataHandler = None
         elif self._text is not None:
             self._start_inline(tag, attributes)
         elif tag in self._tags:
             self._text = ElementText(tag=tag, attributes={**self._open[-1], **attributes})
-            self._parser.CharacterDataHandler = self._text.pieces.append
         else:
             self._open.append(attributes)
 
@@ -266,14 +250,11 @@ class _Texts:
     def _end(self, name: str) -> None:
         if self._left_out:
             self._left_out -= 1
-            if not self._left_out and self._text is not None:
-                self._parser.CharacterDataHandler = self._text.pieces.append
         elif self._text is None:
             self._open.pop()
         elif self._marks:
             if (mark := self._marks.pop()) is not None:
                 self._text.marks[mark[0]] = slice(mark[1], len(self._text.pieces))
         else:
-            self._parser.CharacterDataHandler = None
             self._texts.append(self._text)
             self._text = None
