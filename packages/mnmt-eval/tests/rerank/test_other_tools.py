@@ -1,8 +1,7 @@
-"""N-best lists of Moses, Marian, fairseq and Sockeye."""
+"""N-best lists of Moses, Marian and fairseq."""
 
 from __future__ import annotations
 
-import json
 import random
 from pathlib import Path
 
@@ -28,19 +27,6 @@ def rows(first: int = 0) -> list[tuple[int, str]]:
 @pytest.mark.parametrize("first", [0, 1])
 def test_fields_of_moses_and_marian(tmp_path: Path, form: str, first: int) -> None:
     assert read(tmp_path / "list", [form.format(*row) for row in rows(first)]) == CANDIDATES
-
-
-def test_sockeye(tmp_path: Path) -> None:
-    records = [
-        {
-            "sentence_id": number,
-            "translation": texts[0],
-            "translations": texts,
-            "scores": [[-0.1]] * len(texts),
-        }
-        for number, texts in enumerate(CANDIDATES)
-    ]
-    assert read(tmp_path / "list", [json.dumps(record) for record in records]) == CANDIDATES
 
 
 def fairseq_lines(kinds: str, *, seed: int = 0) -> list[str]:

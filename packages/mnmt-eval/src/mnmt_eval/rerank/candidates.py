@@ -30,9 +30,9 @@ def read_candidates(path: Path, column: str | None = None) -> list[Candidates]:
     Args:
         path: TSV or `.csv`, a candidate a row: number of its source line, score, text; or columns with names,
             of which one is `line`. Or JSON lines, an object a source line with `line` and the list `n_best`
-            of objects that have `text`, or an object a candidate; Sockeye's `sentence_id` and `translations`
-            serve too. Or Moses' `0 ||| text ||| …`, or the output of fairseq-generate. The candidates of a
-            source line follow each other, and source lines are numbered from 1 (or 0).
+            of objects that have `text`, or an object a candidate. Or Moses' `0 ||| text ||| …`, or the output
+            of fairseq-generate. The candidates of a source line follow each other, and source lines are
+            numbered from 1 (or 0).
         column: The column with the text, by its name in the first line, or its number if there are no names;
             or a key of JSON lines. By default `text`, or the third column.
 
@@ -97,9 +97,7 @@ def _refuse_numbers(
 
 def _json_candidates(path: Path, lines: Sequence[str], column: str | None) -> Iterator[tuple[str, int, str]]:
     for place, record in read_objects(path, lines):
-        number, candidates = record.get("line", record.get("sentence_id")), record.get("n_best", [record])
-        if isinstance(translations := record.get("translations"), list):
-            candidates = [{"text": text} for text in translations]
+        number, candidates = record.get("line"), record.get("n_best", [record])
         if number is None or not _are_candidates(candidates, column):
             raise EvalError(
                 f"{place}: must be a JSON object with `line` and `text`, or with a list `n_best` of such."
