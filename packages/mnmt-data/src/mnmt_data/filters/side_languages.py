@@ -6,8 +6,8 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any, Self
+from dataclasses import dataclass, field
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -113,10 +113,6 @@ class SideLanguages:
             expected=self.expected + other.expected,
             foreign=(one, two),
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the counts as a value for JSON."""
-        return asdict(self)
 
 
 def passages_of(src: Sequence[str], tgt: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -82,7 +82,7 @@ class SourceSample:
         return {
             "rows": self.rows.tolist(),
             "gains": [row.tobytes().decode("ascii") for row in tenths],
-            "languages": self.languages.to_dict(),
+            "languages": asdict(self.languages),
         }
 
     @classmethod

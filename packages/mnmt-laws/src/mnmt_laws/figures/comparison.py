@@ -12,7 +12,7 @@ from mnmt_laws.figures.style import EDGE, INK, Chart, color, styled
 
 SYMBOLS = {"alpha": "α", "beta": "β", "l_inf": "L∞", "c1": "c₁", "c2": "c₂", "c3": "c₃"}
 _PANEL_WIDTH = 460  # pixels, in a file
-_MOST_GROUPS = 4  # that get separate lines within a row
+_MOST_TASKS = 4  # that get separate lines within a row
 
 
 def draw_comparison(table: pd.DataFrame) -> Chart:
@@ -30,24 +30,21 @@ def draw_comparison(table: pd.DataFrame) -> Chart:
     titles = {"label": "law", "task": "task", "value": "ΔBIC"}
     base = alt.Chart(marks.data(rows.dropna(subset="value")))
     base = marks.with_tooltips(base, rows, titles, ".4~g")
-    is_sparse = rows["task"].nunique() <= _MOST_GROUPS
+    is_sparse = rows["task"].nunique() <= _MOST_TASKS
     layers = [base.mark_rule(opacity=0.45).encode(x2="zero:Q")] if is_sparse else []
     x = alt.X("value:Q", title="ΔBIC", axis=axis, scale=scale)
     points = base.mark_point(size=60, opacity=1 if is_sparse else 0.6)
-    return styled(_rows_panel(*layers, points, x=x, rows=rows, field="label", group="task",
-                              groups=sorted(rows["task"].unique())))  # fmt: skip
+    return styled(_rows_panel(*layers, points, x=x, rows=rows))
 
 
-def _rows_panel(
-    *layers: alt.Chart, x: alt.X, rows: pd.DataFrame, field: str, group: str, groups: list[str]
-) -> alt.LayerChart:
-    """Return a panel with a row for each value of a field, and a line for each group if these are few."""
-    labels = list(dict.fromkeys(rows[field]))
+def _rows_panel(*layers: alt.Chart, x: alt.X, rows: pd.DataFrame) -> alt.LayerChart:
+    """Return a panel with a row for each law, and in it a line for each task if these are few."""
+    labels, tasks = list(dict.fromkeys(rows["label"])), sorted(rows["task"].unique())
     lines: dict[str, Any] = {"grid": True, "gridColor": EDGE, "gridOpacity": 0.35, "bandPosition": 1}
     axis = alt.Axis(title=None, labelColor=INK, ticks=False, labelPadding=10, domain=False, **lines)
-    y = alt.Y(f"{field}:N", sort=labels, axis=axis, scale=alt.Scale(paddingInner=0.3, paddingOuter=0.15))
-    few = len(groups) <= _MOST_GROUPS
-    height = len(labels) * max(28, 10 + 12 * (len(groups) if few else 1))
-    chart = marks.panel(*layers, x=x, y=y, color=color(group, groups), width=_PANEL_WIDTH, height=height)
-    scale = alt.Scale(domain=groups, padding=0.2)
-    return chart.encode(yOffset=alt.YOffset(f"{group}:N", sort=groups, scale=scale)) if few else chart
+    y = alt.Y("label:N", sort=labels, axis=axis, scale=alt.Scale(paddingInner=0.3, paddingOuter=0.15))
+    few = len(tasks) <= _MOST_TASKS
+    height = len(labels) * max(28, 10 + 12 * (len(tasks) if few else 1))
+    chart = marks.panel(*layers, x=x, y=y, color=color("task", tasks), width=_PANEL_WIDTH, height=height)
+    scale = alt.Scale(domain=tasks, padding=0.2)
+    return chart.encode(yOffset=alt.YOffset("task:N", sort=tasks, scale=scale)) if few else chart
