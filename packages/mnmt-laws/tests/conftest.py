@@ -104,6 +104,8 @@ def study_records(study_table: pd.DataFrame, write_record: Callable[..., Path]) 
             str(run),
             evals=evals,
             size=int(first["size"]),
+            encoder_size=int(0.4 * first["size"]),
+            decoder_size=int(0.6 * first["size"]),
             role=first["role"],
             mixture=mixture,
             irreducible=known,
