@@ -2,6 +2,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import sentencepiece as spm
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -9,13 +10,14 @@ from mnmt_data.prepare import vocabulary_sample
 from mnmt_data.prepare.config import DataConfig, VocabConfig
 from mnmt_data.prepare.stages import Stages
 from mnmt_data.prepare.vocabulary_sample import (
+    check_vocabulary,
     evenly_spaced_rows,
     language_shares,
     prepare_vocabulary,
     sample_sizes,
 )
 from mnmt_data.prepare.workspace import Workspace
-from mnmt_data.store.vocabulary import train_vocabulary
+from mnmt_data.store.vocabulary import Vocabulary, train_vocabulary
 
 
 @given(
@@ -90,3 +92,16 @@ def test_after_a_kill_only_the_training_is_repeated(tmp_path, monkeypatch):
     train_vocabulary(sentences, tmp_path / "other", kind="unigram", size=300, languages=["de"])
     assert path.read_bytes() == (tmp_path / "other").read_bytes()
     assert not list(space.work.glob("*.txt"))
+
+
+def test_a_model_of_another_program_may_be_called_as_a_runs_own(tmp_path):
+    path, lines = tmp_path / "vocab.model", iter(["a b c d e", "c d f"] * 20)
+    spm.SentencePieceTrainer.train(
+        sentence_iterator=lines, model_prefix=str(path.with_suffix("")), vocab_size=10, minloglevel=2
+    )
+    config = DataConfig(tasks=("en-de",), corpus=Path("c"), vocab=VocabConfig(path=path))
+    check_vocabulary(config)
+    space = Workspace(folder=tmp_path / "space")
+    space.open(["this"])
+    vocab = Vocabulary.load(prepare_vocabulary(config, {"train": {}}, space, Stages()))
+    assert vocab.tag("de") == 3

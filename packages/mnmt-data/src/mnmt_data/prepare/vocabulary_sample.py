@@ -103,8 +103,8 @@ def _given_vocabulary(path: Path, languages: tuple[str, ...], report: Report) ->
 
 
 def _needs_no_change(path: Path) -> bool:
-    """Return whether a model has our ids and tags, or is a run's own, whose ids the run's weights know."""
-    return is_ours(read_sentencepiece(path)) or path.name == VOCABULARY
+    """Return whether a model has our ids and tags, so that ids of runs with it stay as they are."""
+    return is_ours(read_sentencepiece(path))
 
 
 def _write_sample(path: Path, lines: Iterable[str]) -> int:

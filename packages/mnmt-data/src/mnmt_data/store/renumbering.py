@@ -11,7 +11,7 @@ import sentencepiece as spm
 
 from mnmt_data.store.vocabulary import EOS, PAD, UNK, tag_of
 
-_TAG = re.compile(r"<2\w+>")
+_TAG = re.compile(r"<2\S+>")
 
 
 def is_ours(processor: spm.SentencePieceProcessor) -> bool:
