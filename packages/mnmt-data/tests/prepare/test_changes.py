@@ -6,8 +6,10 @@ import pytest
 
 from mnmt_data.errors import DataError
 from mnmt_data.prepare import check_prepared, prepare_study
+from mnmt_data.prepare.checksums import ChecksumCache
 from mnmt_data.store.atomic_file import write_json
 from mnmt_data.store.prepared import open_prepared
+from mnmt_data.store.vocabulary import train_vocabulary
 from mnmt_data.study import read_study
 
 WORDS = ("bal", "dor", "fim", "gus", "hen", "kor", "lat")
@@ -78,7 +80,7 @@ def made(tmp_path_factory):
         ({"more": "seed = 9"}, "[data] `seed`", "1", "9"),
         ({"size": 310}, "[data.vocab] `size`", "300", "310"),
         ({"more": "zero_shot = ['de-en']"}, "[data] `zero_shot`", "[]", '["de-en"]'),
-        ({"more": "clean = { max_ratio = 2.5 }"}, "[data.clean] `max_ratio`", None, "2.5"),
+        ({"more": "clean = { max_ratio = 2.5 }"}, "[data.clean] `max_ratio`", "3.0", "2.5"),
         ({"more": "files = { news = { en-de = ['n.tsv'] } }"}, "[data.files] `news`", "none", "{"),
         ({"more": "test_corpora = { web = 'w' }"}, "[data.test_corpora] `web`", "none", '"w"'),
     ],
@@ -90,7 +92,7 @@ def test_a_changed_setting_is_named_with_both_values(text, values, setting, old,
     message = str(error.value)
     assert message.startswith(f"{changed.path}: {setting} is {new}")
     assert "\n" not in message
-    assert f"was prepared with {old}" in message or old is None
+    assert f"was prepared with {old}" in message
     assert "prepare again, with another --out" in message
 
 
@@ -128,6 +130,52 @@ def test_text_may_move_or_be_gone_but_not_be_other_text(text, tmp_path):
         check_prepared(study(tmp_path, TEXT, corpus=tmp_path / place, size=300), data)
     with pytest.raises(DataError, match=r"\[data\] `corpus` is \".*other\", but"):
         check_prepared(study(tmp_path, TEXT, corpus=tmp_path / "other", size=300), data)
+
+
+FILES = """
+name = "small"
+[data]
+tasks = ["en-de"]
+test_sentences = 20
+files.train.en-de = ["{train}/train.en-de.{{lang}}"]
+files.dev.en-de = ["{dev}/train.en-de.{{lang}}"]
+[data.vocab]
+{vocab}
+"""
+
+
+def test_a_file_that_is_gone_hides_no_other_change(text, tmp_path, caplog, monkeypatch):
+    for seed, name in enumerate(("a", "d", "b")):
+        corpus(tmp_path / name, seed)
+    model = shutil.copy(text / "data" / "vocab.model", tmp_path / "own.model")
+    vocab = f"path = '{model}'"
+    prepare = {"train": tmp_path / "a", "dev": tmp_path / "d", "vocab": vocab}
+    data = prepare_study(study(tmp_path, FILES, **prepare), tmp_path, jobs=1)
+    gone = {**prepare, "dev": tmp_path / "gone"}
+    with monkeypatch.context() as patch:
+        patch.setattr(ChecksumCache, "save", no_save)
+        check_prepared(study(tmp_path, FILES, **gone), data)
+    (line,) = caplog.messages
+    assert line.startswith(f"dev.en-de.000: not compared with {data.folder}")
+    with pytest.raises(DataError, match=r"\[data.files.train\] `en-de` is .*/b/.* with .*/a/"):
+        check_prepared(study(tmp_path, FILES, **{**gone, "train": tmp_path / "b"}), data)
+    train_vocabulary(["other words"] * 9, tmp_path / "new.model", kind="unigram", size=280, languages=["de"])
+    changed = {"train": "gone", "dev": "gone", "vocab": f"path = '{tmp_path / 'new.model'}'"}
+    with pytest.raises(DataError, match=r"\[data.vocab\] `path` is .*new.model"):
+        check_prepared(study(tmp_path, FILES, **changed), data)
+    lines = []
+    changed = study(tmp_path, FILES, **{**prepare, "vocab": changed["vocab"]})
+    prepare_study(changed, tmp_path, jobs=1, report=lines.append)
+    assert any("since [data.vocab] `path` was" in line and "new.model" in line for line in lines)
+    lines.clear()
+    prepare_study(
+        study(tmp_path, FILES, **{**prepare, "dev": tmp_path / "b"}), tmp_path, jobs=1, report=lines.append
+    )
+    assert any("since [data" in line and "/d/" in line and "/b/" in line for line in lines)
+
+
+def no_save(_):
+    raise PermissionError
 
 
 def test_moved_text_is_up_to_date(text, tmp_path):
@@ -179,3 +227,13 @@ def test_an_unfinished_preparation_of_another_study_is_begun_anew_with_the_reaso
     changed = study(tmp_path, TEXT, corpus=text / "c", size=300, more="seed = 5")
     prepare_study(changed, tmp_path, jobs=1, report=lines.append)
     assert any(line.endswith("begun anew, since [data] `seed` was 1 and is 5") for line in lines)
+
+
+def test_another_version_of_the_pairs_is_prepared_again(text, tmp_path, monkeypatch):
+    shutil.copytree(text, tmp_path / "all")
+    for module in ("fingerprint", "pipeline"):
+        monkeypatch.setattr(f"mnmt_data.prepare.{module}.PAIRS_VERSION", 99)
+    lines = []
+    same = study(tmp_path, TEXT, corpus=text / "c", size=300)
+    prepare_study(same, tmp_path / "all", jobs=1, report=lines.append)
+    assert any("prepared again, since its text has changed, or another version" in line for line in lines)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import logging
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -11,10 +13,12 @@ from typing import Any
 from mnmt_data.errors import DataError
 from mnmt_data.prepare.checksums import ChecksumCache
 from mnmt_data.prepare.config import DEV_AND_TEST, DataConfig
-from mnmt_data.prepare.inputs import Inputs, find_inputs
+from mnmt_data.prepare.inputs import Inputs, find_inputs, present_sources
 from mnmt_data.prepare.stages import Stages
 from mnmt_data.store.prepared import PreparedData
 from mnmt_data.study import StructureError, StudyFile, structure
+
+logger = logging.getLogger(__name__)
 
 TEXT = ("corpus", "files", "test_corpora")
 """Settings that name text, which may move."""
@@ -81,21 +85,33 @@ def check_prepared(study: StudyFile, data: PreparedData) -> None:
     if "data" not in study.tables or not old:
         return
     config = study.section("data", DataConfig)
-    for change in setting_changes(old, config):
-        if not _has_only_moved(change, config, data):
+    changes = setting_changes(old, config)
+    names_files = any(_names_files(change.key) for change in changes)
+    others = _other_files(config, data) if names_files and data.description.inputs else set()
+    for change in changes:
+        if None in (change.old, change.new) or _is_other(change, others):
             before, now = change.values
             what = f"{change.setting} is {now}, but {data.folder} was prepared with {before}"
             remedy = f"make it {before}, or prepare again, with another --out to keep the runs on those data"
             raise DataError(f"{study.path}: {what}; {remedy}.")
 
 
-def first_change(old: Mapping[str, Any], config: DataConfig) -> str | None:
+def first_change(old: Mapping[str, Any], config: DataConfig, others: Collection[str]) -> str | None:
     """Return the first setting of the `[data]` section `old` that has changed, as a message says it.
 
-    Paths are left out, since they may move.
+    A path that has changed counts only if other files are there.
+
+    Args:
+        old: The section as prepared.json has it.
+        config: The section of a study.
+        others: Names of the files that differ, see `differences`.
     """
-    changes = setting_changes(old, config)
-    return next((str(change) for change in changes if not _names_files(change.key)), None)
+    return next((str(change) for change in setting_changes(old, config) if _is_other(change, others)), None)
+
+
+def differences(before: Mapping[str, Iterable[str]], now: Digests) -> set[str]:
+    """Return the names whose files differ between two records of checksums."""
+    return {name for name in {*before, *now} if tuple(before.get(name, ())) != now.get(name, ())}
 
 
 def recorded_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Change]:
@@ -127,12 +143,48 @@ def input_digests(config: DataConfig, inputs: Inputs, checksums: ChecksumCache) 
     Synthetic text is left out, since its settings say all of it.
     """
     named = [] if config.synthetic is not None else list(inputs.paths)
-    others = zip(INPUT_FILES, (config.vocab.path, config.clean.language_id_model), strict=True)
-    named += [(name, path) for name, path in others if path is not None]
+    return _digests([*named, *_other_inputs(config)], checksums)
+
+
+def _other_inputs(config: DataConfig) -> Iterator[tuple[str, Path]]:
+    paths = zip(INPUT_FILES, (config.vocab.path, config.clean.language_id_model), strict=True)
+    return ((name, path) for name, path in paths if path is not None)
+
+
+def _digests(named: Collection[tuple[str, Path]], checksums: ChecksumCache) -> dict[str, tuple[str, ...]]:
     digests: dict[str, tuple[str, ...]] = {}
     sums = checksums.of(path for _, path in named)
     for name, path in named:
         digests[name] = (*digests.get(name, ()), sums[path])
+    return digests
+
+
+def _other_files(config: DataConfig, data: PreparedData) -> set[str]:
+    """Return the names of `input_digests` whose files are others now; log those that are not here."""
+    before = data.description.inputs
+    checksums = ChecksumCache(data.folder.parent / DIGESTS, Stages())
+    try:
+        others = differences(before, input_digests(config, find_inputs(config, config.corpus), checksums))
+    except (DataError, OSError):
+        now = _present_digests(config, checksums)
+        others = {name for name in before.keys() & now.keys() if before[name] != now[name]}
+        gone = ", ".join(name for name in before if name not in now)
+        logger.warning("%s: not compared with %s, since it is not here", gone, data.folder)
+    with suppress(DataError, OSError):
+        checksums.save()
+    return others
+
+
+def _present_digests(config: DataConfig, checksums: ChecksumCache) -> Digests:
+    """Return the checksums of `input_digests` by names all of whose files are here."""
+    named: dict[str, list[tuple[str, Path]]] = {}
+    text = () if config.synthetic is not None else present_sources(config, config.corpus)
+    for name, path in (*Inputs(sources=tuple(text)).paths, *_other_inputs(config)):
+        named.setdefault(name, []).append((name, path))
+    digests: dict[str, tuple[str, ...]] = {}
+    for paths in named.values():
+        with suppress(OSError):
+            digests |= _digests(paths, checksums)
     return digests
 
 
@@ -180,27 +232,29 @@ def _plain(value: Any) -> Any:
 
 
 def _as_toml(value: Any) -> str:
-    """Return a value about as TOML writes it, and the start of a long array or table."""
+    """Return a value about as TOML writes it, and the ends of a long array or table."""
     if value is None:
         return "none"
     text = json.dumps(value, ensure_ascii=False)
-    return text if isinstance(value, str) or len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…"
+    if isinstance(value, str) or len(text) <= _LONGEST_VALUE:
+        return text
+    return f"{text[: _LONGEST_VALUE // 3]}…{text[-_LONGEST_VALUE * 2 // 3 :]}"
 
 
 def _names_files(key: str) -> bool:
     return key.partition(".")[0] in TEXT or key in INPUT_FILES
 
 
-def _has_only_moved(change: Change, config: DataConfig, data: PreparedData) -> bool:
-    """Return whether a setting names other paths of the same files, or files that are not here now."""
-    before = data.description.inputs
-    if not _names_files(change.key) or change.old is None or change.new is None:
-        return False
-    checksums = ChecksumCache(data.folder.parent / DIGESTS, Stages())
-    try:
-        now = input_digests(config, find_inputs(config, config.corpus), checksums)
-    except (DataError, OSError):
+def _is_other(change: Change, others: Collection[str]) -> bool:
+    """Return whether a setting has another value, or names files that differ."""
+    if not _names_files(change.key):
         return True
-    checksums.save()
-    names = {change.key} if change.key in INPUT_FILES else {*before, *now}.difference(INPUT_FILES)
-    return not before or all(now.get(name) == before.get(name) for name in names)
+    return any(_concerns(change.key, name) for name in others)
+
+
+def _concerns(key: str, name: str) -> bool:
+    """Return whether a setting can name a file: `files.dev.en-de` that of `dev.en-de.000`."""
+    if key in INPUT_FILES or name in INPUT_FILES:
+        return key == name
+    place = key.partition(".")[2]
+    return name.startswith(f"{place}.") if place else name.partition(".")[0] in SPLITS

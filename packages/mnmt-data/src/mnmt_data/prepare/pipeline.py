@@ -15,7 +15,7 @@ from mnmt_data.errors import DataError
 from mnmt_data.jobs.cluster import ClusterConfig, SlurmWorkers
 from mnmt_data.jobs.queue import JobPool, JobQueue, QueueWork
 from mnmt_data.jobs.workers import Crew, LocalWorkers, num_cores
-from mnmt_data.prepare.changes import DIGESTS, Digests, first_change, input_digests
+from mnmt_data.prepare.changes import DIGESTS, Digests, differences, first_change, input_digests
 from mnmt_data.prepare.checksums import ChecksumCache
 from mnmt_data.prepare.clean import clean
 from mnmt_data.prepare.config import DataConfig
@@ -138,7 +138,7 @@ def _prepare(study: StudyFile, config: DataConfig, out: Path, stages: Stages) ->
         space.remove()
         stages.report(f"up to date: {folder}")
         return open_prepared(folder)
-    _open(space, fingerprint, config, stages.report)
+    _open(space, fingerprint, config, digests, stages.report)
     if not space.is_complete():
         described = _run_stages(config, inputs, checksums, space, stages)
         if tasks_to_shuffle(config, space):
@@ -150,15 +150,17 @@ def _prepare(study: StudyFile, config: DataConfig, out: Path, stages: Stages) ->
     return open_prepared(folder)
 
 
-def _open(space: Workspace, fingerprint: str, config: DataConfig, report: Report) -> None:
+def _open(space: Workspace, fingerprint: str, config: DataConfig, digests: Digests, report: Report) -> None:
     """Continue the unfinished data of the same settings and text, or begin new ones and report why."""
     identity: list[str | int] = [fingerprint, version("mnmt-data"), BLOCK_PAIRS, SEGMENT_PAIRS]
     if (before := space.mark("config")) is not None and space.mark("identity") != identity:
-        report(f"{space.folder}: begun anew, since {first_change(before, config) or OTHER}")
+        change = first_change(before, config, differences(space.mark("inputs") or {}, digests))
+        report(f"{space.folder}: begun anew, since {change or OTHER}")
     if space.open(identity):
         report(f"continuing with {space.folder}")
     else:
         space.set_mark("config", asdict(config))
+        space.set_mark("inputs", digests)
 
 
 def _corpus(config: DataConfig, out: Path, checksums: ChecksumCache, report: Report) -> Path | None:
@@ -209,8 +211,9 @@ def _is_current(folder: Path, fingerprint: str, config: DataConfig, digests: Dig
         return False
     if data.fingerprint in (fingerprint, shuffled(fingerprint)):
         return True
-    change = first_change(data.config, config)
-    if change is None and data.pairs_version == PAIRS_VERSION and data.inputs == digests:
+    others = differences(data.inputs, digests)
+    change = first_change(data.config, config, others)
+    if change is None and data.pairs_version == PAIRS_VERSION and not others:
         return True
     report(f"{folder}: prepared again, since {change or OTHER}; runs on the old data cannot be continued")
     return False
