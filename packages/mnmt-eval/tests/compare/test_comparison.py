@@ -15,7 +15,7 @@ from text_files import write
 
 from mnmt_data.store import checksum
 from mnmt_eval.compare import length_thirds
-from mnmt_eval.metrics import MetricConfig, holm, metric
+from mnmt_eval.metrics import BootstrapIntervals, MetricConfig, holm, metric
 
 
 @pytest.fixture
@@ -80,7 +80,23 @@ def test_one_sentence_that_differs_parts_no_systems(command_line: CommandLine, t
     assert table.count("1–3 ") == 9
     assert "*" not in re.sub(r"\* p <", "", table)
     assert "\n---" not in table
-    assert "p of a paired exact permutation test, corrected for 3 pairs" in table
+    assert "p of a paired permutation test, corrected for 3 pairs" in table
+
+
+def test_the_interval_of_a_difference_is_the_bootstraps_where_the_test_is_exact(
+    command_line: CommandLine, german: Path
+) -> None:
+    (ours,) = compared(command_line, german / "one.txt", german / "two.txt", *texts(german))
+    for each in ours["metrics"]:
+        measure = metric(each["metric"], target="de")
+        sides = (GERMAN.hypotheses, GERMAN.others)
+        statistics = [
+            measure.sentence_statistics(lines, GERMAN.references[:1], GERMAN.sources) for lines in sides
+        ]
+        expected = BootstrapIntervals(measure, statistics).difference(0, 1)
+        (pair,) = each["pairs"]
+        assert "|ar:exact|" in pair["signature"]
+        assert pair["interval"] == [expected.lower, expected.upper]
 
 
 def test_lines_too_short_for_a_metric_are_remarked(command_line: CommandLine, tmp_path: Path) -> None:
@@ -125,8 +141,7 @@ def test_the_table_names_systems_intervals_and_signatures(command_line: CommandL
     assert [line.endswith("]") for line in table if " two.txt (baseline) " in line] == [True, True]
     titles = [re.split(r"  +", line)[2] for line in table if line.startswith("rank  ")]
     assert titles == ["chrf [95% interval]", "ter (lower is better) [95% interval]"]
-    note = "; of a difference with an exact test, what it does not reject"
-    assert f"[95% interval] of 200 bootstrap samples, seed 12345{note}" in table
+    assert "[95% interval] of 200 bootstrap samples, seed 12345" in table
     assert f"chrf: {metric('chrf', target='de').signature}" in table
 
 
@@ -304,7 +319,7 @@ def test_comet_scores_of_several_systems_are_told_apart(
     assert systems[1]["signature"].endswith(systems[1]["against_baseline"]["signature"].rpartition("|")[2])
     assert systems[1]["against_baseline"]["p_value"] == pytest.approx(2 / 2**7)
     table = command_line.run("compare", *arguments).stdout.decode().splitlines()
-    assert "0.7500 [0.7500, 0.7500]  +0.5000 [+0.1429, +0.8571]  0.0156 *" in table[3]
+    assert "0.7500 [0.7500, 0.7500]  +0.5000 [+0.5000, +0.5000]  0.0156 *" in table[3]
     assert f"comet: {systems[0]['signature']}" in table
 
 

@@ -175,10 +175,9 @@ def _against_json(score: SystemScore | GroupScore) -> dict[str, Any] | None:
 
 
 def _test_json(result: CorrectedTest) -> dict[str, Any]:
-    interval = result.test.interval
     return {
         "difference": result.test.difference,
-        "interval": None if interval is None else [interval.lower, interval.upper],
+        "interval": [result.interval.lower, result.interval.upper],
         "p_value": result.test.p_value,
         "corrected_p_value": result.p_value,
         "signature": result.test.signature,

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from mnmt_eval.cli.tables import align
 from mnmt_eval.compare.averages import DirectionAverage, average_directions
 from mnmt_eval.compare.comparison import (
-    EXACT,
     Estimate,
     GroupScore,
     MetricComparison,
@@ -16,8 +15,8 @@ from mnmt_eval.compare.comparison import (
     group_by_value,
 )
 from mnmt_eval.compare.config import SIGNIFICANT
-from mnmt_eval.compare.pairs import CorrectedTest
 from mnmt_eval.metrics.protocol import column_title, format_value
+from mnmt_eval.metrics.resampling import ConfidenceInterval
 
 _INTERVAL = "[95% interval]"
 
@@ -67,7 +66,7 @@ def _average_columns(averages: Sequence[DirectionAverage]) -> list[list[str]]:
     ]
 
 
-def _value(estimate: Estimate, metric: str, *, sign: str = "") -> str:
+def _value(estimate: Estimate | ConfidenceInterval, metric: str, *, sign: str = "") -> str:
     numbers = (estimate.value, estimate.lower, estimate.upper)
     value, *ends = (format_value(each, metric, sign=sign) for each in numbers)
     return f"{value} [{', '.join(ends)}]"
@@ -95,16 +94,12 @@ def _against(scores: Sequence[SystemScore | GroupScore], metric: str) -> list[li
     """Return two columns: the difference from the baseline with its interval, and its p-value."""
     results = [score.against_baseline for score in scores]
     return [
-        [f"difference {_INTERVAL}", *("" if r is None else _difference(r, metric) for r in results)],
+        [
+            f"difference {_INTERVAL}",
+            *("" if r is None else _value(r.interval, metric, sign="+") for r in results),
+        ],
         ["p", *("" if r is None else _p_value(r.p_value) for r in results)],
     ]
-
-
-def _difference(result: CorrectedTest, metric: str) -> str:
-    interval = result.test.interval
-    assert interval is not None
-    ends = (format_value(end, metric, sign="+") for end in (interval.lower, interval.upper))
-    return f"{format_value(result.test.difference, metric, sign='+')} [{', '.join(ends)}]"
 
 
 def _p_value(p_value: float) -> str:
@@ -157,9 +152,7 @@ def _groups(metric: MetricComparison) -> Iterator[str]:
 
 def _legend(comparison: TextComparison) -> Iterator[str]:
     config = comparison.config
-    if_exact = "; of a difference with an exact test, what it does not reject"
-    where = if_exact if "exact" in comparison.test else ""
-    yield f"[95% interval] of {config.samples:,} bootstrap samples, seed {config.seed}{where}"
+    yield f"[95% interval] of {config.samples:,} bootstrap samples, seed {config.seed}"
     if comparison.baseline is not None:
         yield from _explanations(comparison)
     for metric in comparison.metrics:
@@ -174,7 +167,7 @@ def _explanations(comparison: TextComparison) -> Iterator[str]:
     config, scores = comparison.config, comparison.metrics[0].scores
     pairs, groups = len(comparison.metrics[0].pairs), len(scores[0].groups)
     yield (
-        f"difference from the baseline, with p of a paired {comparison.test} test"
+        "difference from the baseline, with p of a paired permutation test"
         f"{_corrected(pairs, 'pairs')}; * p < {SIGNIFICANT}"
     )
     yield "win/tie/loss: sentences that are better than, as good as and worse than the baseline's, one by one"
@@ -184,7 +177,9 @@ def _explanations(comparison: TextComparison) -> Iterator[str]:
     if groups:
         yield f"within groups, p is corrected for {groups * (len(scores) - 1)} tests"
     tests = max(pairs, groups * (len(scores) - 1))
-    if comparison.test != EXACT and tests / (config.permutations + 1) >= SIGNIFICANT:
+    tested = [pair.result.test for metric in comparison.metrics for pair in metric.pairs]
+    is_random = any("|ar:exact" not in test.signature for test in tested)
+    if is_random and tests / (config.permutations + 1) >= SIGNIFICANT:
         needed = int(tests / SIGNIFICANT) + 1
         yield f"no difference of {tests} can be significant with so few draws; try --permutations {needed}"
 

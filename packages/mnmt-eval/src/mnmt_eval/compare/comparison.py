@@ -23,9 +23,6 @@ from mnmt_eval.metrics.protocol import Floats
 from mnmt_eval.metrics.resampling import ConfidenceInterval
 from mnmt_eval.metrics.significance import Differences
 
-EXACT = "exact permutation"
-"""The permutation test by all exchanges."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
@@ -99,16 +96,6 @@ class TextComparison:
     searches: Mapping[str, str]
     """{system: signature of its search} of runs."""
     metrics: tuple[MetricComparison, ...]
-
-    @property
-    def test(self) -> str:
-        """The test of significance, whose p-values may be exact."""
-        of_pairs = [pair.result for metric in self.metrics for pair in metric.pairs]
-        of_groups = [g.against_baseline for m in self.metrics for s in m.scores for g in s.groups]
-        are_exact = {each.test.is_exact for each in (*of_pairs, *of_groups) if each}
-        if are_exact == {True}:
-            return EXACT
-        return "permutation (exact where few sentences differ)" if True in are_exact else "permutation"
 
     @property
     def name(self) -> str:
@@ -201,8 +188,7 @@ def _compare(
     metric, systems = measurement.metric, measurement.systems
     tests = PairTests(measurement, config)
     pairs = tests.all_pairs(baseline)
-    intervals = {name: tests.value(name) for name in systems}
-    ranks = _rank(intervals, pairs, higher_is_better=metric.higher_is_better)
+    ranks = _rank(tests.intervals, pairs, higher_is_better=metric.higher_is_better)
     against = {pair.second: pair.result for pair in pairs if pair.first == baseline}
     counts = {name: count_sentences(metric, systems[str(baseline)], systems[name]) for name in against}
     by_group = {} if groups is None else _compare_groups(measurement, config, baseline, groups)
@@ -215,7 +201,7 @@ def _compare(
             sentences=counts.get(name),
             groups=by_group.get(name, ()),
         )
-        for name, interval in intervals.items()
+        for name, interval in tests.intervals.items()
     ]
     return MetricComparison(
         metric=metric.name,
@@ -228,7 +214,7 @@ def _compare(
             for name, statistics in systems.items()
             if (remark := metric.remark(statistics))
         ),
-        resampled={name: tests.resampled(name) for name in systems},
+        resampled=tests.resampled,
         differences={name: tests.differences(str(baseline), name) for name in against},
     )
 
@@ -256,7 +242,7 @@ def _compare_groups(
     against = dict(zip(tested, results, strict=True))
     return {
         name: tuple(
-            _score_group(group, groups.count(group), in_group.value(name), against.get((group, name)))
+            _score_group(group, groups.count(group), in_group.intervals[name], against.get((group, name)))
             for group, in_group in tests.items()
         )
         for name in measurement.systems

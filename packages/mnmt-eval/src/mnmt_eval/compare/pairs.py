@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
@@ -21,6 +21,8 @@ class CorrectedTest:
     """A paired test that is one of several."""
 
     test: PairedTest
+    interval: ConfidenceInterval
+    """The difference with its bootstrap interval."""
     p_value: float
     """The test's p-value after Holm's correction for the number of tests."""
 
@@ -50,7 +52,12 @@ class SentenceCounts:
 
 
 class PairTests:
-    """Intervals and tests of several systems on the same sentences, by one metric."""
+    """Intervals and tests of several systems on the same sentences, by one metric.
+
+    Attributes:
+        intervals: {system: its value with its 95% bootstrap interval}.
+        resampled: {system: its values on the bootstrap's resamples, (samples,)}.
+    """
 
     def __init__(
         self,
@@ -62,23 +69,16 @@ class PairTests:
         metric, statistics = measurement.metric, [each[rows] for each in measurement.systems.values()]
         self._places = {name: place for place, name in enumerate(measurement.systems)}
         self._bootstrap = BootstrapIntervals(metric, statistics, samples=config.samples, seed=config.seed)
+        self.intervals = {name: self._bootstrap.value(place) for name, place in self._places.items()}
+        self.resampled = dict(zip(self._places, self._bootstrap.values, strict=True))
         self._permutation = PermutationTests(
             metric, statistics, samples=config.permutations, seed=config.seed
         )
 
-    def value(self, name: str) -> ConfidenceInterval:
-        """Return a system's value with its 95% bootstrap interval."""
-        return self._bootstrap.value(self._places[name])
-
-    def resampled(self, name: str) -> Floats:
-        """Return a system's values on the bootstrap's resamples, (samples,)."""
-        return self._bootstrap.values[self._places[name]]
-
-    def test(self, baseline: str, name: str) -> PairedTest:
-        """Test two systems, with the bootstrap's interval of the difference if the test gives none."""
+    def test(self, baseline: str, name: str) -> tuple[PairedTest, ConfidenceInterval]:
+        """Test a system against a baseline; return the bootstrap interval of the difference, too."""
         places = self._places[baseline], self._places[name]
-        test = self._permutation.test(*places)
-        return test if test.interval else replace(test, interval=self._bootstrap.difference(*places))
+        return self._permutation.test(*places), self._bootstrap.difference(*places)
 
     def differences(self, baseline: str, name: str) -> Differences:
         """Return the difference from a baseline, and that of each random exchange."""
@@ -94,10 +94,13 @@ class PairTests:
         )
 
 
-def correct(tests: Sequence[PairedTest]) -> list[CorrectedTest]:
-    """Correct tests for their number by Holm's procedure."""
-    corrected = holm([test.p_value for test in tests])
-    return [CorrectedTest(test=test, p_value=p) for test, p in zip(tests, corrected, strict=True)]
+def correct(tests: Sequence[tuple[PairedTest, ConfidenceInterval]]) -> list[CorrectedTest]:
+    """Correct tests, each with the interval of its difference, for their number by Holm's procedure."""
+    corrected = holm([test.p_value for test, _ in tests])
+    return [
+        CorrectedTest(test=test, interval=interval, p_value=p)
+        for (test, interval), p in zip(tests, corrected, strict=True)
+    ]
 
 
 def count_sentences(metric: Metric, baseline: Floats, system: Floats) -> SentenceCounts:

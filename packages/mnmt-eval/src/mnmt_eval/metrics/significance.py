@@ -12,14 +12,8 @@ import numpy as np
 from mnmt_eval.metrics.config import PERMUTATION_SAMPLES, SEED
 from mnmt_eval.metrics.exchanges import every_exchange
 from mnmt_eval.metrics.protocol import Floats, Metric
-from mnmt_eval.metrics.resampling import (
-    ConfidenceInterval,
-    check_systems,
-    exchange_totals,
-    resampled_signature,
-)
+from mnmt_eval.metrics.resampling import check_systems, exchange_totals, resampled_signature
 
-_LEVEL = 0.05
 _OF_DIFFERENCE, _OF_VALUES = 1e-9, 1e-12
 """Differences that are closer than these shares of the difference and of the values count as equal."""
 
@@ -32,12 +26,8 @@ class PairedTest:
     system: float
     p_value: float
     """The probability of so large a difference or a larger one, either way, if neither system were better."""
-    interval: ConfidenceInterval | None
-    """The interval of the difference system − baseline; None of a test by random exchanges."""
     signature: str
-    """The metric's signature, with number and seed of the exchanges, or `ar:exact`."""
-    is_exact: bool = False
-    """Whether the p-value is of all exchanges, not of random ones."""
+    """The metric's signature, with number and seed of random exchanges, or `ar:exact` of all."""
 
     @property
     def difference(self) -> float:
@@ -70,25 +60,6 @@ class Differences:
         if self.weights is None:
             return float((as_large.sum() + 1) / (len(as_large) + 1))
         return min(1.0, fsum(self.weights[as_large]))
-
-    def interval(self, signature: str) -> ConfidenceInterval:
-        """Return the true differences that the test of all exchanges does not reject at 5%.
-
-        These are as far from the observed one as the largest size that 5% of the exchanges reach. So the
-        interval holds 0 unless p < 0.05.
-        """
-        assert self.weights is not None
-        sizes = np.abs(self.by_chance)
-        sizes[np.abs(sizes - abs(self.observed)) <= self._rounding] = abs(self.observed)
-        order = np.argsort(-sizes)
-        reach = float(sizes[order][np.searchsorted(np.cumsum(self.weights[order]), _LEVEL)])
-        return ConfidenceInterval(
-            value=self.observed,
-            mean=self.observed,
-            lower=self.observed - reach,
-            upper=self.observed + reach,
-            signature=signature,
-        )
 
     @property
     def _rounding(self) -> float:
@@ -141,14 +112,11 @@ class PermutationTests:
         exact = self._all_differences(baseline, system)
         differences = exact or self.differences(baseline, system)
         settings = {"ar": "exact"} if exact else {"ar": str(self._samples), "seed": str(self._seed)}
-        signature = resampled_signature(self._metric.signature, **settings)
         return PairedTest(
             baseline=self._corpus[baseline],
             system=self._corpus[system],
             p_value=differences.p_value,
-            interval=None if exact is None else exact.interval(signature),
-            signature=signature,
-            is_exact=exact is not None,
+            signature=resampled_signature(self._metric.signature, **settings),
         )
 
     def differences(self, baseline: int, system: int) -> Differences:
