@@ -147,6 +147,6 @@ def test_a_table_is_refused_without_a_column(tmp_path: Path, content: str, messa
         read_text(write(tmp_path, "a", content))
 
 
-@pytest.mark.parametrize("content", ["a\tb\n", "a\tb\nc\n", "{a\n"])
+@pytest.mark.parametrize("content", ["a\tb\n", "a\tb\nc\n", "{a\n", "{0} Dateien in {1}\n", "{}\n"])
 def test_a_sentence_may_have_a_tab_or_a_brace(tmp_path: Path, content: str) -> None:
     assert read_text(write(tmp_path, "a", content)) == content.splitlines()

@@ -92,7 +92,7 @@ def read_text(path: Path, column: str | None = None, *, option: str = "--column"
 
 def holds_objects(lines: Sequence[str]) -> bool:
     """Return whether lines are JSON lines, by the first."""
-    return bool(lines) and lines[0].startswith("{") and lines[0].endswith("}")
+    return bool(lines and _object(lines[0]))
 
 
 def read_objects(path: Path, lines: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -102,13 +102,18 @@ def read_objects(path: Path, lines: Sequence[str]) -> Iterator[tuple[str, dict[s
         EvalError: If a line holds no object.
     """
     for number, line in enumerate(lines, start=1):
-        try:
-            record = json.loads(line)
-        except ValueError:
-            record = None
-        if not isinstance(record, dict):
+        if (record := _object(line)) is None:
             raise EvalError(f"{path}:{number}: must be a JSON object, but is {line[:20] or 'blank'}.")
         yield f"{path}:{number}", record
+
+
+def _object(line: str) -> dict[str, Any] | None:
+    """Return the JSON object of a line; None if it holds none."""
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return record if isinstance(record, dict) else None
 
 
 def text_of(record: dict[str, Any], key: str, place: str, option: str) -> str:

@@ -10,8 +10,6 @@ from mnmt_eval.errors import EvalError
 
 _LINE = re.compile(r"(?P<kind>[STWHDPAEI])-(?P<id>\d+)\t(?P<rest>.*)", re.S)
 _MOSES = "|||"
-_FIRST_LINES = 100
-"""Lines among which there is a source or a hypothesis, after messages of the log."""
 
 
 def best_translations(path: Path, lines: Sequence[str]) -> list[str]:
@@ -27,8 +25,7 @@ def best_translations(path: Path, lines: Sequence[str]) -> list[str]:
 
 def is_fairseq(lines: Sequence[str]) -> bool:
     """Return whether lines are fairseq's: `S-0<TAB>source`, `H-0<TAB>score<TAB>text`, … and messages."""
-    kinds = [match["kind"] for line in lines[:_FIRST_LINES] if (match := _LINE.fullmatch(line))]
-    return bool({"H", "D"}.intersection(kinds))
+    return any((match := _LINE.fullmatch(line)) and match["kind"] in "HD" for line in lines)
 
 
 def fairseq_hypotheses(path: Path, lines: Sequence[str]) -> list[tuple[str, ...]]:

@@ -25,6 +25,10 @@ class Mark:
 
 
 _JOIN = "join the pieces of words"
+_TAG = (
+    r"__[a-z]{2,3}__|>>\w{2,8}<<|<2[a-z]{2,3}>"
+    r"|(?<!\S)(?:[a-z]{3}_[A-Z][a-z]{3}|\[?[a-z]{2}_[A-Z]{2}\]?)(?!\S)"
+)
 MARKS = (
     Mark(what="SentencePiece's ▁", pattern=re.compile("▁"), cure=_JOIN),
     Mark(what="BPE's @@", pattern=re.compile(r"@@(?=\s|$)"), cure=_JOIN),
@@ -45,9 +49,7 @@ MARKS = (
     ),
     Mark(
         what="tags of languages such as __de__",
-        pattern=re.compile(
-            r"__[a-z]{2,3}__|>>\w{2,8}<<|<2[a-z]{2,3}>|(?<!\S)(?:[a-z]{3}_[A-Z][a-z]{3}|\[?[a-z]{2}_[A-Z]{2}\]?)(?!\S)"
-        ),
+        pattern=re.compile(rf"^\s*(?:{_TAG})|(?:{_TAG})\s*$"),
         cure="drop them",
     ),
     # No language writes them; French has spaces before : ; ! and ?.
@@ -100,7 +102,7 @@ def remarks_on(
             yield remark
             continue
         yield from _more_marks(output, references)
-        for check in (_blank_lines, _case, _unicode_form, _cedillas, _order):
+        for check in (_blank_lines, _case, _unicode_form, _order):
             if remark := check(output, references[0]):
                 yield remark
     for one, other in combinations(outputs, 2):
@@ -188,17 +190,6 @@ def _unicode_form(output: NamedLines, reference: NamedLines) -> str | None:
         return None
     what = f"are not in Unicode's composed form (NFC), unlike those of {other.name}"
     return one.remark(many, what, "equal letters differ, so convert both to NFC")
-
-
-def _cedillas(output: NamedLines, reference: NamedLines) -> str | None:
-    """Return a remark if only one side writes Romanian with cedillas instead of commas."""
-    for one, other in ((output, reference), (reference, output)):
-        cedillas = _numbers(re.search("[ţŢ]", line) for line in one.lines)
-        commas = any(re.search("[țȚ]", line) for line in one.lines)
-        if cedillas and not commas and any(re.search("[țȚ]", line) for line in other.lines):
-            what = f"have ţ with a cedilla, where {other.name} has ț with a comma"
-            return one.remark(cedillas, what, "write one of them")
-    return None
 
 
 def _order(output: NamedLines, reference: NamedLines) -> str | None:
