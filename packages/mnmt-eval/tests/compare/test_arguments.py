@@ -77,6 +77,18 @@ def test_systems_are_called_as_their_files_and_columns(command_line: CommandLine
         assert each["baseline"] == (names[0] if len(names) > 1 else None)
 
 
+def test_files_of_a_folder_that_are_left_out_are_named(
+    command_line: CommandLine, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (folder / "outputs" / "nmt.v2.lock").write_text("no translations")
+    done = command_line.run("compare", *["outputs", "--reference", "ref", "--task", "en-de"], *FEW)
+    line = "outputs: README.md, nmt.v2.lock, one.tmp left out; name a file itself to compare it"
+    assert (done.status, caplog.messages) == (0, [line])
+    (folder / "empty" / "baseline.orig").write_text("no translations")
+    refused = command_line.run("compare", "empty", "--reference", "ref", *FEW)
+    assert "neither runs nor files with translations but baseline.orig." in refused.stderr
+
+
 def test_texts_have_the_name_of_their_test_set(command_line: CommandLine, folder: Path) -> None:
     for command, name in {
         "one --reference ref --metric chrf,ter": ("test", ""),
@@ -107,7 +119,10 @@ def test_texts_have_the_name_of_their_test_set(command_line: CommandLine, folder
             "blank-end --reference ref --task en-de",
             "must have 6 lines, .* but has 7, of which the last is blank",
         ),
-        ("twice --reference ref --task en-de", "must have 6 lines, .* but has 12, 2 for each: choose among"),
+        (
+            "twice --reference ref --task en-de",
+            "must have 6 lines, .* but has 12, 2 times as many: if these are candidates, `mnmt-eval rerank`",
+        ),
         ("n-best --reference ref --task en-de", "n-best: is an n-best list; choose .* `mnmt-eval rerank`."),
         ("one --reference empty --task en-de", "empty: is a folder; name a file in it."),
         ("one --reference gaps --task en-de", "gaps:2: must have a reference, but is blank"),
@@ -126,7 +141,7 @@ def test_a_mistake_is_one_line_with_the_file_and_the_option(
 def test_outputs_of_fairseq_are_read_by_number(command_line: CommandLine, folder: Path) -> None:
     lines = (folder / "one").read_text(encoding="utf-8").splitlines()
     generated = [f"H-{number}\t-0.5\t{line}" for number, line in enumerate(lines)]
-    write(folder / "generated", sorted(generated, key=len))
+    write(folder / "generated", ["INFO | fairseq | step"] * 300 + sorted(generated, key=len))
     (plain,) = compared(command_line, "x=one --reference ref --task en-de")
     (other,) = compared(command_line, "x=generated --reference ref --task en-de")
     assert other == plain

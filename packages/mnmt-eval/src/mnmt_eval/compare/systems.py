@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -21,9 +22,12 @@ from mnmt_eval.runs.run_files import (
 from mnmt_eval.runs.texts import ReferenceText, TextFiles, run_text, tasks_of_run, tasks_of_runs
 from mnmt_eval.text import NamedLines, read_lines, read_text, remarks_on
 
+logger = logging.getLogger(__name__)
+
+_HIDDEN = re.compile(r"\..*|.*\.record\.json")
 _NO_OUTPUT = re.compile(
-    r"\..*|.*~|(readme|licen[cs]e|copying|changelog|makefile)(\..*)?"
-    r"|.*\.(md|rst|log|tmp|bak|orig|lock|sh|py|toml|ya?ml|pdf|html?|record\.json)",
+    r".*~|(readme|licen[cs]e|copying|changelog|makefile)(\..*)?"
+    r"|.*\.(md|rst|log|tmp|bak|orig|lock|sh|py|toml|ya?ml|pdf|html?)",
     re.I,
 )
 """Names of files in a folder of outputs that are no outputs; whoever names such a file itself means it."""
@@ -218,7 +222,7 @@ def _check_count(output: SystemOutput, text: ReferenceText) -> None:
     if count == len(text) + 1 and not output.lines[-1].strip():
         hint = ", of which the last is blank"
     elif count and count % len(text) == 0:
-        hint = f", {count // len(text)} for each: choose among candidates with `mnmt-eval rerank`"
+        hint = f", {count // len(text)} times as many: if these are candidates, `mnmt-eval rerank` chooses"
     raise EvalError(f"{path}: must have {len(text)} lines, one for each reference, but has {count}{hint}.")
 
 
@@ -271,16 +275,23 @@ def _systems_at(path: Path, *, named: bool) -> list[Path]:
 
         what, places = "runs", find_runs([path])
     else:
-        what, places = "files", sorted(each for each in path.iterdir() if _is_output(each))
-        if not places:
-            raise EvalError(f"{path}: holds neither runs nor files with translations.")
+        what, places = "files", _outputs_in(path)
     if named and len(places) > 1:
         raise EvalError(f"{path}: holds {len(places)} {what}, so one name is not enough for them.")
     return places
 
 
-def _is_output(path: Path) -> bool:
-    return path.is_file() and not _NO_OUTPUT.fullmatch(path.name)
+def _outputs_in(folder: Path) -> list[Path]:
+    """Return the files of a folder that are outputs by their names, and log the names of the others."""
+    files = sorted(each for each in folder.iterdir() if each.is_file() and not _HIDDEN.fullmatch(each.name))
+    outputs = [each for each in files if not _NO_OUTPUT.fullmatch(each.name)]
+    others = ", ".join(each.name for each in files if each not in outputs)
+    if not outputs:
+        left_out = f" but {others}" if others else ""
+        raise EvalError(f"{folder}: holds neither runs nor files with translations{left_out}.")
+    if others:
+        logger.warning("%s: %s left out; name a file itself to compare it", folder, others)
+    return outputs
 
 
 def _shortest_names(paths: Sequence[Path]) -> list[str]:
