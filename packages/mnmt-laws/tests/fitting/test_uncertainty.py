@@ -246,7 +246,7 @@ def test_methods_say_what_they_are() -> None:
         "200 refits after 0.01 relative noise on every value",
     ]
     for method in METHODS:
-        with pytest.raises(ValueError, match="`refits` must be at least 0, but is -1"):
+        with pytest.raises(ValueError, match="`refits` must be from 0 to 100,000, but is -1"):
             method(refits=-1)
     with pytest.raises(ValueError, match="`share` must be above 0, but is 0"):
         Perturbation(share=0.0)

@@ -20,6 +20,8 @@ QUANTILE: Literal["weibull"] = "weibull"
 Then one more refit lies inside with the stated probability; numpy's default would give 93% for 95% of 100.
 """
 
+MOST_REFITS = 10**5
+
 Copy = tuple[Array, Array]
 """(n,) values and (n,) importance of each observation in the objective."""
 
@@ -95,8 +97,8 @@ class SeededRefits:
         refits: object = self.refits
         if isinstance(refits, bool) or not isinstance(refits, Integral):
             raise TypeError(f"`refits` must be a whole number, such as 200, but is {refits!r}.")
-        if self.refits < 0:
-            raise ArgumentError(f"`refits` must be at least 0, but is {self.refits}.")
+        if not 0 <= self.refits <= MOST_REFITS:
+            raise ArgumentError(f"`refits` must be from 0 to {MOST_REFITS:,}, but is {self.refits}.")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -57,6 +57,7 @@ def test_a_run_costs_six_flops_for_each_parameter_and_token(two_tasks: LawFit) -
     [
         ({"runs": 0}, "`runs` must be at least 1"),
         ({"budget": 1e-30}, "the cheapest run"),
+        ({"budget": 1e300}, "the cheapest run, and at most .*, but is 1e.300"),
         ({"candidates": [(1e5, {"en-xx": 1.0})]}, "names en-xx"),
         ({"candidates": [(None, {"en-de": 1.0})]}, "must hold `size`"),
     ],

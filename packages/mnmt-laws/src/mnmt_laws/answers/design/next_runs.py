@@ -28,6 +28,7 @@ from mnmt_laws.tables.mixture import format_mixture
 
 _NUM_RUNS = 3
 _LEAST = 0.05  # of the expected regret: a run that removes less is not proposed
+_REACH = 1e6  # times the costliest run: a budget beyond is none
 _MIXTURES = 100  # among which a choice would be made after a run
 
 
@@ -88,9 +89,11 @@ def design(
     options = options or default_candidates(forecast, built)
     price, unit = cost_of_runs(forecast), cost_unit(forecast)
     costs = np.array([float(price(*option.arguments)) for option in options])
-    if not (costs <= budget).any():
+    low, high = costs.min(), _REACH * costs.max()
+    if not low <= budget <= high and budget != math.inf:
         raise ArgumentError(
-            f"`budget` must be at least {costs.min():.3g} {unit}, the cheapest run, but is {budget:.3g}."
+            f"`budget` must be at least {low:.3g} {unit}, the cheapest run, and at most {high:.3g}, but is "
+            f"{budget:.3g}."
         )
     prospects = _prospects(advice, options)
     worth = np.array([prospects.removed([option]) for option in range(len(options))])
