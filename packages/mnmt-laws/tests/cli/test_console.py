@@ -24,6 +24,7 @@ Run = Callable[..., tuple[int, str, str]]
         (("fit", "runs.csv", "--lww", "joint"), "--lww"),
         (("fit", "runs.csv", "--refits", "-1"), "--refits"),
         (("fit", "runs.csv", "--refits", "0.5"), "--refits: '0.5' must be a whole number"),
+        (("fit", "runs.csv", "--refits", "99999999999"), "--refits"),
         (("frontier", "runs.csv", "--size", "inf"), "`size` must be a finite number above 0"),
         (
             ("frontier", "runs.csv", "--size", "1e5", "--tokens", "1e6", "--law", "capacity"),

@@ -118,6 +118,13 @@ def test_impossible_values_are_refused() -> None:
         observe(table([101.0, 5, 4, 3, 2], "accuracy"))
 
 
+def test_scores_may_be_negative() -> None:
+    assert observe(table([-0.2, -0.1, 0, 0.1, 0.2], "bertscore")).frame["value"].min() == -0.2
+    assert observe(read_table(table([-3.0, -2, -1, 0, 1]), rising=True)).frame["value"].min() == -3
+    with pytest.raises(TableError, match="a loss must be above 0 nats"):
+        read_table(table([-3.0, -2, -1, 0, 1]), rising=False)
+
+
 def test_losses_of_more_than_a_guess_are_remarked() -> None:
     (line,) = observe(table([85.0, 40, 20, 15, 12])).warnings
     assert line.startswith(

@@ -75,6 +75,56 @@ def test_groups_tokens_and_hidden_steps_are_read(runs: Path) -> None:
     assert set(observations.frame["run"]) == set(SIZES)
 
 
+@pytest.mark.parametrize(
+    ("axis", "length"),
+    [
+        ("Step", "step"),
+        ("_step", "step"),
+        ("trainer/global_step", "step"),
+        ("iter", "step"),
+        ("train/iterations", "step"),
+        ("epoch", "step"),
+        ("tokens", "tokens"),
+        ("num_input_tokens_seen", "tokens"),
+    ],
+)
+def test_the_axis_is_what_its_name_says(runs: Path, axis: str, length: str) -> None:
+    last = observe(read_table(panel(x=axis), runs=runs)).frame
+    assert last[length].max() == 900
+    assert last[{"step": "tokens", "tokens": "step"}[length]].isna().all()
+
+
+@pytest.mark.parametrize("axis", ["Relative Time (Process)", "Wall Time", "_runtime", "tokens_per_second"])
+def test_another_axis_is_asked_about(runs: Path, axis: str) -> None:
+    with pytest.raises(TableError, match="is neither steps nor tokens;") as caught:
+        read_table(panel(x=axis), runs=runs)
+    assert f'--column "step={axis}"' in str(caught.value)
+    assert observe(read_table(panel(x=axis), columns={"step": axis}, runs=runs)).frame["step"].max() == 900
+
+
+def test_runs_may_have_tokens_and_factors(tmp_path: Path) -> None:
+    described = pd.DataFrame({"run": SIZES.keys(), "size": [1, 64], "tokens": [2e7, 1.3e9]})
+    described.to_csv(tmp_path / "runs.csv", index=False)
+    table = read_table(panel(), columns={"size": "size*1e6"}, runs=tmp_path / "runs.csv")
+    last = observe(table).frame.set_index("run")
+    assert last["size"].to_dict() == SIZES
+    assert last["tokens"].to_dict() == {"small": 2e7, "big - 2": 1.3e9}
+
+
+def test_two_runs_of_one_name_are_refused(tmp_path: Path, runs: Path) -> None:
+    both = panel().set_axis([name.replace("big - 2", "small") for name in panel()], axis="columns")
+    both.to_csv(tmp_path / "wandb.csv", index=False)
+    for source in (tmp_path / "wandb.csv", both):
+        with pytest.raises(TableError, match="row 1: 2 columns are called `small - eval/loss`"):
+            read_table(source, runs=runs)
+
+
+def test_a_value_that_is_no_number_is_named(tmp_path: Path, runs: Path) -> None:
+    panel().astype(object).replace({4.5: "diverged"}).to_csv(tmp_path / "wandb.csv", index=False)
+    with pytest.raises(TableError, match=r"row 7: `small - eval/loss` must be a number, but is 'diverged'"):
+        read_table(tmp_path / "wandb.csv", runs=runs)
+
+
 def test_an_unknown_metric_of_a_panel_is_asked_about(runs: Path) -> None:
     with pytest.raises(TableError, match="nothing tells which way `eval/reward` goes"):
         observe(read_table(panel("eval/reward"), runs=runs))

@@ -15,7 +15,13 @@ from mnmt_laws.cli.console import warn
 from mnmt_laws.errors import ArgumentError, TableError
 from mnmt_laws.fitting.fit import fit
 from mnmt_laws.fitting.law_fit import LawFit, PriorChoice
-from mnmt_laws.fitting.uncertainty import ClusterBootstrap, Perturbation, ResidualBootstrap, Uncertainty
+from mnmt_laws.fitting.uncertainty import (
+    MOST_REFITS,
+    ClusterBootstrap,
+    Perturbation,
+    ResidualBootstrap,
+    Uncertainty,
+)
 from mnmt_laws.laws import LawName
 from mnmt_laws.solver.objective import ObjectiveName
 from mnmt_laws.tables.column_map import ColumnMap
@@ -58,7 +64,7 @@ def count(_: type, tokens: Sequence[Token]) -> float:
 
 Positive = Annotated[float, Parameter(validator=Number(gt=0), converter=count)]
 Columns = Annotated[tuple[str, ...], Parameter(negative="")]
-Refits = Annotated[int, Parameter(validator=Number(gte=0), converter=whole_number)]
+Refits = Annotated[int, Parameter(validator=Number(gte=0, lte=MOST_REFITS), converter=whole_number)]
 DEFAULT_REFITS = 200
 
 
@@ -164,12 +170,13 @@ def open_table(source: Path | None, config: TableConfig) -> RunSource:
     if config.runs is not None and (source is None or source.is_dir()):
         raise TableError("--runs goes with a table of your own; the example and run records know their runs.")
     opened = (
-        RunSource(table=example_table())
+        RunSource(table=replace(example_table(), rising=config.rising))
         if source is None
-        else open_source(source, columns=config.columns, runs=config.runs)
+        else open_source(source, columns=config.columns, runs=config.runs, rising=config.rising)
     )
-    table = replace(opened.table, rising=config.rising)
-    return replace(opened, table=table if config.length is None else read_table_at(table, config.length))
+    if config.length is None:
+        return opened
+    return replace(opened, table=read_table_at(opened.table, config.length))
 
 
 def observe_table(source: Path | None, config: TableConfig) -> Observations:

@@ -122,7 +122,7 @@ def _fit_tasks(
     _require_limit(law, observations)
     check_lengths(observations, law)
     rows = _rows_to_fit(observations, objective, zero_shot=law.zero_shot)
-    check_units(rows, observations.locator)
+    check_units(rows, observations.locator, observations.scaled)
     runs = _run_numbers(rows)
     by_task = {str(task): task_rows for task, task_rows in rows.groupby("task")}
     samples = {

@@ -76,7 +76,7 @@ def forms_of(
         laws: The laws to fit; by default all that the table admits.
         **options: Of `fit`.
     """
-    check_units(observations.rows_to_fit(zero_shot=True), observations.locator)
+    check_units(observations.rows_to_fit(zero_shot=True), observations.locator, observations.scaled)
     views = [observations]
     if observations.lengths.within and target.tokens is not None:
         short = at_length(observations, target.tokens)

@@ -29,9 +29,6 @@ class ColumnMap:
     in that of `value` for a task, each with one of values.
     """
 
-    of_runs: bool = False
-    """Whether the `*` in that of `value` stands for a run."""
-
     def __post_init__(self) -> None:
         for name in self.columns:
             if name not in KINDS:
@@ -46,20 +43,18 @@ class ColumnMap:
             if stars > (name in _STARRED):
                 most = "one `*`" if name in _STARRED else "no `*` but before a factor"
                 raise ArgumentError(f"`columns` must have {most} in that of `{name}`, but has {pattern!r}.")
-            if name == "value" and stars and self._star in self.columns:
-                raise ArgumentError(
-                    f"`columns` must leave `{self._star}` out: {pattern!r} names the {self._star}s."
-                )
-
-    @property
-    def _star(self) -> str:
-        return "run" if self.of_runs else "task"
+            if name == "value" and stars and "task" in self.columns:
+                raise ArgumentError(f"`columns` must leave `task` out: {pattern!r} names the tasks.")
 
     @property
     def metric(self) -> str:
         """The metric in the name of the values' column; `loss` if that tells none."""
-        name = self.file_column("value")
-        return metric_of_column(name.rpartition(" - ")[2], unknown="" if self.of_runs else "loss")
+        return metric_of_column(self.file_column("value"))
+
+    @property
+    def scaled(self) -> frozenset[str]:
+        """Columns of the run table with a factor, perhaps 1, that settles their unit."""
+        return frozenset(name for name, text in self.columns.items() if self.file_column(name) != text)
 
     def file_column(self, name: str) -> str:
         """Return the file's name, or its pattern, of a run table's column."""
@@ -99,9 +94,9 @@ class ColumnMap:
         """Return the columns of the run table that a file yields, then the file's unread columns."""
         read = self.kinds(names)
         present = [name for name in names if name in KINDS and name not in self.columns]
-        starred = [self._star] if "*" in self.file_column("value") and self._star not in present else []
+        starred = ["task"] if "*" in self.file_column("value") and "task" not in present else []
         unread = [name for name in names if name not in read and name not in KINDS]
-        return [*present, *self.columns, *starred, *([] if self.of_runs else unread)]
+        return [*present, *self.columns, *starred, *unread]
 
     def require(self, names: Sequence[str], source: str) -> None:
         """Check that the file has every column that is named.
@@ -145,7 +140,7 @@ class ColumnMap:
         if sources := self.starred("mixture", names):
             table = table.assign(mixture=_gather_mixtures(frame, sources, locator))
         if columns := self.starred("value", names):
-            table = _melt_values(table, frame, columns, locator, star=self._star)
+            table = _melt_values(table, frame, columns, locator)
         return table
 
     def _read(self, name: str, frame: pd.DataFrame, locator: RowLocator) -> pd.Series:
@@ -170,13 +165,12 @@ def _gather_mixtures(frame: pd.DataFrame, sources: Mapping[str, str], locator: R
 
 
 def _melt_values(
-    table: pd.DataFrame, frame: pd.DataFrame, columns: Mapping[str, str], locator: RowLocator, *, star: str
+    table: pd.DataFrame, frame: pd.DataFrame, columns: Mapping[str, str], locator: RowLocator
 ) -> pd.DataFrame:
-    """Return a row for each measured task or run, in the order of the file's rows."""
+    """Return a row for each measured task, in the order of the file's rows."""
     values = [read_numbers(frame, column, locator, required=False).to_numpy() for column in columns.values()]
     flat = np.stack(values, axis=1).ravel()
     long = table.loc[table.index.repeat(len(columns))]
-    names = [name.removeprefix("Group: ") for name in columns]
-    long = long.assign(**{star: names * len(table)}, value=flat)
+    long = long.assign(task=[*columns] * len(table), value=flat)
     rows: pd.DataFrame = long[~np.isnan(flat)].reset_index(drop=True)
     return rows

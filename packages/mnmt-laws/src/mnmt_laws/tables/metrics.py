@@ -16,9 +16,9 @@ Kind = Literal["score", "error", "loss", "perplexity", "bits"]
 
 _PATTERNS: tuple[tuple[Kind, float | None, str], ...] = (
     ("score", 100, r"(?:sp|sacre)?bleu(?:[ _-]?\d+)?|gleu|chr[ _-]?f(?:\d|\+|pp)*"),
-    ("score", 100, r"meteor|rouge[ _-]?(?:[12lsw]|lsum)?|bert[ _-]?score"),
+    ("score", 100, r"meteor|rouge[ _-]?(?:[12lsw]|lsum)?"),
     ("score", 100, r"accuracy|acc|exact[ _-]?match|f[ _-]?1|f[ _-]?score|precision|recall"),
-    ("score", None, r"bleurt(?:[ _-]?\d+)?|x?comet(?:[ _-]?(?:kiwi|qe|da|\d))*|kiwi|yisi"),
+    ("score", None, r"bleurt(?:[ _-]?\d+)?|bert[ _-]?score|x?comet(?:[ _-]?(?:kiwi|qe|da|\d))*|kiwi|yisi"),
     ("error", None, r"[hc]?ter|[wc]er|metricx(?:[ _-]?\d+)?|error(?:[ _-]?rate)?|edit[ _-]?distance"),
     ("loss", None, r"(?:log|ln)[ _-]?(?:ppl|perplexity)"),
     ("perplexity", None, r"ppl|perp(?:lexity|lexities)?"),

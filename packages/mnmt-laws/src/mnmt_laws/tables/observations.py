@@ -17,7 +17,7 @@ from mnmt_laws.tables.mixture import mixture_weights
 from mnmt_laws.tables.row_location import RowLocator
 from mnmt_laws.tables.table import RunTable
 from mnmt_laws.tables.trends import trend_remarks
-from mnmt_laws.tables.units import check_growth
+from mnmt_laws.tables.units import check_growth, unit_remarks
 from mnmt_laws.tables.validation import CELL, require_unique
 
 _ORDER = ["task", "weight", "size", "tokens", "step", "seed", "value", "run"]
@@ -45,6 +45,9 @@ class Observations:
 
     warnings: tuple[str, ...] = ()
     """Possible slips in the table, and runs that are left out."""
+
+    scaled: frozenset[str] = frozenset()
+    """Columns whose unit is settled by a factor that was given."""
 
     @property
     def locator(self) -> RowLocator:
@@ -146,6 +149,7 @@ def select(
     name = LOSS.text if kind.is_loss else kind.text
     check_growth(rows, table.locator)
     doubts = trend_remarks(ordered, name, table.source, rising=kind.rising)
+    doubts = (*unit_remarks(ordered, table.locator, table.scaled), *doubts)
     if kind.unit == LOSS.unit:
         doubts = (*doubtful_losses(ordered, table.locator), *doubts)
     return Observations(
@@ -156,6 +160,7 @@ def select(
         testset=first["testset"],
         source=table.source,
         warnings=(*table.warnings, *left_out, *doubts),
+        scaled=table.scaled,
     )
 
 

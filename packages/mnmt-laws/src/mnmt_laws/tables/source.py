@@ -35,6 +35,7 @@ def open_source(
     *,
     columns: Mapping[str, str] | None = None,
     runs: str | os.PathLike[str] | None = None,
+    rising: bool | None = None,
 ) -> RunSource:
     """Read a run table, or collect a folder of run records.
 
@@ -43,6 +44,7 @@ def open_source(
             a run table.
         columns: Its names for the columns of a run table, as `read_table` takes them.
         runs: A table with a row for each run, as `read_table` takes it.
+        rising: Whether higher values are better, as `read_table` takes it.
 
     Raises:
         TableError: If it cannot be read.
@@ -59,9 +61,10 @@ def open_source(
         raise TypeError(f"`source` must be a path, a frame or a run table, but is {type(source).__name__}.")
     path = Path(source)
     if not path.is_dir():
-        return RunSource(table=read_table(path, columns=columns, runs=None if runs is None else Path(runs)))
+        described = None if runs is None else Path(runs)
+        return RunSource(table=read_table(path, columns=columns, rising=rising, runs=described))
     collected = collect(path)
-    table = replace(read_table(collected.table, columns=columns), source=str(source))
+    table = replace(read_table(collected.table, columns=columns, rising=rising), source=str(source))
     return RunSource(table=table, records=collected.records, warnings=collected.warnings)
 
 

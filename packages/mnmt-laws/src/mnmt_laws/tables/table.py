@@ -21,8 +21,8 @@ from mnmt_laws.tables.columns import (
 )
 from mnmt_laws.tables.readers import read_csv
 from mnmt_laws.tables.row_location import RowLocator
-from mnmt_laws.tables.validation import validate
-from mnmt_laws.tables.wandb import read_panel
+from mnmt_laws.tables.validation import require_distinct, validate
+from mnmt_laws.tables.wandb import is_panel, read_panel
 
 _USUAL = ("size", "task", "weight", "metric", "value")
 
@@ -42,6 +42,9 @@ class RunTable:
 
     rising: bool | None = None
     """Whether higher values are better, for a metric whose name does not tell."""
+
+    scaled: frozenset[str] = frozenset()
+    """Columns whose unit is settled by a factor that was given."""
 
     @property
     def locator(self) -> RowLocator:
@@ -79,9 +82,12 @@ def read_table(
         path = Path(source)
         frame, names = _read_file(path, mapping)
         locator = RowLocator(source=str(path))
-    mapping = read_panel(mapping, names, locator.source)
-    described = None if runs is None else _read_runs(Path(runs))
-    return replace(_validate(frame, names, locator, mapping, described), rising=rising)
+    require_distinct(names, locator.source)
+    frame, names, mapping = read_panel(frame, names, mapping, locator)
+    if runs is not None:
+        frame = _describe_runs(frame, Path(runs), mapping, locator)
+        names = [*names, *(name for name in frame.columns if name not in names)]
+    return _validate(frame, names, locator, mapping, rising)
 
 
 def _validate(
@@ -89,36 +95,31 @@ def _validate(
     names: Sequence[str],
     locator: RowLocator,
     mapping: ColumnMap,
-    runs: pd.DataFrame | None,
+    rising: bool | None,
 ) -> RunTable:
     mapping.require(names, locator.source)
     known = mapping.names(names)
     table = mapping.apply(_number_rows(frame, mapping), locator)
-    if runs is not None:
-        table = _describe_runs(table, runs, locator)
-        known += [name for name in runs.columns if name not in known]
-    valid, notes = validate(table, known, locator, metric=mapping.metric)
+    valid, notes = validate(table, known, locator, metric=mapping.metric, rising=rising)
     warnings = (*column_warnings(known, list(KINDS)), *task_warnings(valid["task"].unique()), *notes)
     return RunTable(
         frame=valid,
         source=locator.source,
         warnings=tuple(f"{locator.source}: {warning}" for warning in warnings),
+        rising=rising,
+        scaled=mapping.scaled,
     )
 
 
-def _read_runs(path: Path) -> pd.DataFrame:
-    """Return a table with a row for each run; no other column than those of run tables."""
-    frame, names = _read_file(path, ColumnMap())
-    if "run" not in names or frame["run"].isna().any() or frame["run"].duplicated().any():
+def _describe_runs(frame: pd.DataFrame, path: Path, mapping: ColumnMap, locator: RowLocator) -> pd.DataFrame:
+    """Return a table with the columns that it lacks, from a file with a row for each run."""
+    runs, columns = _read_file(path, ColumnMap())
+    if "run" not in columns or runs["run"].isna().any() or runs["run"].duplicated().any():
         raise TableError(f"{path}: a table of runs must have a column `run` that names each run once.")
-    return frame[[name for name in frame.columns if name in KINDS]]
-
-
-def _describe_runs(table: pd.DataFrame, runs: pd.DataFrame, locator: RowLocator) -> pd.DataFrame:
-    """Return a table with the columns that it lacks, from the description of each row's run."""
-    if "run" not in table:
-        raise TableError(f"{locator.source} row 1: no column `run`, by which a table of runs is read.")
-    names = table["run"].astype(str).str.strip()
+    run = mapping.file_column("run")
+    if run not in frame:
+        raise TableError(f"{locator.source} row 1: no column `{run}`, by which a table of runs is read.")
+    names = frame[run].astype(str).str.strip()
     described = runs.set_index(runs["run"].astype(str).str.strip())
     unknown = names[~names.isin(described.index)]
     if len(unknown):
@@ -126,8 +127,8 @@ def _describe_runs(table: pd.DataFrame, runs: pd.DataFrame, locator: RowLocator)
             f"{locator.source}: run {unknown.iloc[0]} is not in the table of runs, which has "
             f"{', '.join(described.index)}."
         )
-    lacking = [name for name in described.columns if name not in table]
-    return table.assign(**{name: described[name].reindex(names).to_numpy() for name in lacking})
+    lacking = [name for name in described.columns if name in KINDS and name not in frame]
+    return frame.assign(**{name: described[name].reindex(names).to_numpy() for name in lacking})
 
 
 def _flatten_index(frame: pd.DataFrame, mapping: ColumnMap) -> pd.DataFrame:
@@ -135,14 +136,15 @@ def _flatten_index(frame: pd.DataFrame, mapping: ColumnMap) -> pd.DataFrame:
     read = mapping.kinds([str(name) for name in frame.index.names])
     levels = [name for name in frame.index.names if name in read and name not in frame.columns]
     flat = frame.reset_index(levels) if levels else frame
-    return flat.set_axis(pd.Index([str(name).strip() for name in flat.columns]), axis="columns")
+    names = pd.Index([str(name).strip() for name in flat.columns])
+    return flat.reset_index(drop=True).set_axis(names, axis="columns")
 
 
 def _number_rows(frame: pd.DataFrame, mapping: ColumnMap) -> pd.DataFrame:
     """Add the row numbers of a spreadsheet, whose header is row 1, then leave out blank rows."""
     read = mapping.kinds(list(frame.columns))
     known = frame.loc[:, [name in read for name in frame.columns]]
-    numbered = known.reset_index(drop=True).assign(row=range(2, len(frame) + 2))
+    numbered = known.assign(row=known.index + 2)
     blank = known.isna().all(axis=1).to_numpy()
     return numbered[~blank].reset_index(drop=True)
 
@@ -178,10 +180,9 @@ def _read_csv(path: Path, mapping: ColumnMap) -> tuple[pd.DataFrame, list[str]]:
     required, usual = (tuple(mapping.file_column(name) for name in names) for names in (REQUIRED, _USUAL))
 
     def kinds(names: Sequence[str]) -> Mapping[str, str]:
-        return read_panel(mapping, names, str(path)).kinds(names)
+        return mapping.kinds(names) | (dict.fromkeys(names, "number") if is_panel(names) else {})
 
     frame, names = read_csv(path, required=required, usual=usual, kinds=kinds)
-    mapping = read_panel(mapping, names, str(path))
     return _flatten_index(frame, mapping), names
 
 

@@ -2,118 +2,102 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from mnmt_laws.arrays import Array
-from mnmt_laws.errors import TableError
 from mnmt_laws.tables.learning_curves import curve_numbers
 from mnmt_laws.tables.row_location import RowLocator, reject
 
 _WORDS = {1e3: "in thousands", 1e6: "in millions", 1e9: "in billions", 1e12: "in trillions"}
 _FLOPS = {10.0**power: f"in units of 1e{power}" for power in range(3, 25, 3)}
-_LEAST_SIZE = 1000.0
-_FEW, _MANY = 1e-3, 1e6
-"""Tokens a parameter between which the median run of a table lies."""
+_LEAST_SIZE = 768.0
+"""Parameters of the smallest model of Kaplan et al. 2020; half of a table's are no smaller."""
 
-_APART = 1e5
-"""Factor between a run's tokens a parameter and the median's from which on their units differ."""
+_LEAST, _MOST, _LONGEST = 1e-2, 1e6, 1e6
+"""Tokens a parameter between which a run of a table lies; fine-tuning sees fewer, but this many tokens."""
+
+_FEW, _APART = 1e-3, 1e5
+"""Tokens a parameter below which a run is remarked, or with so many times those of the median run."""
 
 _USUAL = 20.0
 """Tokens a parameter that a proposed factor comes nearest to (Hoffmann et al. 2022)."""
 
-_REPEATS, _FLOPS_RATE = 1e5, 6.0
+_REPEATS, _FLOPS_RATE, _SHARE = 1e5, 6.0, 1e-3
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Rows:
-    """Rows of a table whose numbers are checked."""
-
-    frame: pd.DataFrame
-
-    locator: RowLocator
-
-    def numbers(self, column: str) -> Array:
-        """Return (n,) a column."""
-        return self.frame[column].to_numpy(float)
-
-    def refuse(self, wrong: NDArray[np.bool_], column: str, remedy: str) -> None:
-        """Raise TableError for the first wrong row."""
-        noun = {"flops": "FLOPs", "tokens": "tokens", "unique_tokens": "tokens"}.get(column, "parameters")
-        rule = f"`{column}` must be a count of {noun}; {remedy}"
-        reject(wrong, self.frame, self.locator, rule, self.frame[column])
-
-
-def check_units(rows: pd.DataFrame, locator: RowLocator) -> None:
+def check_units(rows: pd.DataFrame, locator: RowLocator, scaled: Collection[str] = ()) -> None:
     """Check that sizes, tokens and FLOPs are counts.
 
     Args:
         rows: The last measurement of each run.
         locator: How to name the rows.
+        scaled: Columns whose unit is settled by a factor that was given.
 
     Raises:
         TableError: Naming the first row that cannot be a count, and the factor that would make it one.
     """
-    table = _Rows(frame=rows, locator=locator)
-    for column in ("size", "encoder_size", "decoder_size"):
-        values = table.numbers(column)
-        small = (values > 0) & (values < _LEAST_SIZE)
-        table.refuse(small, column, _millions_or_billions(column))
-    _check_tokens(table)
-    unique = table.numbers("unique_tokens") / table.numbers("tokens")
-    remedy = _factor("unique_tokens", _median(unique), 1.0, _WORDS)
-    table.refuse(unique < 1 / _REPEATS, "unique_tokens", remedy)
-    rate = table.numbers("flops") / (_FLOPS_RATE * table.numbers("size") * table.numbers("tokens"))
-    table.refuse(rate < _FEW, "flops", _factor("flops", _median(rate), 1.0, _FLOPS))
+    size, ratio, flops = rows["size"], _tokens_per_parameter(rows), rows["flops"]
+    rate = flops / (_FLOPS_RATE * size * rows["tokens"])
+    unique = rows["unique_tokens"] / rows["tokens"]
+    small = size.lt(_LEAST_SIZE) & (size.median() < _LEAST_SIZE)
+    column, factors = ("flops", _FLOPS) if np.isclose(rate, 1, rtol=1e-9).any() else ("tokens", _WORDS)
+    few = _all_below(ratio, _LEAST) & _all_below(rows["tokens"], _LONGEST)
+    rules = [
+        ("size", small | _all_below(1 / ratio, 1 / _MOST), _millions_or_billions("size")),
+        *(
+            (part, _all_below(rows[part] / size, _SHARE), _millions_or_billions(part))
+            for part in ("encoder_size", "decoder_size")
+        ),
+        (column, few, _factor(column, ratio, _USUAL, factors)),
+        ("unique_tokens", _all_below(unique, 1 / _REPEATS), _factor("unique_tokens", unique, 1.0, _WORDS)),
+        ("flops", _all_below(rate, _SHARE), _factor("flops", rate, 1.0, _FLOPS)),
+    ]
+    for name, wrong, remedy in rules:
+        if name not in scaled:
+            wrong = wrong | rows[name].between(0, 1, inclusive="neither")
+            rule = f"`{name}` must be a count; {remedy}, if a count, --column {name}={name}*1"
+            reject(wrong.to_numpy(), rows, locator, rule, rows[name])
 
 
-def check_growth(rows: pd.DataFrame, locator: RowLocator) -> None:
-    """Check that tokens grow with the steps of each run.
+def unit_remarks(rows: pd.DataFrame, locator: RowLocator, scaled: Collection[str] = ()) -> tuple[str, ...]:
+    """Return a line if a run has very few tokens a parameter, or far more than the others.
 
-    Raises:
-        TableError: Naming two measurements of a run between which they do not.
+    Args:
+        rows: As in `check_units`.
+        locator: As there.
+        scaled: As there.
     """
-    known = rows[rows["run"].ne("") & rows["step"].notna() & rows["tokens"].notna()]
-    ordered = known.assign(curve=curve_numbers).sort_values(["curve", "step"], kind="stable")
-    before = ordered.shift()
-    wrong = ordered["curve"].eq(before["curve"]) & ordered["step"].gt(before["step"])
-    wrong &= ordered["tokens"].le(before["tokens"])
-    if not wrong.any():
-        return
-    place = int(wrong.to_numpy().argmax())
-    first, second = (ordered.iloc[number] for number in (place - 1, place))
-    tokens, steps = ([row[name] for row in (first, second)] for name in ("tokens", "step"))
-    pair = locator.name(ordered, place - 1, place)
-    raise TableError(
-        f"{pair}: `tokens` of run {second['run']} must grow with its steps, "
-        f"but is {tokens[0]:g} at step {steps[0]:g} and {tokens[1]:g} at step {steps[1]:g}; give the tokens "
-        f"since training began."
+    ratio = _tokens_per_parameter(rows)
+    odd = (ratio.lt(_FEW) & rows["tokens"].ge(1)) | ratio.gt(_APART * ratio.median())
+    if not odd.any() or {"size", "tokens"} & set(scaled):
+        return ()
+    first = int(odd.to_numpy().argmax())
+    tokens, size = rows["tokens"].iloc[first], rows["size"].iloc[first]
+    return (
+        f"{locator.name(rows, first)}: {tokens:.4g} tokens for {size:.4g} parameters; if one is in another "
+        "unit, write the count, or give the column's factor, as --column tokens=tokens*1e6.",
     )
 
 
-def _check_tokens(table: _Rows) -> None:
-    """Check tokens, or the FLOPs that they are computed from, beside sizes."""
-    size, tokens = table.numbers("size"), table.numbers("tokens")
-    computed = np.isclose(table.numbers("flops"), _FLOPS_RATE * size * tokens, rtol=1e-9).any()
-    column, factors = ("flops", _FLOPS) if computed else ("tokens", _WORDS)
-    ratio = tokens / size
-    typical = _median(ratio)
-    remedy = _factor(column, typical, _USUAL, factors)
-    table.refuse((tokens > 0) & (tokens < 1), column, remedy)
-    if typical < _FEW:
-        table.refuse(ratio < _FEW, column, remedy)
-    if typical > _MANY:
-        table.refuse(ratio > _MANY, "size", _millions_or_billions("size"))
-    apart = (ratio > 0) & ((ratio < typical / _APART) | (ratio > typical * _APART))
-    table.refuse(apart, column, "write all rows in one unit")
+def check_growth(rows: pd.DataFrame, locator: RowLocator) -> None:
+    """Raise TableError if tokens fall with the steps of a run."""
+    known = rows.assign(curve=curve_numbers(rows)).dropna(subset=["step", "tokens"])
+    ordered = known.sort_values(["curve", "step", "tokens"])
+    falls = ordered.groupby("curve")["tokens"].diff().lt(0).to_numpy()
+    rule = "`tokens` must not fall with the steps of a run; give the tokens since training began"
+    reject(falls, ordered, locator, rule, ordered["tokens"])
 
 
-def _median(values: Array) -> float:
-    known = values[np.isfinite(values) & (values > 0)]
-    return float(np.median(known)) if len(known) else np.nan
+def _tokens_per_parameter(rows: pd.DataFrame) -> pd.Series:
+    return rows["tokens"].where(rows["tokens"] > 0) / rows["size"]
+
+
+def _all_below(ratio: pd.Series, bound: float) -> pd.Series:
+    """Return the rows with a ratio above 0 if all of these are below the bound, else none."""
+    known = ratio.gt(0)
+    return known & bool(ratio[known].lt(bound).all())
 
 
 def _millions_or_billions(column: str) -> str:
@@ -121,9 +105,10 @@ def _millions_or_billions(column: str) -> str:
     return f"if it is in millions, say {option}*1e6, if in billions, {option}*1e9"
 
 
-def _factor(column: str, ratio: float, usual: float, factors: dict[float, str]) -> str:
+def _factor(column: str, ratio: pd.Series, usual: float, factors: dict[float, str]) -> str:
     """Return the remedy for a column whose `ratio` to another should be about the usual."""
     names = np.array([*factors])
-    factor = float(names[np.abs(np.log(names * ratio / usual)).argmin()])
+    typical = ratio[ratio > 0].median()
+    factor = float(names[np.abs(np.log(names * typical / usual)).argmin()])
     steps = "; if it counts steps, --column step=tokens" if column == "tokens" else ""
     return f"if it is {factors[factor]}, say --column {column}={column}*1e{np.log10(factor):.0f}{steps}"

@@ -35,12 +35,12 @@ _FLOPS_PER_TOKEN = 6
 _NAMED = 5
 
 
-def check_values(table: pd.DataFrame, locator: RowLocator) -> None:
-    """Raise TableError if a value is outside its range."""
+def check_values(table: pd.DataFrame, locator: RowLocator, *, rising: bool | None = None) -> None:
+    """Raise TableError if a value is outside its range; where values are `rising`, they are no losses."""
     weight = table["weight"].to_numpy()
     percentages = 2.0 <= weight[weight > 1].max(initial=0) <= 100
     metrics = {name: read_metric(name) for name in table["metric"].unique()}
-    losses = [name for name, metric in metrics.items() if metric is not None and metric.is_loss]
+    losses = [name for name, metric in metrics.items() if metric and metric.is_loss and not rising]
     rules = {
         "size": (table["size"] <= 0, "`size` must be above 0 parameters"),
         "weight": (
@@ -103,7 +103,12 @@ def _absent(table: pd.DataFrame) -> list[str]:
 
 
 def validate(
-    frame: pd.DataFrame, names: Sequence[str], locator: RowLocator, *, metric: str = "loss"
+    frame: pd.DataFrame,
+    names: Sequence[str],
+    locator: RowLocator,
+    *,
+    metric: str = "loss",
+    rising: bool | None = None,
 ) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """Return the table's known columns, typed and checked, and notes on inferred values.
 
@@ -115,6 +120,7 @@ def validate(
         names: All columns of the table, unread ones included.
         locator: How messages name its rows.
         metric: The metric of a table without a column `metric`.
+        rising: Whether higher values are better, for a metric whose name does not tell.
 
     Raises:
         TableError: At the first thing that is wrong.
@@ -133,7 +139,7 @@ def validate(
     table["role"] = table["role"].replace("", "fit")
     table["metric"] = table["metric"].map(_spelling_of(table["metric"])).astype(object)
     table, converted = losses_in_nats(table, locator)
-    check_values(table, locator)
+    check_values(table, locator, rising=rising)
     table, rounded = complete_mixtures(table, locator, has_weights="weight" in frame.columns)
     table, computed = _complete_tokens(table)
     require_unique(table, ["run", *CELL], locator)
@@ -155,11 +161,15 @@ def _spelling_of(metrics: pd.Series) -> dict[str, str]:
     return {metric: metric.lower() if read_metric(metric) else metric for metric in metrics.unique()}
 
 
-def _require_columns(frame: pd.DataFrame, names: Sequence[str], source: str) -> None:
+def require_distinct(names: Sequence[str], source: str) -> None:
+    """Raise TableError if a file has two columns of one name."""
     repeated = [name for name in names if name and names.count(name) > 1]
     if repeated:
         count = names.count(repeated[0])
         raise TableError(f"{source} row 1: {count} columns are called `{repeated[0]}`; remove all but one.")
+
+
+def _require_columns(frame: pd.DataFrame, names: Sequence[str], source: str) -> None:
     close = {name: _meant(name, names) for name in (*REQUIRED, *IMPLIED) if name not in names}
     missing = [name for name, meant in close.items() if name in REQUIRED or meant]
     if missing:

@@ -2,47 +2,78 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from dataclasses import replace
+
+import pandas as pd
 
 from mnmt_laws.errors import TableError
 from mnmt_laws.tables.column_map import ColumnMap
+from mnmt_laws.tables.columns import read_numbers
+from mnmt_laws.tables.metrics import metric_of_column
+from mnmt_laws.tables.row_location import RowLocator
 
 _ENDS = ("__MIN", "__MAX")
 _BETWEEN = " - "
+_LENGTHS = {
+    "tokens": re.compile(r"(?<![a-z])tokens?(?![a-z])(?!.*per)"),
+    "step": re.compile(r"(?<![a-z])(?:steps?|iter(?:ation)?s?|updates?|epochs?)(?![a-z])"),
+}
 
 
-def read_panel(mapping: ColumnMap, names: Sequence[str], source: str) -> ColumnMap:
-    """Return the columns of a file, with a run for each column of values if it is such a panel.
+def is_panel(names: Sequence[str]) -> bool:
+    """Return whether a file with these columns is a panel: all but its first are of runs."""
+    return len(names) > 1 and all(_BETWEEN in name for name in names[1:])
 
-    Its first column is the step, or the tokens if that is its name.
 
-    Args:
-        mapping: What its reader was told of the columns.
-        names: All columns of the file.
-        source: Its name, for messages.
+def read_panel(
+    frame: pd.DataFrame, names: list[str], mapping: ColumnMap, locator: RowLocator
+) -> tuple[pd.DataFrame, list[str], ColumnMap]:
+    """Return a panel as a row for each measurement of a run, its columns, and what these hold.
+
+    Its first column is the step or the tokens, by its name or by the mapping. Other tables stay as they are.
 
     Raises:
-        TableError: If the panel shows several metrics and none is chosen.
+        TableError: If the panel shows several metrics and none is chosen, or goes over something else.
     """
-    if mapping.of_runs or not _is_panel(names):
-        return mapping
     columns = dict(mapping.columns)
-    if "value" not in columns:
-        parts = [name.rpartition(_BETWEEN)[2] for name in names[1:] if not name.endswith(_ENDS)]
-        metrics = [name for name in dict.fromkeys(parts) if not name.startswith("_")]
-        if len(metrics) != 1:
-            raise TableError(
-                f"{source} row 1: columns of several metrics ({', '.join(metrics)}); choose one, as in "
-                f'--column "value=*{_BETWEEN}{(metrics or parts)[0]}".'
-            )
-        columns["value"] = f"*{_BETWEEN}{metrics[0]}"
-    length = "tokens" if "token" in names[0].casefold() else "step"
+    pattern = columns.pop("value", "*")
+    if not is_panel(names) or "*" not in pattern:
+        return frame, names, mapping
+    if pattern == "*":
+        pattern = f"*{_BETWEEN}{_only_metric(names, locator)}"
+    values = ColumnMap(columns={"value": pattern})
+    values.require(names, locator.source)
     if not {"step", "tokens"} & set(columns):
-        columns[length] = names[0]
-    return replace(mapping, columns=columns, of_runs=True)
+        columns[_length(names[0], locator)] = names[0]
+    numbered = frame.assign(row=frame.index + 2)
+    runs = {
+        run.removeprefix("Group: "): read_numbers(numbered, column, locator, required=False)
+        for run, column in values.starred("value", names).items()
+    }
+    long = pd.DataFrame(runs).melt(var_name="run", ignore_index=False).dropna().sort_index(kind="stable")
+    metric = metric_of_column(pattern.rpartition(_BETWEEN)[2], unknown="")
+    long[names[0]], long["metric"] = frame[names[0]], metric
+    return long, list(long.columns), ColumnMap(columns=columns)
 
 
-def _is_panel(names: Sequence[str]) -> bool:
-    values = [name for name in names[1:] if not name.endswith(_ENDS)]
-    return bool(values) and all(_BETWEEN in name for name in values)
+def _only_metric(names: Sequence[str], locator: RowLocator) -> str:
+    parts = [name.rpartition(_BETWEEN)[2] for name in names[1:] if not name.endswith(_ENDS)]
+    metrics = [name for name in dict.fromkeys(parts) if not name.startswith("_")]
+    if len(metrics) != 1:
+        raise TableError(
+            f"{locator.source} row 1: columns of several metrics ({', '.join(metrics)}); choose one, as in "
+            f'--column "value=*{_BETWEEN}{(metrics or parts)[0]}".'
+        )
+    return metrics[0]
+
+
+def _length(name: str, locator: RowLocator) -> str:
+    """Return whether a column's name says tokens or steps."""
+    for length, pattern in _LENGTHS.items():
+        if pattern.search(name.casefold()):
+            return length
+    raise TableError(
+        f"{locator.source} row 1: `{name}` is neither steps nor tokens; export the panel over these, or say "
+        f'--column "step={name}" if it grows with the steps of every run.'
+    )

@@ -59,7 +59,7 @@ class Asked:
         if None not in (self.size, self.tokens, self.budget):
             raise ArgumentError("`size`, `tokens` and `budget` are too many: any two give the third.")
         rows = observations.rows_to_fit(zero_shot=True)
-        check_units(rows, observations.locator)
+        check_units(rows, observations.locator, observations.scaled)
         self._check_reach(rows)
         if self.is_open:
             return self
