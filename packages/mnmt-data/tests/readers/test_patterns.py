@@ -68,10 +68,18 @@ def test_wildcards_and_languages_give_a_pair_for_each_text(tmp_path, source, fou
 
 def test_a_text_without_its_other_side_is_named(tmp_path):
     write(tmp_path, "a.en", "a.de", "b.en")
-    with pytest.raises(DataError, match=r"no two files match for en-de; b\.en stands alone\.$"):
+    with pytest.raises(
+        DataError, match=r"no two files match for en-de; these lack their other side: b\.en\.$"
+    ):
         open_readers(f"{tmp_path}/*.{{lang}}", "en-de")
     with pytest.raises(DataError, match=r"\*\.\{lang\}\.gz: no two files match for en-de; its folder holds"):
         open_readers(f"{tmp_path}/*.{{lang}}.gz", "en-de")
+
+
+def test_two_texts_without_their_other_sides_are_no_pair_beside_a_whole_one(tmp_path):
+    write(tmp_path, "part-1.en", "part-1.de", "part-2.en", "part-3.de")
+    with pytest.raises(DataError, match=r"these lack their other side: part-2\.en, part-3\.de\.$"):
+        open_readers(f"{tmp_path}/part-*.{{lang}}", "en-de")
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])

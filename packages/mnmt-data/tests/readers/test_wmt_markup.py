@@ -1,4 +1,5 @@
 import gzip
+import logging
 from xml.sax.saxutils import escape
 
 import pytest
@@ -34,6 +35,10 @@ def refset(lines, *, kind="refset", end="</seg>"):
     return f'<{kind} setid="x" srclang="any" trglang="de">\n{document}\n</{kind}>\n'
 
 
+def sentences(texts):
+    return {name: texts.sentences(name) for name in texts.texts}
+
+
 def only_text(document):
     return parse_markup(document.encode(), "x.sgm").text("hyp")
 
@@ -52,12 +57,23 @@ def test_sgml_comes_back_as_written(lines, closes):
         ("  two\n  lines ", "two lines"),
         ("a\u2028b\x85c\x0bd\x1ce", "a\u2028b\x85c\x0bd\x1ce"),
         ("<script>x</script>", "<script>x</script>"),
+        ("<![CDATA[cat & <seg> dog]]>!", "cat & <seg> dog!"),
+        ("a <!b c <?d e <!-- comment -->f", "a <!b c <?d e f"),
         ("", ""),
     ],
 )
 def test_sgml_may_be_careless(written, read):
     assert only_text(refset([written, "next"])) == [read, "next"]
     assert only_text(refset([written, "next"]).upper().replace("\u0130", "I")) == [read.upper(), "NEXT"]
+
+
+@pytest.mark.parametrize("written", ["Press <p> now", "a <ref name='x'/> b", "use <!-- here", "a <?xml b"])
+def test_tags_in_a_closed_segment_are_text(written):
+    assert only_text(refset([written, "next"])) == [written, "next"]
+
+
+def test_a_paragraph_ends_no_open_segment():
+    assert only_text(refset(["Press <p> now", "next"], end="")) == ["Press now", "next"]
 
 
 def test_references_without_names_and_of_several_translators():
@@ -67,7 +83,7 @@ def test_references_without_names_and_of_several_translators():
         b'<refset refid="r2" trglang="de"><doc docid="d"><seg id="1">two</seg></doc></refset></mteval>',
         "x.xml",
     )
-    assert texts.texts == {"src": ["s"], "ref:r1": ["one"], "ref:r2": ["two"]}
+    assert sentences(texts) == {"src": ["s"], "ref:r1": ["one"], "ref:r2": ["two"]}
     assert texts.text("src") == ["s"]
     assert texts.text("hyp", "ref:r2") == ["two"]
     with pytest.raises(
@@ -82,7 +98,7 @@ def test_references_without_names_and_of_several_translators():
 
 def test_the_xml_of_2021_keeps_segments_with_a_reference():
     texts = parse_markup(NEWS.encode(), "x.xml")
-    assert texts.texts == {
+    assert sentences(texts) == {
         "src": ["R&D <b>", "Two lines", "three"],
         "ref:A": ["A1", "A2", "A3"],
         "ref:B": ["B1", "", ""],
@@ -110,6 +126,65 @@ def test_two_files_are_found_by_their_names_and_read_by_their_content(tmp_path):
     (tmp_path / "y.en").write_text("a\nc\n")
     (block,) = open_reader(f"{tmp_path}/y.{{lang}}", "en-de").blocks()
     assert (block.src, block.tgt) == (["a", "c"], ["A", "C"])
+
+
+def two_files(folder, src, tgt, *, src_language="any", tgt_language="de"):
+    """Write two files; a text is {document: {segment: sentence}}."""
+    for code, kind, attribute, text, language in (
+        ("en", "srcset", "srclang", src, src_language),
+        ("de", "refset", "trglang", tgt, tgt_language),
+    ):
+        documents = "".join(
+            f'<doc docid="{name}">'
+            + "".join(f'<seg id="{number}">{sentence}</seg>' for number, sentence in segments.items())
+            + "</doc>"
+            for name, segments in text.items()
+        )
+        content = f'<{kind} setid="x" {attribute}="{language}">{documents}</{kind}>'
+        (folder / f"x.en-de.{code}.sgm").write_text(content)
+    return f"{folder}/x.en-de.{{lang}}.sgm"
+
+
+CAT_DOG = {"A": {1: "cat"}, "B": {1: "dog"}}
+
+
+@pytest.mark.parametrize("language", ["any", "en", "english", "en-GB"])
+def test_two_files_are_joined_by_document_and_segment(tmp_path, language):
+    source = two_files(tmp_path, CAT_DOG, {"B": {1: "Hund"}, "A": {1: "Katze"}}, src_language=language)
+    for reader in (open_reader(source, "en-de"), *find_readers(tmp_path, "x", "en-de")):
+        (block,) = reader.blocks()
+        assert (block.src, block.tgt) == (["cat", "dog"], ["Katze", "Hund"])
+    (block,) = open_reader(source, "de-en").blocks()
+    assert (block.src, block.tgt) == (["Hund", "Katze"], ["dog", "cat"])
+
+
+@pytest.mark.parametrize(
+    ("tgt", "language", "message"),
+    [
+        ({"A": {1: "eins"}, "B": {2: "zwei"}}, "en",
+         "x.en-de.de.sgm: lacks 1 segments of {}/x.en-de.en.sgm, the first 1 of document B; give two files"),
+        ({**CAT_DOG, "C": {3: "mehr"}}, "en",
+         "x.en-de.en.sgm: lacks 1 segments of {}/x.en-de.de.sgm, the first 3 of document C; give two files"),
+        (CAT_DOG, "fr", "x.en-de.en.sgm: is of fr, not of en."),
+    ],
+)  # fmt: skip
+def test_two_files_of_other_segments_or_languages_are_refused(tmp_path, tgt, language, message):
+    source = two_files(tmp_path, CAT_DOG, tgt, src_language=language)
+    with pytest.raises(DataError) as error:
+        open_reader(source, "en-de")
+    assert str(error.value).startswith(f"{tmp_path}/{message.format(tmp_path)}")
+
+
+def test_of_several_references_the_first_is_read(tmp_path, caplog):
+    (tmp_path / "x.en").write_text("s\n")
+    sets = (f'<refset refid="{name}" trglang="de"><doc docid="d"><seg id="1">{name}</seg></doc></refset>'
+            for name in ("one", "two"))  # fmt: skip
+    (tmp_path / "x.de").write_text(f"<mteval>{''.join(sets)}</mteval>")
+    with caplog.at_level(logging.WARNING):
+        (block,) = open_reader(f"{tmp_path}/x.{{lang}}", "en-de").blocks()
+    assert block.tgt == ["one"]
+    what = f"{tmp_path}/x.de: holds the texts ref:one, ref:two; the first is read"
+    assert [record.getMessage() for record in caplog.records] == [what]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from mnmt_data.errors import DataError, folder_holds
 from mnmt_data.readers.byte_sources import check_is_file, path_of
 from mnmt_data.readers.language_codes import best_tags, languages, serves
 from mnmt_data.readers.text_pairs import TextPairs
-from mnmt_data.readers.wmt_markup import text_source
+from mnmt_data.readers.wmt_markup import text_pairs
 
 LANG = "{lang}"
 """Placeholder of the language code in the name of a source that is two texts."""
@@ -50,9 +50,9 @@ def texts_named(source: str, task: str) -> list[TextPairs]:
     name = str(path_of(source))
     texts = _texts(name, wild=False) or _texts(name, wild=True)
     single = [each for each in texts if len(each) == 1 and any(_has(each, code) for code in languages(task))]
-    if len(single) == 2 and _is_whole(single[0] | single[1], task):
-        texts, single = [single[0] | single[1]], []
     whole = [each for each in texts if _is_whole(each, task)]
+    if not whole and len(single) == 2 and _is_whole(single[0] | single[1], task):
+        whole, single = [single[0] | single[1]], []
     if single or not whole:
         raise _incomplete(name, task, single)
     return [_pair(each, task, name) for each in whole]
@@ -96,12 +96,12 @@ def _incomplete(name: str, task: str, single: list[Texts]) -> DataError:
     for code in languages(task):
         if not _WILD.search(name) and not any(_has(each, code) for each in single):
             check_is_file(Path(name.replace(LANG, code)))
-    held = f"{next(iter(single[0].values())).name} stands alone" if single else folder_holds(Path(name))
+    alone = ", ".join(path.name for each in single[:3] for path in each.values())
+    held = f"these lack their other side: {alone}" if single else folder_holds(Path(name))
     return DataError(f"{name}: no two files match for {task}; {held}.")
 
 
 def _pair(texts: Texts, task: str, name: str) -> TextPairs:
     if (sides := best_tags(tuple(sorted(texts)), task, name)) is None:
         raise DataError(f"{name}: one text serves both languages of {task}; give two.")
-    src, tgt = (texts[side] for side in sides)
-    return TextPairs(task=task, src=text_source(src, "src"), tgt=text_source(tgt, "ref"))
+    return text_pairs(texts[sides[0]], texts[sides[1]], task)

@@ -6,17 +6,18 @@ SGML is no XML: tags may stay open, and `&` and `<` may stand for themselves whe
 from __future__ import annotations
 
 import html
+import logging
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Literal
 
 from mnmt_data.errors import DataError
-from mnmt_data.readers.byte_sources import ByteSource, File
+from mnmt_data.readers.byte_sources import File
 from mnmt_data.readers.encoding import decode_document, markup_of
-from mnmt_data.readers.language_codes import languages, serves
+from mnmt_data.readers.language_codes import LANGUAGE_NAMES, languages, serves
 from mnmt_data.readers.text_pairs import TextPairs
 
 Role = Literal["src", "ref", "hyp"]
@@ -28,8 +29,18 @@ MARKUP = (".sgm", ".xml")
 _SETS: dict[str, Role] = {"srcset": "src", "refset": "ref", "tstset": "hyp"}
 _PARTS: dict[str, Role] = {"src": "src", "ref": "ref", "hyp": "hyp"}
 _TAGS = "|".join([*_SETS, *_PARTS, "mteval", "dataset", "collection", "doc", "p", "hl", "seg"])
-_LITERAL = re.compile(rf"&(?!(?:#\d+|#x[\da-f]+|\w+);)|<(?!/?(?:{_TAGS})\b|[!?])", re.I)
+_COMMENT = "!--.*?-->"
+_LITERAL = re.compile(
+    rf"&(?!(?:#\d+|#x[\da-f]+|\w+);)|<(?!/?(?:{_TAGS})\b|{_COMMENT}|!DOCTYPE\b|\?xml\b)", re.I | re.S
+)
 """The `&` or `<` of a text, which a careful writer would have escaped."""
+
+_CDATA = re.compile(r"<!\[CDATA\[(.*?)\]\]>", re.S)
+_ENDS = "|".join([*_SETS, "doc", "seg"])
+_CLOSED = re.compile(rf"(?<!/)>((?:(?!</?(?:{_ENDS})\b).)*)</seg\b", re.I | re.S)
+"""A segment with its end tag, in which other tags are text."""
+
+_TAG_IN_TEXT = re.compile(rf"<(?!{_COMMENT})", re.S)
 
 _SPACES = re.compile(r"[ \t\r\n]+")
 
@@ -37,31 +48,43 @@ Key = tuple[str, str, int]
 """Document, segment, and how often both have come before."""
 
 
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Text:
+    """One of the texts of a file."""
+
+    role: Role
+    language: str
+    """Its code, empty where the file does not say."""
+
+    segments: dict[Key, str]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Texts:
-    """The texts of a file in WMT's mark-up, of equal length."""
+    """The texts of a file in WMT's mark-up."""
 
     name: str
     """The file, for messages."""
 
-    texts: dict[str, list[str]]
-    """{name: sentences}: `src`, `ref` or `ref:TRANSLATOR`, and a system's name, or `hyp`."""
+    texts: dict[str, Text]
+    """{name: text}: `src`, `ref` or `ref:TRANSLATOR`, and a system's name, or `hyp`."""
 
-    roles: dict[str, Role]
-    """{name: role}."""
-
-    languages: dict[str, str]
-    """{name: code}, empty where the file does not say."""
-
-    missing: dict[str, int]
-    """{name: segments that it lacks and others have}, which are empty."""
+    keys: tuple[Key, ...]
+    """The segments to read, in order; a text may lack some."""
 
     def of(self, role: Role) -> list[str]:
         """Return the names of the texts of a role."""
-        return [name for name, other in self.roles.items() if other == role]
+        return [name for name, text in self.texts.items() if text.role == role]
+
+    def sentences(self, name: str) -> list[str]:
+        """Return the sentences of a text, empty where it lacks a segment."""
+        return [self.texts[name].segments.get(key, "") for key in self.keys]
 
     def text(self, role: Role, column: str | None = None, *, option: str = "a column") -> list[str]:
-        """Return one text.
+        """Return the sentences of one text.
 
         Args:
             role: The role of the text, unless the file holds only one.
@@ -77,10 +100,11 @@ class Texts:
         names = [column] if column else self.of(role) if len(self.texts) > 1 else list(self.texts)
         if len(names) != 1:
             raise DataError(f"{self.name}: has the texts {listed}; name one with {option}.")
-        if self.roles[names[0]] == "hyp" and (count := self.missing[names[0]]):
-            total = len(self.texts[names[0]])
-            raise DataError(f"{self.name}: {names[0]} lacks {count} of {total} segments; add them.")
-        return self.texts[names[0]]
+        text = self.texts[names[0]]
+        if text.role == "hyp" and (count := sum(key not in text.segments for key in self.keys)):
+            what = f"{names[0]} lacks {count} of {len(self.keys)} segments"
+            raise DataError(f"{self.name}: {what}; add them.")
+        return self.sentences(names[0])
 
 
 class _Parser(HTMLParser):
@@ -98,7 +122,8 @@ class _Parser(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         values = {name: value or "" for name, value in attrs}
-        self._pieces = None
+        if tag not in ("p", "hl"):
+            self._pieces = None
         if tag in _SETS:
             self._role = _SETS[tag]
             self._set_name = values.get("refid") or values.get("sysid") or ""
@@ -117,7 +142,8 @@ class _Parser(HTMLParser):
             self._pieces = self._new_segment(values.get("id"))
 
     def handle_endtag(self, tag: str) -> None:
-        self._pieces = None
+        if tag not in ("p", "hl"):
+            self._pieces = None
 
     def handle_data(self, data: str) -> None:
         if self._pieces is not None:
@@ -125,7 +151,7 @@ class _Parser(HTMLParser):
 
     def _new_segment(self, identifier: str | None) -> list[str]:
         place = self._role, "" if self._role == "src" else self._name
-        self.languages.setdefault(place, self._language)
+        self.languages.setdefault(place, _code(self._language))
         text = self.segments.setdefault(place, {})
         key = self._document, identifier or str(len(text)), 0
         while key in text:
@@ -150,7 +176,7 @@ def parse_markup(data: bytes, name: str) -> Texts | None:
     if not (begin := markup_of(data)):
         return None
     parser = _Parser()
-    parser.feed(_LITERAL.sub(lambda match: html.escape(match[0]), decode_document(data, name)))
+    parser.feed(_escape(decode_document(data, name)))
     parser.close()
     if not parser.segments:
         what = "give text, a sentence a line, or WMT's .sgm or .xml"
@@ -158,23 +184,32 @@ def parse_markup(data: bytes, name: str) -> Texts | None:
     return _texts(name, parser)
 
 
+def _escape(document: str) -> str:
+    """Return a document with the text of its segments as a careful writer would have written it."""
+    document = _CDATA.sub(lambda match: html.escape(match[1]), document)
+    document = _CLOSED.sub(lambda match: _TAG_IN_TEXT.sub("&lt;", match[0][:-5]) + match[0][-5:], document)
+    return _LITERAL.sub(lambda match: html.escape(match[0]), document)
+
+
+def _code(language: str) -> str:
+    """Return the code of a language as a file gives it: IWSLT has `english`; NIST's `any` says nothing."""
+    return "" if language.lower() == "any" else LANGUAGE_NAMES.get(language.lower(), language)
+
+
 def _texts(name: str, parser: _Parser) -> Texts:
-    segments = {
-        place: {key: _SPACES.sub(" ", "".join(pieces)).strip(" ") for key, pieces in text.items()}
-        for place, text in parser.segments.items()
+    texts = {
+        _name(*place): Text(
+            role=place[0],
+            language=parser.languages[place],
+            segments={key: _SPACES.sub(" ", "".join(pieces)).strip(" ") for key, pieces in segments.items()},
+        )
+        for place, segments in parser.segments.items()
     }
-    keys = list(dict.fromkeys(key for text in segments.values() for key in text))
-    references = [text for (role, _), text in segments.items() if role == "ref"]
-    if references and any(role == "src" for role, _ in segments):
-        keys = [key for key in keys if any(text.get(key) for text in references)]
-    names = {place: _name(*place) for place in segments}
-    return Texts(
-        name=name,
-        texts={names[place]: [text.get(key, "") for key in keys] for place, text in segments.items()},
-        roles={names[place]: place[0] for place in segments},
-        languages={names[place]: code for place, code in parser.languages.items()},
-        missing={names[place]: sum(key not in text for key in keys) for place, text in segments.items()},
-    )
+    keys = dict.fromkeys(key for text in texts.values() for key in text.segments)
+    references = [text.segments for text in texts.values() if text.role == "ref"]
+    if references and any(text.role == "src" for text in texts.values()):
+        keys = {key: None for key in keys if any(text.get(key) for text in references)}
+    return Texts(name=name, texts=texts, keys=tuple(keys))
 
 
 def _name(role: Role, name: str) -> str:
@@ -186,8 +221,9 @@ class MarkedUpText:
     """A source of bytes: the sentences of one text, a line each."""
 
     source: File
-    role: Role
-    column: str | None = None
+    column: str
+    keys: tuple[Key, ...]
+    """Its segments, in order."""
 
     @property
     def path(self) -> Path:
@@ -203,19 +239,51 @@ class MarkedUpText:
         """Yield the sentences.
 
         Raises:
-            DataError: If the file cannot be read, or does not hold just one text of the role.
+            DataError: If the file cannot be read, or has been replaced.
         """
         texts = parse_markup(self.source.read(), self.name)
-        if texts is None:
-            raise DataError(f"{self.name}: is no mark-up any more; prepare again.")
-        yield "".join(f"{line}\n" for line in texts.text(self.role, self.column)).encode()
+        if texts is None or self.column not in texts.texts:
+            raise DataError(f"{self.name}: has no text {self.column} any more; prepare again.")
+        segments = texts.texts[self.column].segments
+        yield "".join(f"{segments.get(key, '')}\n" for key in self.keys).encode()
 
 
-def text_source(path: Path, role: Role) -> ByteSource:
-    """Return the lines of a text, which is plain or in WMT's mark-up."""
+def text_pairs(src: Path, tgt: Path, task: str) -> TextPairs:
+    """Open two texts, each plain or in WMT's mark-up; where both are marked up, equal segments are joined.
+
+    Raises:
+        DataError: If a file in mark-up cannot be read or is of another language, or one lacks segments.
+    """
+    src_code, tgt_code = languages(task)
+    first, second = _text(src, "src", src_code), _text(tgt, "ref", tgt_code)
+    if isinstance(first, MarkedUpText) and isinstance(second, MarkedUpText):
+        _check_segments(first, second)
+        second = replace(second, keys=first.keys)
+    return TextPairs(task=task, src=first, tgt=second)
+
+
+def _text(path: Path, role: Role, code: str) -> File | MarkedUpText:
+    """Return a text in a language, the first if a file holds several, of the role if any has it."""
     file = File(path)
     is_markup = path.is_file() and markup_of(next(file.chunks(), b""))
-    return MarkedUpText(source=file, role=role) if is_markup else file
+    if not is_markup or (texts := parse_markup(file.read(), str(path))) is None:
+        return file
+    names = [name for name, text in texts.texts.items() if not text.language or serves(text.language, code)]
+    if not names:
+        listed = " and ".join(dict.fromkeys(text.language for text in texts.texts.values()))
+        raise DataError(f"{path}: is of {listed}, not of {code}.")
+    names = [name for name in names if texts.texts[name].role == role] or names
+    if len(names) > 1:
+        logger.warning("%s: holds the texts %s; the first is read", path, ", ".join(names))
+    return MarkedUpText(source=file, column=names[0], keys=texts.keys)
+
+
+def _check_segments(src: MarkedUpText, tgt: MarkedUpText) -> None:
+    for one, other in ((src, tgt), (tgt, src)):
+        if missing := dict.fromkeys(one.keys).keys() - set(other.keys):
+            document, segment, _ = next(key for key in one.keys if key in missing)
+            what = f"lacks {len(missing)} segments of {one.name}, the first {segment} of document {document}"
+            raise DataError(f"{other.name}: {what}; give two files of one test set.")
 
 
 def open_wmt(path: Path, task: str) -> TextPairs:
@@ -224,21 +292,25 @@ def open_wmt(path: Path, task: str) -> TextPairs:
     Raises:
         DataError: If it cannot be read, lacks one of them, or is of other languages.
     """
-    texts = parse_markup(File(path).read(), str(path))
+    file = File(path)
+    texts = parse_markup(file.read(), str(path))
     if texts is None or not texts.of("src") or not texts.of("ref"):
         held = ", ".join(texts.texts) if texts else "no mark-up"
         what = f"must hold a source and a reference, but holds {held}"
         raise DataError(f"{path}: {what}; name two files with {{lang}} for the languages.")
-    sides = texts.of("src")[0], texts.of("ref")[0]
-    codes = [texts.languages[side] for side in sides]
+    sides = [texts.of("src")[0], texts.of("ref")[0]]
+    codes = [texts.texts[side].language for side in sides]
     if not _serve(codes, task):
-        sides, codes = (sides[1], sides[0]), codes[::-1]
+        sides.reverse()
+        codes.reverse()
     if not _serve(codes, task):
-        raise DataError(f"{path}: is of {codes[1]} and {codes[0]}, not of {task}.")
-    file = File(path)
-    src, tgt = (MarkedUpText(source=file, role=texts.roles[side], column=side) for side in sides)
+        raise DataError(
+            f"{path}: is of {' and '.join(c or 'no language' for c in codes[::-1])}, not of {task}."
+        )
+    src, tgt = (MarkedUpText(source=file, column=side, keys=texts.keys) for side in sides)
     return TextPairs(task=task, src=src, tgt=tgt)
 
 
 def _serve(codes: list[str], task: str) -> bool:
-    return all(map(serves, codes, languages(task)))
+    pairs = zip(codes, languages(task), strict=True)
+    return any(codes) and all(not code or serves(code, side) for code, side in pairs)
