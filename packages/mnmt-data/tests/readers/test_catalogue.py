@@ -188,16 +188,23 @@ def test_a_catalogue_is_a_source_of_pairs_in_either_direction(tmp_path, caplog):
     what = "left out of 7 units: 2 are fuzzy or obsolete, 1 are not translated"
     assert [record.getMessage() for record in caplog.records] == [f"{tmp_path / 'x.po'}: {what}"]
     assert pairs_of(tmp_path / "x.po", "de-en") == [(tgt, src) for src, tgt in PO_PAIRS]
-    with pytest.raises(
-        DataError, match=r"x\.po: its header has the language de_DE, which is not in en-fr\.$"
-    ):
-        pairs_of(tmp_path / "x.po", "en-fr")
+    for task in ("en-fr", "de-fr"):
+        with pytest.raises(DataError, match=rf"x\.po: is from en to de_DE by its header, not of {task};"):
+            pairs_of(tmp_path / "x.po", task)
+    (tmp_path / "x.po").write_text(PO.replace("Language:", 'X-Source-Language: fr\\n"\n"Language:'))
+    assert pairs_of(tmp_path / "x.po", "fr-de") == PO_PAIRS
+    with pytest.raises(DataError, match=r"is from fr to de_DE by its header, not of en-de; mend"):
+        pairs_of(tmp_path / "x.po", "en-de")
 
 
 def test_the_name_tells_the_direction_where_no_header_does(tmp_path):
-    for name in ("x.po", "x.de-en.po"):
+    for name in ("x.po", "x.en-de.po", "x.de-en.po"):
         (tmp_path / name).write_text(PO.replace("Language: de_DE", "X: y"), encoding="utf-8")
-    assert pairs_of(tmp_path / "x.po", "en-de") == PO_PAIRS
+    with pytest.raises(
+        DataError, match=r"x\.po: is from en to no language by its header, not of en-de; mend"
+    ):
+        pairs_of(tmp_path / "x.po", "en-de")
+    assert pairs_of(tmp_path / "x.en-de.po", "en-de") == PO_PAIRS
     assert pairs_of(tmp_path / "x.de-en.po", "de-en") == PO_PAIRS
     assert pairs_of(tmp_path / "x.de-en.po", "en-de") == [(tgt, src) for src, tgt in PO_PAIRS]
 
@@ -210,7 +217,7 @@ def test_the_name_tells_the_direction_where_no_header_does(tmp_path):
     ],
 )
 def test_a_catalogue_without_pairs_is_a_mistake(tmp_path, text, message):
-    (tmp_path / "x.po").write_text(HEADER.format("UTF-8") + text)
+    (tmp_path / "x.en-de.po").write_text(HEADER.format("UTF-8") + text)
     with pytest.raises(DataError) as error:
-        pairs_of(tmp_path / "x.po", "en-de")
-    assert str(error.value).startswith(f"{tmp_path / 'x.po'}: {message}")
+        pairs_of(tmp_path / "x.en-de.po", "en-de")
+    assert str(error.value).startswith(f"{tmp_path / 'x.en-de.po'}: {message}")

@@ -1,7 +1,7 @@
 import pytest
 
 from mnmt_data.errors import DataError
-from mnmt_data.readers import open_reader
+from mnmt_data.readers import find_readers, open_reader
 
 
 def write(folder, *names):
@@ -117,3 +117,9 @@ def test_a_folder_is_no_source(tmp_path):
 def test_a_task_is_two_codes(task):
     with pytest.raises(ValueError, match="`task` must be SRC-TGT"):
         open_reader("x.{lang}", task)
+
+
+def test_a_file_that_is_there_packed_and_unpacked_is_read_by_neither(tmp_path):
+    write(tmp_path, "test.en-de.tsv", "test.en-de.tsv.xz")
+    with pytest.raises(DataError, match=r"test\.en-de\.tsv: test\.en-de\.tsv\.xz is there as well; keep one"):
+        find_readers(tmp_path, "test", "en-de")

@@ -62,9 +62,22 @@ def test_units_with_both_languages_are_read(tmp_path, units, pairs):
     assert read(tmp_path, document(*units)) == pairs
 
 
-def test_one_line_asks_which_of_several_variants(tmp_path):
-    with pytest.raises(DataError, match=r"x\.tmx: en may be en-US or en-GB; .*, such as en_US-de\.$"):
-        read(tmp_path, document(unit(en_US="color", en_GB="colour", de="A")))
+def test_of_several_regions_the_first_is_read(tmp_path):
+    units = [unit(en_US="color", en_GB="colour", de="A"), unit(en_GB="grey", de_AT="B", de_CH="C")]
+    assert read(tmp_path, document(*units)) == [("color", "A"), ("grey", "B")]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16le", "UTF-32", "utf-32-be"])
+def test_a_false_claim_of_utf_16_or_32_is_utf_8(tmp_path, encoding):
+    text = document(unit(en="größer", de="A")).replace('"1.0"', f'"1.0" encoding="{encoding}"', 1)
+    assert read(tmp_path, text) == [("größer", "A")]
+
+
+@pytest.mark.parametrize("encoding", ["hex", "rot13", "undefined"])
+def test_codecs_that_are_no_encoding_of_text_are_refused(tmp_path, encoding):
+    text = document(unit(en="a", de="A")).replace('"1.0"', f'"1.0" encoding="{encoding}"', 1)
+    with pytest.raises(DataError, match=f"x.tmx: declares the unknown encoding {encoding}; convert it"):
+        read(tmp_path, text)
 
 
 @pytest.mark.parametrize(
@@ -202,6 +215,8 @@ GOOD = unit(en="a", de="A")
             unit(en="b", de="B").replace(b"b".decode(), "\udce4", 1),
             "holds '\\udce4', which XML or its encoding does not allow",
         ),
+        (unit(en="use <!-- here", de="B"), "broken XML (unclosed token)"),
+        (unit(en="use <![CDATA[ here", de="B"), "broken XML (unclosed CDATA section)"),
         ("<tu><tuv xml:lang='en'><seg>cut off</tu>", "broken XML (mismatched tag)"),
         ("<tu><tuv xml:lang='en'><seg>never ended ", "broken XML (mismatched tag)"),
     ],
@@ -242,11 +257,29 @@ def test_units_without_the_languages_are_counted_once(tmp_path, caplog):
     assert [record.getMessage() for record in caplog.records] == [what]
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-8-sig", "windows-1252"])
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "utf-16-le", "utf-16-be", "utf-8-sig", "cp1252"])
 def test_a_document_is_read_in_its_encoding(tmp_path, encoding):
-    declared = encoding if encoding == "windows-1252" else "utf-8" if "8" in encoding else "UTF-16"
+    declared = encoding if encoding == "cp1252" else "utf-8" if "8" in encoding else encoding[:6]
     text = document(unit(en="größer", de="A")).replace('"1.0"', f'"1.0" encoding="{declared}"', 1)
     assert read(tmp_path, text.encode(encoding)) == [("größer", "A")]
+
+
+@pytest.mark.parametrize("comments", ["", "<!-- a comment -->"])
+@pytest.mark.parametrize("size", [7, 4096])
+def test_a_comment_that_never_ends_is_one_bad_unit(monkeypatch, comments, size):
+    monkeypatch.setattr("mnmt_data.readers.xml_units._LONGEST_COMMENT", 1000)
+    content = document(GOOD, unit(en="use <!-- here", de="B"), *[GOOD, comments] * 50).encode()
+    pieces = [content[at : at + size] for at in range(0, len(content), size)]
+    (block,) = tmx_pairs(Chunks(pieces), "en-de").blocks(skip_bad=True)
+    assert (len(block), [line.row for line in block.bad]) == (52, [1])
+
+
+@pytest.mark.parametrize("size", [1, 7, 4096])
+def test_attributes_may_hold_angle_brackets_and_slashes(size):
+    texts = unit(en="a", de="A")[4:]
+    content = document(f"<tu note='x -> y/>'>{texts}", f'<tu note="it\'s > / ">{texts}').encode()
+    pieces = [content[at : at + size] for at in range(0, len(content), size)]
+    assert pairs_of(*pieces) == [("a", "A")] * 2
 
 
 def test_an_overlong_segment_is_empty(tmp_path):

@@ -72,7 +72,7 @@ def test_any_text_comes_back(tmp_path, pairs, is_2):
         (unit("a", "A", "<alt-trans><source>b</source><target>B</target></alt-trans><note>n</note>"),
          [("a", "A")]),
         (unit("One. Two.", marked("Eins.", "Zwei."), f"<seg-source>{marked('One.', 'Two.')}</seg-source>"),
-         [("One.", "Eins."), ("Two.", "Zwei.")]),
+         [("One. Two.", "Eins. Zwei.")]),
         ("<group>" + unit("a", "A") + "<bin-unit/>" + unit("two\nlines", "B") + "</group>",
          [("a", "A"), ("two lines", "B")]),
         (unit("a&nbsp;b", "<![CDATA[<b>A</b> & B]]>"), [("a\xa0b", "<b>A</b> & B")]),
@@ -126,7 +126,38 @@ def test_mistakes_are_named(tmp_path, text, message):
 
 
 @pytest.mark.parametrize(
-    "languages", ['source-language="en-GB"', 'target-language="de-AT" source-language="eng"']
+    "languages",
+    ['source-language="en-GB" target-language="de"', 'target-language="de-AT" source-language="eng"'],
 )
-def test_codes_may_have_regions_and_the_target_may_be_left_open(tmp_path, languages):
+def test_codes_may_have_regions(tmp_path, languages):
     assert read(tmp_path, xliff(unit("a", "A"), languages=languages)) == [("a", "A")]
+
+
+def test_a_target_may_name_its_language_and_units_without_are_counted(tmp_path, caplog):
+    named = unit("a", "A").replace("<target", '<target xml:lang="de"')
+    text = xliff(named, unit("b", "B"), languages='source-language="en"')
+    with caplog.at_level(logging.WARNING):
+        assert read(tmp_path, text) == [("a", "A")]
+    what = f"{tmp_path / 'x.xlf'}: left out of 2 units: 1 lack a language"
+    assert [record.getMessage() for record in caplog.records] == [what]
+
+
+@pytest.mark.parametrize("original", ['"x -> y"', "'x -> \"y\"'", '"it\'s"'])
+def test_the_start_tag_of_each_file_gives_its_languages(tmp_path, original):
+    other = f'<file original={original} source-language="fr" target-language="es"><body>{unit("b", "B")}'
+    text = xliff(unit("a", "A")).replace("</xliff>", f"{other}</body></file></xliff>")
+    assert read(tmp_path, text) == [("a", "A")]
+    assert read(tmp_path, text, "fr-es") == [("b", "B")]
+
+
+def test_an_initial_segment_is_untranslated(tmp_path):
+    initial = segment("b", "B").replace("<segment", '<segment state="initial"')
+    assert read(tmp_path, xliff2(segment("a", "A"), initial)) == [("a", "A")]
+
+
+@pytest.mark.parametrize("number", ["ZZ", "FFFFFFFF", "FFFFFFFFFFFFFFFFFF", "D800", ""])
+def test_a_number_of_no_character_is_one_bad_unit(tmp_path, number):
+    text = xliff2(segment("a", "A"), segment(f'<cp hex="{number}"/>', "B"), segment("c", "C"))
+    with pytest.raises(DataError, match=rf'x\.xlf:1: <cp hex="{number}"/> is no character; mend or remove'):
+        read(tmp_path, text)
+    assert read(tmp_path, text, skip_bad=True) == [("a", "A"), ("", ""), ("c", "C")]

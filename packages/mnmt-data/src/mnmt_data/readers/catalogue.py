@@ -15,8 +15,8 @@ import polib
 from mnmt_data.errors import DataError
 from mnmt_data.readers.byte_sources import ByteSource, File
 from mnmt_data.readers.columns import sentence_of
+from mnmt_data.readers.language_codes import base_language, languages, opposite, serves
 from mnmt_data.readers.language_codes import is_reversed as name_is_reversed
-from mnmt_data.readers.language_codes import languages, serves
 from mnmt_data.readers.units import NoPair, Unit, UnitPairs
 
 String = tuple[str, str, str]
@@ -92,17 +92,19 @@ def _is_reversed(catalogue: Any, source: ByteSource, task: str) -> bool:
     """Return whether translations are the task's source, by the header's language or else the file's name.
 
     Raises:
-        DataError: If the header names a language that is not in the task.
+        DataError: If the languages are not those of the task, or unknown.
     """
-    language = catalogue.metadata.get("Language", "").strip()
-    if not language:
-        return name_is_reversed(source.path.name, task)
-    src, tgt = languages(task)
-    if serves(language, tgt):
-        return False
-    if serves(language, src):
-        return True
-    raise DataError(f"{source.name}: its header has the language {language}, which is not in {task}.")
+    english, language = (
+        catalogue.metadata.get(field, "").strip() for field in ("X-Source-Language", "Language")
+    )
+    for pair, is_reversed in ((task, False), (opposite(task), True)):
+        src, tgt = languages(pair)
+        is_named = name_is_reversed(source.path.name, opposite(pair))
+        is_source = serves(english, src) if english else base_language(src) == "en"
+        if is_source and serves(language, tgt) if language else is_named:
+            return is_reversed
+    what = f"is from {english or 'en'} to {language or 'no language'} by its header, not of {task}"
+    raise DataError(f"{source.name}: {what}; mend its field Language.")
 
 
 def _strings(entries: Iterable[Any], rule: Callable[[int], int], *, plurals: bool) -> Iterator[String]:

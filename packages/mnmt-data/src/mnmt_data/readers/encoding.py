@@ -22,6 +22,7 @@ _MARKUP = re.compile(
 _XML = re.compile(rb"\s*<\?xml\b[^>]*>\s*(<[^\n>]{0,40})")
 _DECLARED = re.compile(rb"<\?xml[^>]*?\bencoding\s*=\s*[\"']([\w.-]+)")
 _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_UTF32_MARKS = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
 _UTF16_STARTS = {b"<\0?\0": "utf-16-le", b"\0<\0?": "utf-16-be"}
 _NO_LETTERS = bytes(byte for byte in range(0x80) if not chr(byte).isalpha())
 _MOST_ACCENTS = 0.4
@@ -97,17 +98,19 @@ def document_encoding(head: bytes, name: str) -> str:
     Raises:
         DataError: If it declares an unknown encoding.
     """
-    if head.startswith(_UTF16_MARKS):
-        return "utf-16"
+    if head.startswith((*_UTF16_MARKS, *_UTF32_MARKS)):
+        return "utf-32" if head.startswith(_UTF32_MARKS) else "utf-16"
     if head[:4] in _UTF16_STARTS:
         return _UTF16_STARTS[head[:4]]
     declared = _DECLARED.match(head.lstrip())
     encoding = declared[1].decode() if declared else "utf-8"
     try:
+        "a".encode(encoding)  # refuses what is no encoding of text, such as hex
         name_of_codec = codecs.lookup(encoding).name
-    except LookupError:
+    except (LookupError, UnicodeError):
         raise DataError(f"{name}: declares the unknown encoding {encoding}; convert it to UTF-8.") from None
-    return "utf-8-sig" if name_of_codec == "utf-8" else name_of_codec
+    is_false = name_of_codec.startswith(("utf-16", "utf-32"))  # its declaration is ASCII
+    return "utf-8-sig" if is_false or name_of_codec == "utf-8" else name_of_codec
 
 
 def decode_document(data: bytes, name: str) -> str:

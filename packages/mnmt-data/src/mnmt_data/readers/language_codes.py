@@ -77,7 +77,7 @@ def serves(tag: str, code: str) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def best_tags(tags: tuple[str, ...], task: str, where: str) -> tuple[str, str] | None:
+def best_tags(tags: tuple[str, ...], task: str, where: str = "") -> tuple[str, str] | None:
     """Return the tags that serve source and target of a task best; None if a side has none, or both the same.
 
     Best is the code itself, then the language without a region, then with one, then a part of it: `pes_Arab`
@@ -86,7 +86,7 @@ def best_tags(tags: tuple[str, ...], task: str, where: str) -> tuple[str, str] |
     Args:
         tags: The tags that there are.
         task: The language pair.
-        where: File or folder, for the message.
+        where: File or folder, for the message; without it, the first tag of several equal ones is taken.
 
     Raises:
         DataError: If several tags serve a side equally well, such as `zho_Hans` and `zho_Hant` for `zh`.
@@ -94,7 +94,7 @@ def best_tags(tags: tuple[str, ...], task: str, where: str) -> tuple[str, str] |
     codes = languages(task)
     src, tgt = best = [_best(tags, code) for code in codes]
     for place, several in enumerate(best):
-        if len(several) > 1:
+        if len(several) > 1 and where:
             named = "-".join(
                 several[0].replace("-", "_") if n == place else code for n, code in enumerate(codes)
             )

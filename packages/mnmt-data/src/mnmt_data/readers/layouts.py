@@ -100,7 +100,7 @@ def _texts(folder: Path, task: str) -> Iterator[tuple[str, TextPairs]]:
             stems.setdefault(stem, {}).setdefault(tag, []).append(path)
     for stem, tags in stems.items():
         if sides := best_tags(tuple(tags), task, str(folder / stem)):
-            src, tgt = (File(_only(tags[side])) for side in sides)
+            src, tgt = (File(only_file(tags[side])) for side in sides)
             yield stem, TextPairs(task=task, src=src, tgt=tgt)
 
 
@@ -108,10 +108,15 @@ def _text(stem: Path, code: str) -> Path | None:
     endings = (form + codec for form in ("", *MARKUP) for codec in ("", *CODECS))
     paths = [stem.with_name(f"{stem.name}.{code}{ending}") for ending in endings]
     files = [path for path in paths if path.is_file()]
-    return _only(files) if files else None
+    return only_file(files) if files else None
 
 
-def _only(paths: list[Path]) -> Path:
+def only_file(paths: list[Path]) -> Path:
+    """Return the one path.
+
+    Raises:
+        DataError: If there are several.
+    """
     if len(paths) > 1:
         raise DataError(f"{paths[0]}: {paths[1].name} is there as well; keep one of them.")
     return paths[0]

@@ -8,10 +8,10 @@ from types import MappingProxyType
 
 from mnmt_data.errors import DataError
 from mnmt_data.readers.arrow_tables import ParquetPairs
-from mnmt_data.readers.byte_sources import CODECS, ByteSource, File, check_is_file
+from mnmt_data.readers.byte_sources import CODECS, ByteSource, File, check_is_file, plain_name
 from mnmt_data.readers.catalogue import po_pairs
 from mnmt_data.readers.language_codes import languages, opposite, task_spellings
-from mnmt_data.readers.layouts import mtdata_texts, named_texts, sacrebleu_texts
+from mnmt_data.readers.layouts import mtdata_texts, named_texts, only_file, sacrebleu_texts
 from mnmt_data.readers.opus_zip import open_zip
 from mnmt_data.readers.patterns import LANG, files_named, texts_named
 from mnmt_data.readers.reader import Reader
@@ -58,7 +58,7 @@ def find_readers(folder: Path, testset: str, task: str) -> tuple[Reader, ...]:
         The readers, in a fixed order; empty if the folder does not hold the test set and task.
 
     Raises:
-        DataError: If one side is missing, or one text is there twice.
+        DataError: If one side is missing, or one text or table is there twice.
     """
     for pair_name in (*task_spellings(task), *task_spellings(opposite(task))):
         if readers := _readers_named(folder, testset, pair_name, task):
@@ -71,10 +71,13 @@ def _readers_named(folder: Path, testset: str, pair_name: str, task: str) -> tup
         *named_texts(folder, testset, pair_name, task),
         *sacrebleu_texts(folder, testset, pair_name, task),
     )
-    paths = ((folder / f"{testset}.{pair_name}{ending}", ending) for ending in FORMATS)
     dataset = folder / f"{testset}.{pair_name}"
     datasets = (open_dataset(dataset, task),) if is_dataset(dataset) else ()
-    return (*texts, *datasets, *(FORMATS[ending](path, task) for path, ending in paths if path.is_file()))
+    files: dict[str, list[Path]] = {}
+    for path in (folder / f"{dataset.name}{ending}" for ending in FORMATS):
+        if path.is_file():
+            files.setdefault(plain_name(path), []).append(path)
+    return (*texts, *datasets, *(_open_file(only_file(paths), task) for paths in files.values()))
 
 
 def open_readers(source: str, task: str) -> list[Reader]:

@@ -13,7 +13,7 @@ _SEGMENT = frozenset({"seg"})
 
 
 def tmx_pairs(source: ByteSource, task: str) -> UnitPairs:
-    """Return a reader of a memory; of several segments in a language, a unit gives the first."""
+    """Return a reader of a memory; of several segments or regions of a language, a unit gives the first."""
     return UnitPairs(source, task, _units)
 
 
@@ -26,7 +26,7 @@ def _units(source: ByteSource, task: str) -> Iterator[Unit]:
         for segment in segments:
             language = segment.attributes.get("xml:lang") or segment.attributes.get("lang", "")
             texts.setdefault(language, segment.text())
-        if (sides := best_tags(tuple(texts), task, source.name)) is None:
+        if (sides := best_tags(tuple(texts), task)) is None:
             listed = ", ".join(tag or "no language" for tag in texts) or "nothing"
             yield NoPair("lack one of its languages", f" (the first has {listed})")
         else:

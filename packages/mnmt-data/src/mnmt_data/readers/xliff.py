@@ -8,18 +8,16 @@ from collections.abc import Iterator
 from mnmt_data.readers.byte_sources import ByteSource
 from mnmt_data.readers.language_codes import languages, serves
 from mnmt_data.readers.units import NoPair, Unit, UnitPairs, broken
-from mnmt_data.readers.xml_units import NATIVE_CODE, Element, ElementText, elements, texts_of
+from mnmt_data.readers.xml_units import NATIVE_CODE, Element, elements, texts_of
 
 XLIFF = (".xlf", ".xliff", ".sdlxliff", ".mqxliff", ".mxliff")
 """Endings of names of files: XLIFF's own, and those of Trados, memoQ and Phrase."""
 
-_SIDES = frozenset({"source", "seg-source", "target"})
-_LEFT_OUT = NATIVE_CODE | {"alt-trans", "note"}
-_ATTRIBUTE = re.compile(r"([\w:-]+)\s*=\s*[\"']([^\"']*)")
-_NOT_DONE = frozenset({"new", "needs-translation"})
-"""States of XLIFF 1.2 of targets that nobody has translated."""
-
-_UNTRANSLATED = NoPair("are not translated")
+_SIDES = frozenset({"source", "target"})
+_LEFT_OUT = NATIVE_CODE | {"alt-trans"}
+_ATTRIBUTE = re.compile(r"([\w:-]+)\s*=\s*([\"'])(.*?)\2", re.S)
+_NOT_DONE = frozenset({"new", "needs-translation", "initial"})
+"""States of targets that nobody has translated, the last one of XLIFF 2."""
 
 
 def xliff_pairs(source: ByteSource, task: str) -> UnitPairs:
@@ -38,42 +36,29 @@ def _units(source: ByteSource, task: str) -> Iterator[Unit]:
             yield broken(source, unit, sides)
             continue
         texts = {text.tag: text for text in sides}
-        if (is_forward := _direction(codes, texts, task)) is None:
-            pair = " to ".join(code or "no language" for code in codes)
-            yield NoPair("are of other languages", f" (the first is from {pair})")
+        src, tgt = (texts[side].text() if side in texts else "" for side in ("source", "target"))
+        if not tgt.strip() or texts["target"].attributes.get("state") in _NOT_DONE:
+            yield NoPair("are not translated")
             continue
-        for src, tgt in _pairs(texts):
-            if not tgt.strip():
-                yield _UNTRANSLATED
-            else:
-                yield (src, tgt) if is_forward else (tgt, src)
+        languages_of_unit = codes[0], codes[1] or texts["target"].attributes.get("xml:lang", "")
+        if (is_forward := _direction(languages_of_unit, task)) is None:
+            reason = "are of other languages" if all(languages_of_unit) else "lack a language"
+            pair = " to ".join(code or "no language" for code in languages_of_unit)
+            yield NoPair(reason, f" (the first is from {pair})")
+        else:
+            yield (src, tgt) if is_forward else (tgt, src)
 
 
 def _languages(element: Element, codes: tuple[str, str]) -> tuple[str, str]:
     """Return source and target language of the start tag of a file, else those that held before."""
-    values = dict(_ATTRIBUTE.findall(element.xml))
+    values = {name: value for name, _, value in _ATTRIBUTE.findall(element.xml)}
     src = values.get("source-language") or values.get("srcLang")
     return (src, values.get("target-language") or values.get("trgLang") or "") if src else codes
 
 
-def _direction(codes: tuple[str, str], texts: dict[str, ElementText], task: str) -> bool | None:
+def _direction(codes: tuple[str, str], task: str) -> bool | None:
     """Return whether source and target are those of the task (True) or exchanged (False); None if neither."""
-    src, tgt = codes
-    if not tgt and "target" in texts:
-        tgt = texts["target"].attributes.get("xml:lang", "")
-    for is_forward, (first, second) in ((True, languages(task)), (False, languages(task)[::-1])):
-        if serves(src, first) and (not tgt or serves(tgt, second)):
+    for is_forward, sides in ((True, languages(task)), (False, languages(task)[::-1])):
+        if all(map(serves, codes, sides)):
             return is_forward
     return None
-
-
-def _pairs(texts: dict[str, ElementText]) -> Iterator[tuple[str, str]]:
-    """Yield the sentences that both sides mark, else the whole text; no target gives an empty one."""
-    src, tgt, marked = texts.get("source"), texts.get("target"), texts.get("seg-source")
-    if src is None or tgt is None or tgt.attributes.get("state") in _NOT_DONE:
-        yield "", ""
-    elif marked is not None and marked.marks and marked.marks.keys() == tgt.marks.keys():
-        for mark in tgt.marks:
-            yield marked.text(mark), tgt.text(mark)
-    else:
-        yield src.text(), tgt.text()

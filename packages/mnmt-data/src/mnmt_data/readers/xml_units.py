@@ -25,9 +25,13 @@ _PREFIX = r"(?:[\w.-]+:)?"
 _ROOT = re.compile(rf"<{_PREFIX}([A-Za-z][\w.-]*)")
 _DECLARATIONS = re.compile(r"<!DOCTYPE[^>\[]*\[")
 _COMMENT = re.compile(r"<!--.*?-->", re.S)
+_ATTRIBUTES = r"""(?:[^>"']|"[^"<]*"|'[^'<]*'|"(?=[^"<]*<)|'(?=[^'<]*<))*+>"""
+"""The rest of a start tag. A quote that ends before no `<` is a slip; its tag ends all the same."""
 
 _FORBIDDEN = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
 _HTML_ENTITY = re.compile(r"<!\[CDATA\[.*?\]\]>|&(?!(?:amp|lt|gt|quot|apos);)\w+;", re.S)
+_LONGEST_COMMENT = 2**20
+"""Characters of a comment or CDATA within a unit; a longer one has lost its end."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +65,7 @@ def elements(source: ByteSource, *, root: str, unit: str, around: str = "(?!)") 
         if len(scanner.buffer) > LONGEST_LINE:
             what = f"no unit ends within {LONGEST_LINE >> 20} MiB"
             raise DataError(f"{source.name}:{scanner.line}: {what}; give a file of <{root}>.")
+    yield from scanner.feed("", is_last=True)
     if not scanner.is_complete:
         line = scanner.line + scanner.buffer.count("\n")
         raise DataError(f"{source.name}:{line}: ends before </{root}>; it is cut off, fetch it again.")
@@ -76,19 +81,20 @@ class _Scanner:
         """The line of the place up to which lines are counted."""
         self.is_complete = False
         self._tags = re.compile(
-            rf"<{_PREFIX}(?:(?P<unit>{unit})(?=[\s>/])[^>]*?(?P<empty>/?)>|(?P<around>{around})\s[^>]*>)"
+            rf"<{_PREFIX}(?:(?P<unit>{unit})(?=[\s>/])|(?P<around>{around})\s){_ATTRIBUTES}"
             rf"|</{_PREFIX}(?:(?P<end>{unit})|(?P<last>{root}))\s*>"
-            r"|<!--.*?-->|<!\[CDATA\[.*?\]\]>|(?P<unfinished><!--|<!\[CDATA\[)",
+            r"|<!--(?:(?!<!--).)*?-->|<!\[CDATA\[.*?\]\]>|(?P<unfinished><!--|<!\[CDATA\[)",
             re.S,
         )
         self._start = -1  # of an unfinished unit
         self._searched = self._counted = 0
 
-    def feed(self, text: str) -> Iterator[Element]:
-        """Yield the elements that end in this text."""
+    def feed(self, text: str, *, is_last: bool = False) -> Iterator[Element]:
+        """Yield the elements that end in this text. A comment that never ends is text itself."""
         self.buffer += text
         for match in self._tags.finditer(self.buffer, self._searched):
-            if match["unfinished"]:
+            is_text = self._start >= 0 and len(self.buffer) - match.start() > _LONGEST_COMMENT
+            if match["unfinished"] and not (is_last or is_text):
                 self._forget(match.start())
                 return
             self._searched = match.end()
@@ -97,7 +103,7 @@ class _Scanner:
             if match["unit"]:
                 yield from self._end(match.start())
                 self._start = match.start()
-            if match["end"] or match["empty"]:
+            if match["end"] or (match["unit"] and match[0].endswith("/>")):
                 yield from self._end(match.end())
             if match["last"]:
                 yield from self._end(match.start())
@@ -134,7 +140,7 @@ def _decoded(source: ByteSource, root: str) -> Iterator[str]:
     chunks = source.chunks()
     first = next(chunks, b"")
     encoding = document_encoding(first, source.name)
-    errors = "surrogatepass" if encoding.startswith("utf-16") else "surrogateescape"
+    errors = "surrogatepass" if encoding.startswith(("utf-16", "utf-32")) else "surrogateescape"
     decoder = codecs.getincrementaldecoder(encoding)(errors)
     texts = map(decoder.decode, chain([first], chunks))
     head = ""
@@ -164,12 +170,10 @@ class ElementText:
     """Its attributes, and those of the element around it."""
 
     pieces: list[str] = field(default_factory=list)
-    marks: dict[str, slice] = field(default_factory=dict)
-    """{number: pieces} of the sentences in <mrk mtype="seg">."""
 
-    def text(self, mark: str | None = None) -> str:
-        """Return the text, or that of a marked sentence; empty if longer than `LONGEST_SENTENCE`."""
-        text = "".join(self.pieces if mark is None else self.pieces[self.marks[mark]]).replace("\n", " ")
+    def text(self) -> str:
+        """Return the text; empty if longer than `LONGEST_SENTENCE`."""
+        text = "".join(self.pieces).replace("\n", " ")
         return text if len(text) <= LONGEST_SENTENCE else ""
 
 
@@ -198,6 +202,8 @@ def _texts_of(xml: str, tags: frozenset[str], without: frozenset[str]) -> list[E
         return _Texts(tags, without).of(xml)
     except expat.ExpatError as error:
         return ValueError(f"broken XML ({expat.ErrorString(error.code)})")
+    except ValueError as error:
+        return error
 
 
 class _Texts:
@@ -209,13 +215,14 @@ class _Texts:
         self._open: list[dict[str, str]] = []
         self._text: ElementText | None = None
         self._left_out = 0
-        self._marks: list[tuple[str, int] | None] = []
+        self._inline = 0
 
     def of(self, xml: str) -> list[ElementText]:
         """Return the texts of the unit.
 
         Raises:
             ExpatError: If it is broken XML.
+            ValueError: If it has a <cp> that is no character.
         """
         parser = expat.ParserCreate()
         parser.buffer_text = True
@@ -233,28 +240,31 @@ class _Texts:
         if self._left_out or tag in self._without:
             self._left_out += 1
         elif self._text is not None:
-            self._start_inline(tag, attributes)
+            self._inline += 1
+            if tag == "cp":  # XLIFF 2: a character that XML forbids
+                self._text.pieces.append(_character(attributes.get("hex", "")))
         elif tag in self._tags:
             self._text = ElementText(tag=tag, attributes={**self._open[-1], **attributes})
         else:
             self._open.append(attributes)
-
-    def _start_inline(self, tag: str, attributes: dict[str, str]) -> None:
-        text = self._text
-        assert text is not None
-        is_sentence = tag == "mrk" and attributes.get("mtype") == "seg"
-        self._marks.append((attributes.get("mid", ""), len(text.pieces)) if is_sentence else None)
-        if tag == "cp":  # XLIFF 2: a character that XML forbids
-            text.pieces.append(chr(int(attributes.get("hex", "20"), 16)))
 
     def _end(self, name: str) -> None:
         if self._left_out:
             self._left_out -= 1
         elif self._text is None:
             self._open.pop()
-        elif self._marks:
-            if (mark := self._marks.pop()) is not None:
-                self._text.marks[mark[0]] = slice(mark[1], len(self._text.pieces))
+        elif self._inline:
+            self._inline -= 1
         else:
             self._texts.append(self._text)
             self._text = None
+
+
+def _character(number: str) -> str:
+    """Return the character of a hexadecimal number."""
+    try:
+        character = chr(int(number, 16))
+        character.encode()
+    except (ValueError, OverflowError):
+        raise ValueError(f'<cp hex="{number}"/> is no character') from None
+    return character
