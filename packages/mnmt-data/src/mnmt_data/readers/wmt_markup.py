@@ -37,7 +37,7 @@ _LITERAL = re.compile(
 
 _CDATA = re.compile(r"<!\[CDATA\[(.*?)\]\]>", re.S)
 _ENDS = "|".join([*_SETS, "doc", "seg"])
-_CLOSED = re.compile(rf"(?<!/)>((?:(?!</?(?:{_ENDS})\b).)*)</seg\b", re.I | re.S)
+_CLOSED = re.compile(rf"(<seg\b[^>]*(?<!/)>)((?:(?!</?(?:{_ENDS})\b).)*)(?=</seg\b)", re.I | re.S)
 """A segment with its end tag, in which other tags are text."""
 
 _TAG_IN_TEXT = re.compile(rf"<(?!{_COMMENT})", re.S)
@@ -187,7 +187,7 @@ def parse_markup(data: bytes, name: str) -> Texts | None:
 def _escape(document: str) -> str:
     """Return a document with the text of its segments as a careful writer would have written it."""
     document = _CDATA.sub(lambda match: html.escape(match[1]), document)
-    document = _CLOSED.sub(lambda match: _TAG_IN_TEXT.sub("&lt;", match[0][:-5]) + match[0][-5:], document)
+    document = _CLOSED.sub(lambda match: match[1] + _TAG_IN_TEXT.sub("&lt;", match[2]), document)
     return _LITERAL.sub(lambda match: html.escape(match[0]), document)
 
 
