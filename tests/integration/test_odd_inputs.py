@@ -155,10 +155,7 @@ def test_scores_are_no_candidates(run):
         ["0\tDo it because I say so.\t-0.45", "0\tDo it because I say it.\t-0.47", "1\tHello.\t-0.3"],
     )
     ended = run("mnmt-eval rerank best.tsv --metric chrf")
-    if ended.status:
-        assert "column" in ended.the_line()
-    else:
-        assert ended.out.splitlines() == ["Do it because I say so.", "Hello."]
+    assert "--column 2" in ended.the_line()
 
 
 STUDY = """
@@ -224,6 +221,17 @@ def test_one_bad_character_of_a_memory_is_one_bad_unit(run, made_up_text):
     assert ended.status == 0, ended
     assert re.search(r"\b1 bad|bad.*\b1\b", ended.out + ended.err)
     assert "leaks: 600 pairs done" in ended.out + ended.err
+
+
+def test_a_blank_reference_is_told_before_training(run, made_up_text):
+    for language in ("en", "de"):
+        write(f"text.{language}", made_up_text(language, 300).encode())
+        write(f"test.{language}", made_up_text(language, 40).encode())
+    references = made_up_text("de", 40).splitlines()
+    write("test.de", [*references[:4], "", *references[5:]])
+    ended = prepare(run, "text.{lang}", data='files.test.en-de = ["test.{lang}"]')
+    assert ended.status == 2
+    assert "mnmt-data: test.de: pair 5 of the test set has a blank side" in ended.err
 
 
 def zstd_of_a_long_window(text: bytes) -> bytes:

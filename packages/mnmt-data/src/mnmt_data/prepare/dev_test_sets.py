@@ -58,13 +58,15 @@ def dev_and_test_sets(
         candidates: {task: mask of the training pairs to take sets from, (pairs,)}, for all training text.
 
     Raises:
-        DataError: If there are too few pairs, or a dev set is left empty.
+        DataError: If there are too few pairs, a held_out pair has a blank side, or a dev set is left empty.
     """
     sets: HeldOutSets = {split: {} for split in dict.fromkeys((*DEV_AND_TEST, *parts)) if split != "train"}
     for task in config.evaluated:
         for split in sets:
             if task in parts.get(split, {}):
-                sets[split][task] = _given_set(config, split, task, parts[split][task])
+                held_out = _given_set(config, split, task, parts[split][task])
+                _check_sides(held_out, inputs, split, task)
+                sets[split][task] = held_out
         absent = [split for split in DEV_AND_TEST if task not in sets[split]]
         missing = [split for split in absent if (split, task) not in inputs.opposites]
         if missing:
@@ -138,6 +140,19 @@ def _given_set(config: DataConfig, split: str, task: str, parts: Parts) -> HeldO
     everything = np.ones(len(parts), dtype=bool)
     sampler = _sample(config, task, parts, everything, {"test": config.test_sentences})
     return HeldOutSet(parts=parts, rows=sampler.rows("test"))
+
+
+def _check_sides(held_out: HeldOutSet, inputs: Inputs, split: str, task: str) -> None:
+    """Refuse a blank side, which no metric can score.
+
+    Raises:
+        DataError: If there is one; the message names the files and the number of the pair.
+    """
+    sides = held_out.parts.values(held_out.rows, "src", "tgt")
+    for row, (src, tgt) in zip(held_out.rows.tolist(), sides, strict=True):
+        if not (src.strip() and tgt.strip()):
+            path = inputs.of(split, task)[0].reader.paths[:2][0 if tgt.strip() else -1]
+            raise DataError(f"{path}: pair {row + 1} of the {split} set has a blank side; give its text.")
 
 
 def _sample_from_train(
