@@ -176,6 +176,41 @@ def test_a_header_is_no_pair_where_the_study_numbers_columns(tmp_path):
     assert block.scores["score"].tolist() == [1]
 
 
+@pytest.mark.parametrize("label", ["{}", "https://a.org/{}", "deu"])
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_column_without_sentences_is_no_side(tmp_path, label, place):
+    texts = enumerate(("Hello there.", "Hello again."))
+    rows = [[label.format(number), text][:: -1 if place else 1] for number, text in texts]
+    path = write(tmp_path / "x.tsv", "".join("\t".join(row) + "\n" for row in rows))
+    what = rf"x\.tsv:1: has 2 columns and no header .*, and column {place + 1} has only numbers, addresses or"
+    with pytest.raises(DataError, match=what + r" codes; write columns\.\"x\.tsv\" = \{ en = 1, de = 2 \}"):
+        pairs(path, skip_bad=True)
+    assert len(pairs(path, columns={"en": 1, "de": 2})) == 2
+
+
+def test_lists_of_words_may_look_like_codes(tmp_path):
+    path = write(tmp_path / "x.tsv", "the\tdie\nthe\tder\nand\tund\nwas\twar\n")
+    assert len(pairs(path)) == 4
+
+
+def test_an_unknown_header_above_numbered_columns_is_no_pair(tmp_path, caplog):
+    columns, text = {"en": 2, "de": 3}, "1\tHello there.\tHallo du.\n2\tgood morning\tguten Morgen\n"
+    path = write(tmp_path / "x.tsv", "nr\ttexta\ttextb\n" + text)
+    for _ in range(2):
+        assert pairs(path, columns=columns)[0] == ("Hello there.", "Hallo du.")
+    assert caplog.messages == [f"{path}: the first line is taken for names of columns: nr, texta, textb"]
+    for first in ("0\ttexta\ttextb", "nr\tIntroduction\tEinleitung", "nr\tone two\teins zwei"):
+        write(path, f"{first}\n{text}")
+        assert len(pairs(path, columns=columns)) == 3
+
+
+@pytest.mark.parametrize(("name", "mark"), [("x.csv", "a comma"), ("x.tsv", "a tab")])
+def test_one_column_is_told_the_separator(tmp_path, name, mark):
+    path = write(tmp_path / name, "en;de\na;b\n")
+    with pytest.raises(DataError, match=f"has 1 column and no second side; put {mark} between columns"):
+        pairs(path)
+
+
 def test_a_csv_file_needs_a_header_or_numbers(tmp_path):
     path = write(tmp_path / "x.csv", 'Hello there.,"Hallo, du."\n')
     with pytest.raises(DataError, match=r"x\.csv:1: has 2 columns and no header that names en-de"):

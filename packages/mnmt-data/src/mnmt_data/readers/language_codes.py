@@ -69,7 +69,8 @@ def serves(tag: str, code: str) -> bool:
     """Return whether text tagged `tag` can be used as text in `code`.
 
     The languages must agree, in ISO 639-1 or 639-3, and so must script and region if `code` has them: `en_GB`
-    and `eng` serve `en`, but `en` does not serve `en_GB`. An individual language serves its macrolanguage if
+    and `eng` serve `en`, but `en` does not serve `en_GB`. A tag without a script has that of its region or
+    language: `zh_CN` and `zh` serve `zh_Hans`. An individual language serves its macrolanguage if
     it is the one that CLDR, or else FLORES, writes for it: `arb` serves `ar`, but `arz` and `yue` serve only
     themselves.
     """
@@ -81,7 +82,8 @@ def best_tags(tags: tuple[str, ...], task: str, where: str = "") -> tuple[str, s
     """Return the tags that serve source and target of a task best; None if a side has none, or both the same.
 
     Best is the code itself, then the language without a region, then with one, then a part of it: `pes_Arab`
-    serves `fa` before `prs_Arab`, the Persian of Afghanistan.
+    serves `fa` before `prs_Arab`, the Persian of Afghanistan. The script that the language has by default
+    comes before others, but for Chinese, where both are in wide use.
 
     Args:
         tags: The tags that there are.
@@ -112,18 +114,23 @@ def _best(tags: tuple[str, ...], code: str) -> list[str]:
 
 
 @lru_cache(maxsize=4096)
-def _rank(tag: str, code: str) -> int | None:
-    """Return how well a tag serves a code, 0 the best; None if it does not."""
+def _rank(tag: str, code: str) -> tuple[int, bool] | None:
+    """Return how well a tag serves a code, the least the best; None if it does not."""
     if tag.lower().replace("-", "_") == code.lower().replace("-", "_"):
-        return 0
+        return 0, False
     parsed, requested = _parse_tag(tag), _parse_tag(code)
     if parsed is None or requested is None or parsed.language is None:
         return None
-    if requested.script not in (None, parsed.script) or requested.territory not in (None, parsed.territory):
+    script = parsed.script or parsed.maximize().script
+    if requested.script not in (None, script) or requested.territory not in (None, parsed.territory):
         return None
+    if requested.script is not None:
+        is_other = parsed.script is None
+    else:
+        is_other = requested.language != "zh" and script != requested.maximize().script
     if parsed.language == requested.language:
-        return 1 if parsed.territory == requested.territory else 2
-    return 3 if _PARTS.get(parsed.language) == requested.language else None
+        return (1 if parsed.territory == requested.territory else 2), is_other
+    return (3, is_other) if _PARTS.get(parsed.language) == requested.language else None
 
 
 def is_reversed(name: str, task: str) -> bool:

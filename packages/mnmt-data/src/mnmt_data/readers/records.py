@@ -21,6 +21,9 @@ from mnmt_data.readers.reader import BadLine, Block, Choice, Record, blocks_of, 
 _EXCERPT = 200
 """Characters of a bad line in its report."""
 
+_HEAD = 20
+"""Lines by which the columns of a table without a header are judged."""
+
 
 Row = tuple[int, str | list[str] | BadLine | None]
 """A row and the number of its first line, from 1: its line or its cells; see `Line` for others."""
@@ -78,10 +81,10 @@ def _blocks_of_rows(
     parse: Callable[[Row], Record] = _unreadable
     for row in rows:
         if isinstance(row[1], str | list):
-            second = list(islice(rows, 1))
-            layout = _layout(table, row, second, separator)
+            following = list(islice(rows, _HEAD - 1))
+            layout = _layout(table, row, following, separator)
             parse = partial(_record_of, table, separator, layout)
-            head += second if layout.has_header else [row, *second]
+            head += following if layout.has_header else [row, *following]
             break
         head.append(row)
     names = [score.name for score in table.scores]
@@ -96,11 +99,11 @@ def _cells(row: str | list[str], separator: str) -> list[str]:
     return row.split(separator) if isinstance(row, str) else [sentence_of(cell) for cell in row]
 
 
-def _layout(table: Table, first: Row, second: list[Row], separator: str) -> Layout:
-    rows = (row[1] for row in (first, *second))
+def _layout(table: Table, first: Row, others: list[Row], separator: str) -> Layout:
+    rows = (row[1] for row in (first, *others))
     cells, *following = (_cells(row, separator) for row in rows if isinstance(row, str | list))
     try:
-        return layout_of(table, cells, *following, needs_header=separator == ",")
+        return layout_of(table, cells, following, needs_header=separator == ",")
     except ValueError as error:
         raise DataError(f"{table.path}:{first[0]}: {error}.") from None
 
