@@ -217,6 +217,7 @@ GOOD = unit(en="a", de="A")
         ),
         (unit(en="use <!-- here", de="B"), "broken XML (unclosed token)"),
         (unit(en="use <![CDATA[ here", de="B"), "broken XML (unclosed CDATA section)"),
+        (f'<tu note="slip>{GOOD[4:]}', "broken XML (not well-formed (invalid token))"),
         ("<tu><tuv xml:lang='en'><seg>cut off</tu>", "broken XML (mismatched tag)"),
         ("<tu><tuv xml:lang='en'><seg>never ended ", "broken XML (mismatched tag)"),
     ],

@@ -25,8 +25,8 @@ _PREFIX = r"(?:[\w.-]+:)?"
 _ROOT = re.compile(rf"<{_PREFIX}([A-Za-z][\w.-]*)")
 _DECLARATIONS = re.compile(r"<!DOCTYPE[^>\[]*\[")
 _COMMENT = re.compile(r"<!--.*?-->", re.S)
-_ATTRIBUTES = r"""(?:[^>"']|"[^"<]*"|'[^'<]*'|"(?=[^"<]*<)|'(?=[^'<]*<))*+>"""
-"""The rest of a start tag. A quote that ends before no `<` is a slip; its tag ends all the same."""
+_ATTRIBUTES = r"""(?:[^>"']++|"[^"<]*"|'[^'<]*'|"(?=[^"<]*<)|'(?=[^'<]*<))*+>"""
+"""The rest of a start tag. A quote alone before the next `<` is a slip; its tag ends all the same."""
 
 _FORBIDDEN = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
 _HTML_ENTITY = re.compile(r"<!\[CDATA\[.*?\]\]>|&(?!(?:amp|lt|gt|quot|apos);)\w+;", re.S)
