@@ -82,6 +82,59 @@ def test_repeated_and_empty_rows_say_nothing():
         assert unrelated_rows(gains) is None
 
 
+def gains_of(rows, offset=1, gain=1.0, count=60):
+    gains = np.full((len(OFFSETS), count), -1, dtype=np.float32)
+    gains[OFFSETS.index(offset), rows] = gain
+    return gains
+
+
+@pytest.mark.parametrize(
+    ("rows", "gain", "is_shift"), [(25, 1.0, True), (18, 1.0, False), (25, 0.7, True), (25, 0.5, False)]
+)
+def test_a_shift_gains_enough_and_more_than_by_chance(rows, gain, is_shift):
+    shift = find_shift(gains_of(slice(10, 10 + rows), gain=gain))
+    assert (shift is not None) == is_shift
+
+
+def test_what_both_directions_gain_is_no_shift():
+    gains, rows = gains_of(slice(10, 50)), slice(10, 50)
+    assert find_shift(gains).rows == rows
+    gains[OFFSETS.index(-1), rows] = 1
+    assert find_shift(gains) is None
+
+
+@given(st.lists(st.tuples(st.sampled_from(OFFSETS), st.integers(5, 60)), min_size=1, max_size=8))
+def test_the_first_shift_is_that_of_all_shifts(stretches):
+    parts = [gains_of(slice(8, 8 + size), offset, count=size + 16) for offset, size in stretches]
+    gains = np.concatenate(parts, axis=1)
+    expected, left = [], gains.copy()
+    while (shift := alignment._best_shift(left)) is not None:
+        expected.append(shift)
+        left[:, shift.rows] = -LARGEST_GAIN
+    assert find_shift(gains) == min(expected, key=lambda shift: shift.rows.start, default=None)
+
+
+def test_rows_behind_a_shift_are_not_read_again(monkeypatch):
+    draw, read = random.Random(1), []
+    parts = [gains_of(slice(10, 50), gain=draw.uniform(0.8, 1.2), count=120) for _ in range(64)]
+    gains = np.concatenate(parts, axis=1)
+
+    def stretch(row, largest=alignment._largest_stretch):
+        read.append(len(row))
+        return largest(row)
+
+    monkeypatch.setattr(alignment, "_largest_stretch", stretch)
+    assert find_shift(gains).rows == slice(10, 50)
+    assert sum(read) <= 8 * gains.size
+
+
+def test_lengths_that_are_far_apart_are_not_told_apart():
+    tgt = ["x" * 20] * 9
+    tgt[4:6] = ["x" * 2000, "x" * 20000]
+    gains = offset_gains(["x" * 20] * 9, tgt)
+    assert gains[OFFSETS.index(1), [3, 4, 5]].tolist() == [-LARGEST_GAIN, 0, LARGEST_GAIN]
+
+
 TEXTS = st.lists(st.sampled_from(["", "a 1", "b b 22", "c: 3?", "dd dd dd dd"]), max_size=12)
 
 

@@ -134,7 +134,6 @@ def test_short_sentences_inside_are_those_that_stand_in_a_pair_left(sets, pairs,
     is_copy = matches.rules.any(axis=(1, 2))
     left = [side for pair, copy in zip(pairs, is_copy, strict=True) if not copy for side in pair]
     sentences = [line for lines in sets for line in lines]
-    assert finder.words.tolist() == [len(line.split()) for line in sentences]
     assert matches.inside.tolist() == [
         0 < len(line.split()) < fewest and any(stands_in(line, text) for text in left) for line in sentences
     ]

@@ -2,11 +2,18 @@
 
 import random
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnmt_data.filters.side_languages import LINE_CHARACTERS, PASSAGE_BYTES, SideLanguages, passages_of
+from mnmt_data.filters.side_languages import (
+    LINE_CHARACTERS,
+    PASSAGE_BYTES,
+    SideLanguages,
+    _foreign,
+    passages_of,
+)
 
 
 def languages(task, src, tgt):
@@ -94,3 +101,8 @@ def test_counts_add_up():
     one = SideLanguages(passages=3, swapped=1, foreign=({"de": 2}, {}))
     two = SideLanguages(passages=4, swapped=0, foreign=({"de": 1, "fr": 1}, {"en": 4}))
     assert one + two == SideLanguages(passages=7, swapped=1, foreign=({"de": 3, "fr": 1}, {"en": 4}))
+
+
+def test_languages_that_are_hardly_told_apart_are_sure_together():
+    sides = np.array([[0.5, 0.48, 0.02, 0.0], [0.5, 0.0, 0.02, 0.48]])
+    assert _foreign(sides, [False, False, True, False], ("hr", "bs", "en", "de")) == {"hr": 1}

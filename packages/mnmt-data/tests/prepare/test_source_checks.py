@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from mnmt_data.filters.alignment import OFFSETS
 from mnmt_data.filters.side_languages import SideLanguages
 from mnmt_data.prepare import stages
-from mnmt_data.prepare.source_checks import SourceSample
-from mnmt_data.readers import text_pairs
+from mnmt_data.prepare.inputs import Source
+from mnmt_data.prepare.source_checks import SourceSample, source_warnings
+from mnmt_data.readers import open_reader, text_pairs
 
 STUDY = """
 name = "checked"
@@ -148,3 +149,21 @@ def test_samples_survive_their_file(gains):
     np.testing.assert_array_equal(again.rows, sample.rows)
     np.testing.assert_allclose(again.gains, sample.gains, atol=1e-6)
     assert again.languages == sample.languages
+
+
+@pytest.mark.parametrize(("counts", "is_said"), [(3, False), (4, True)])
+@pytest.mark.parametrize("what", ["swapped", "foreign"])
+def test_few_passages_are_no_warning(tmp_path, what, counts, is_said):
+    (tmp_path / "x.tsv").write_text("a\tA\n", encoding="utf-8")
+    found = {"swapped": counts} if what == "swapped" else {"foreign": ({"fr": counts}, {})}
+    blocks = [
+        SourceSample(
+            rows=np.arange(1),
+            gains=np.zeros((len(OFFSETS), 1), dtype=np.float32),
+            languages=SideLanguages(passages=passages, **more),
+        )
+        for passages, more in ((counts, found), (0, {}))
+    ]
+    reader = open_reader(str(tmp_path / "x.tsv"), "en-de")
+    source = Source(split="train", task="en-de", number=0, reader=reader)
+    assert len(list(source_warnings(source, blocks))) == is_said

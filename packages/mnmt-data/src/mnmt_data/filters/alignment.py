@@ -84,11 +84,10 @@ def find_shift(gains: Gains) -> Shift | None:
 
     Where several offsets gain in the same rows, as among sentences that are alike, it is by the best of them.
     """
-    shifts, left = [], gains.copy()
-    while (shift := _best_shift(left)) is not None:
-        shifts.append(shift)
-        left[:, shift.rows] = -LARGEST_GAIN
-    return min(shifts, key=lambda shift: shift.rows.start, default=None)
+    first = None
+    while (shift := _best_shift(gains)) is not None:
+        first, gains = shift, gains[:, : shift.rows.start]
+    return first
 
 
 def _best_shift(gains: Gains) -> Shift | None:

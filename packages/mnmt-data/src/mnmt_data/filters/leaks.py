@@ -96,21 +96,18 @@ class LeakFinder:
         lines = list(chain(*sentences.values()))
         sizes = np.array(list(map(len, sentences.values())), dtype=np.int64)
         numbers = np.repeat(np.arange(len(sentences)), sizes)
-        self.sets: Matches = np.equal.outer(numbers, np.arange(len(sentences)))
-        """(sentences, sets) whether the set contains the sentence."""
+        sets = np.equal.outer(numbers, np.arange(len(sentences)))
         words = words_of(fold(lines))
-        self.words: Rows = np.bincount(words.texts, minlength=len(lines))
-        """(sentences,) the number of words of each."""
-        is_long = self.words >= config.min_words
+        is_long = np.bincount(words.texts, minlength=len(lines)) >= config.min_words
         ngrams = words.ngrams(config.ngram_words)
-        self._exact = KeySets.of(text_keys(lines), self.sets)
-        self._normal = KeySets.of(text_keys(near_forms(lines)), self.sets)
-        self._ngrams = NgramIndex.of(ngrams.take(is_long[ngrams.texts]), self.sets, share=config.share)
+        self._exact = KeySets.of(text_keys(lines), sets)
+        self._normal = KeySets.of(text_keys(near_forms(lines)), sets)
+        self._ngrams = NgramIndex.of(ngrams.take(is_long[ngrams.texts]), sets, share=config.share)
         self._short = ShortSentences.of(words.take(~is_long[words.texts]), len(lines))
 
     def find(self, src: Sequence[str], tgt: Sequence[str]) -> LeakMatches:
         """Search normalised pairs."""
-        rules, inside = [], np.zeros(len(self.words), dtype=np.bool_)
+        rules, inside = [], np.zeros(len(self._short.numbers), dtype=np.bool_)
         for start in range(0, max(len(src), 1), CHUNK_PAIRS):
             rows = slice(start, start + CHUNK_PAIRS)
             sides = [self._find(src[rows]), self._find(tgt[rows])]

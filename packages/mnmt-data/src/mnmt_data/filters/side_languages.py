@@ -7,6 +7,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Self
 
 import numpy as np
@@ -88,7 +89,7 @@ class SideLanguages:
             [label in labels_of(code, identifier.labels) for label in labels] for code in task.split("-")
         ]
         texts = [[passage[side] for passage in passages] for side in (0, 1)]
-        src, tgt = (np.array(identifier.probabilities(side, labels)) for side in texts)
+        src, tgt = np.split(identifier.probabilities([*texts[0], *texts[1]], labels), 2)
         foreign = (_foreign(src, expected[0], labels), _foreign(tgt, expected[1], labels))
         may_be = [
             side[:, own_labels].sum(axis=1) >= POSSIBLE
@@ -155,11 +156,17 @@ def _foreign(side: NDArray[np.float64], expected: list[bool], labels: tuple[str,
     if not any(expected):
         return {}
     is_other = side[:, expected].sum(axis=1) < POSSIBLE
-    together = side @ [[one in _ALIKE.get(other, other).split() for one in labels] for other in labels]
+    together = side @ _are_alike(labels)
     best = side.argmax(axis=1)[is_other & (together.max(axis=1) >= SURE)]
     counts = Counter(labels[number] for number in best.tolist())
     del counts[_NO_LANGUAGE]
     return dict(counts)
+
+
+@lru_cache(maxsize=1)
+def _are_alike(labels: tuple[str, ...]) -> NDArray[np.bool_]:
+    """Return (labels, labels) which languages are hardly told apart."""
+    return np.array([[one in _ALIKE.get(other, other).split() for one in labels] for other in labels])
 
 
 def _other_scripts(texts: Sequence[str], code: str) -> dict[str, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnmt_data.filters import LeakConfig, LeakFinder
+from mnmt_data.filters.words import fold, words_of
 from mnmt_data.prepare.config import DataConfig
 from mnmt_data.prepare.dev_test_sets import HeldOutSet, HeldOutSets
 from mnmt_data.prepare.stages import Stages
@@ -80,27 +81,29 @@ def find_leaks(
     missing = (job for of_task in jobs.values() for job in of_task if not job.path.exists())
     for _ in stages.run("leaks", run_leak_job, missing):
         pass
-    leaks = {task: _leaks(of_task, train[task]) for task, of_task in jobs.items()}
-    return leaks, _sentence_counts(LeakFinder(sentences, config.leaks), list(sets), leaks.values())
+    total = sum(map(len, sentences.values()))
+    leaks = {task: _leaks(of_task, train[task], total) for task, of_task in jobs.items()}
+    inside = np.logical_or.reduce([of_task.inside for of_task in leaks.values()])
+    return leaks, _sentence_counts(sentences, inside, config.leaks)
 
 
 def _sentence_counts(
-    finder: LeakFinder, sets: Iterable[str], leaks: Iterable[Leaks]
+    sentences: Mapping[str, list[str]], inside: Mask, config: LeakConfig
 ) -> dict[str, SentenceInfo]:
-    inside = np.logical_or.reduce([of_task.inside for of_task in leaks])
-    is_short = finder.words < finder.config.min_words
-    is_findable = inside & (finder.words >= finder.config.ngram_words)
-    counts = {
-        name: [
-            int(np.count_nonzero(finder.sets[mask, number]))
-            for mask in (slice(None), is_short, inside, is_findable)
-        ]
-        for number, name in enumerate(sets)
-    }
-    return {
-        name: SentenceInfo(sentences=total, short=short, inside=inside, inside_ngrams=findable)
-        for name, (total, short, inside, findable) in counts.items()
-    }
+    texts = list(chain(*sentences.values()))
+    lengths = np.bincount(words_of(fold(texts)).texts, minlength=len(texts))
+    counts, start = {}, 0
+    for name, lines in sentences.items():
+        rows = slice(start, start + len(lines))
+        words, is_inside = lengths[rows], inside[rows]
+        counts[name] = SentenceInfo(
+            sentences=len(lines),
+            short=int(np.count_nonzero(words < config.min_words)),
+            inside=int(np.count_nonzero(is_inside)),
+            inside_ngrams=int(np.count_nonzero(is_inside & (words >= config.ngram_words))),
+        )
+        start = rows.stop
+    return counts
 
 
 def run_leak_job(job: LeakJob) -> None:
@@ -125,16 +128,14 @@ def _jobs(config: DataConfig, task: str, train: Parts, sentences: Path) -> Itera
         yield LeakJob(sentences=sentences, config=config.leaks, part=part, path=path, pairs=pairs)
 
 
-def _leaks(jobs: list[LeakJob], train: Parts) -> Leaks:
-    rows, matches, inside = [], [], []
+def _leaks(jobs: list[LeakJob], train: Parts, sentences: int) -> Leaks:
+    rows, matches, inside = [], [], np.zeros(sentences, dtype=np.bool_)
     for job, start in zip(jobs, train.starts.tolist(), strict=False):
         with np.load(job.path) as file:
             rows.append(file["rows"] + start)
             matches.append(file["matches"])
-            inside.append(file["inside"])
-    return Leaks(
-        rows=np.concatenate(rows), matches=np.concatenate(matches), inside=np.logical_or.reduce(inside)
-    )
+            inside |= file["inside"]
+    return Leaks(rows=np.concatenate(rows), matches=np.concatenate(matches), inside=inside)
 
 
 @lru_cache(maxsize=1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
@@ -44,7 +44,7 @@ _ZERO = ord("P")
 
 @dataclass(frozen=True, kw_only=True)
 class SourceSample:
-    """What the sampled pairs of a source look like; `a + b` joins the samples of two of its blocks."""
+    """What the sampled pairs of a source look like."""
 
     rows: NDArray[np.int64]
     """(pairs,) the numbers of the pairs in the source, rising."""
@@ -69,11 +69,13 @@ class SourceSample:
             languages=SideLanguages.of(task, passages[:: -(-len(passages) // limit) or 1]),
         )
 
-    def __add__(self, other: SourceSample) -> SourceSample:
-        return SourceSample(
-            rows=np.concatenate((self.rows, other.rows)),
-            gains=np.concatenate((self.gains, other.gains), axis=1),
-            languages=self.languages + other.languages,
+    @classmethod
+    def joined(cls, blocks: Sequence[SourceSample]) -> Self:
+        """Return the sample of some blocks, in their order."""
+        return cls(
+            rows=np.concatenate([block.rows for block in blocks]),
+            gains=np.concatenate([block.gains for block in blocks], axis=1),
+            languages=sum((block.languages for block in blocks), SideLanguages()),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -118,9 +120,7 @@ def source_warnings(source: Source, samples: Iterable[SourceSample]) -> Iterator
     blocks = list(samples)
     if not blocks:
         return
-    sample = blocks[0]
-    for block in blocks[1:]:
-        sample += block
+    sample = SourceSample.joined(blocks)
     yield from _language_warnings(source, sample.languages)
     yield from _alignment_warnings(source, sample)
 
