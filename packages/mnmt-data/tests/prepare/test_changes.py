@@ -237,3 +237,15 @@ def test_another_version_of_the_pairs_is_prepared_again(text, tmp_path, monkeypa
     same = study(tmp_path, TEXT, corpus=text / "c", size=300)
     prepare_study(same, tmp_path / "all", jobs=1, report=lines.append)
     assert any("prepared again, since its text has changed, or another version" in line for line in lines)
+
+
+def test_the_digest_of_a_shard_is_that_of_its_pairs(text, tmp_path):
+    shutil.copytree(text / "data", tmp_path / "data")
+    other = prepare_study(
+        study(tmp_path, TEXT, corpus=text / "c", size=300, more="seed = 9"), tmp_path / "o", jobs=1
+    )
+    one, copy = (
+        open_prepared(folder).shard("train", "en-de") for folder in (text / "data", tmp_path / "data")
+    )
+    assert len(one) == len(other.shard("train", "en-de"))
+    assert one.digest == copy.digest != other.shard("train", "en-de").digest
