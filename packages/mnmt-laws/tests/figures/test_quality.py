@@ -31,3 +31,9 @@ def test_quality_needs_no_lines(read: Read) -> None:
     drawing = read(draw_quality(quality_table(), "chrf"))
     assert not drawing.layers("line")
     assert len(drawing.rows("point")) == 3
+
+
+def test_the_axis_of_losses_has_their_unit() -> None:
+    table = quality_table()
+    table.attrs["unit"] = "nats per byte"
+    assert "loss (nats per byte)" in draw_quality(table, "chrf").to_json()

@@ -8,8 +8,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mnmt_laws import Perturbation, ResidualBootstrap
+from mnmt_laws import Perturbation, ResidualBootstrap, observe, read_table
 from mnmt_laws.report.analysis import Analysis
+from mnmt_laws.report.questions.fractions import answer_testsets
+from mnmt_laws.report.questions.laws import answer_limits
+from mnmt_laws.report.questions.runs import answer_quality
+from mnmt_laws.report.study import Study
+from mnmt_laws.report.trust import late_fall
+from mnmt_laws.tables.source import RunSource
 
 STATED = "standard deviations assume 1.0% noise and are too small"
 
@@ -34,3 +40,29 @@ def test_only_stated_noise_can_be_too_small(
 ) -> None:
     analysis = analyse_table(wild_table, uncertainty=ResidualBootstrap(refits=0))
     assert not any("noise" in warning for warning in analysis.warnings)
+
+
+@pytest.mark.parametrize("name", ["eval_loss", "ppl", "bits_per_byte"])
+def test_losses_of_any_name_are_found_again(small_table: pd.DataFrame, name: str) -> None:
+    table, is_loss, columns = small_table.copy(), small_table["metric"].eq("loss"), ["value", "irreducible"]
+    losses = table.loc[is_loss, columns]
+    units = {"eval_loss": losses, "ppl": np.exp(losses), "bits_per_byte": losses / np.log(2)}
+    table.loc[is_loss, columns], table.loc[is_loss, "metric"] = units[name], name
+    known, named = (study_of(rows) for rows in (small_table, table))
+    np.testing.assert_equal(late_fall(named), late_fall(known))
+    assert answer_quality(named).findings == answer_quality(known).findings
+    sets = answer_testsets(named).document["testsets"]
+    assert sorted(sets) == ["news", "test"]  # type: ignore[arg-type]
+    unit = "byte" if "byte" in name else "token"
+    assert f"in nats per {unit}." in answer_limits(named).findings[0]
+
+
+def study_of(table: pd.DataFrame) -> Study:
+    source = RunSource(table=read_table(table))
+    return Study(
+        source=source,
+        observations=observe(source.table),
+        objective="log-ols",
+        uncertainty=Perturbation(refits=2),
+        recommendation=None,
+    )

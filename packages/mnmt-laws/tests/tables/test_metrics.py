@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mnmt_laws import LawFit, TableError, fit, observe, read_table
-from mnmt_laws.tables.metrics import read_metric
+from mnmt_laws.tables.metrics import metric_of_column, read_metric
 
 SIZES = np.array([1e6, 3e6, 1e7, 3e7, 1e8])
 BLEU = [56.266, 62.483, 67.717, 71.511, 74.517]
@@ -21,8 +23,20 @@ SCORES = (
     "xcomet-xl", "cometkiwi", "meteor", "rougeL", "rouge_1", "bertscore", "accuracy", "val_acc", "f1",
     "exact_match", "em", "language",
 )  # fmt: skip
-ERRORS = ("ter", "TER", "wer", "dev/cer", "metricx-24", "error_rate")
-LOSS_NAMES = ("loss", "eval/loss", "valid_loss", "nll", "cross-entropy", "xent", "log_ppl")
+ERRORS = ("accuracy_error", "ter", "TER", "wer", "dev/cer", "metricx-24", "error_rate")
+LOSS_NAMES = (
+    "loss",
+    "eval/loss",
+    "loss_mixed_precision",
+    "recall_loss",
+    "bleu_loss",
+    "log_perplexities",
+    "valid_loss",
+    "nll",
+    "cross-entropy",
+    "xent",
+    "log_ppl",
+)
 
 
 def table(values: object, metric: str = "loss", **columns: object) -> pd.DataFrame:
@@ -49,7 +63,13 @@ def test_names_tell_the_kind(names: tuple[str, ...], kind: str) -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["quality", "mqm", "blueprint", "tercet", "myscore"])
+NAMELESS = (
+    "quality", "mqm", "blueprint", "tercet", "myscore", "log2_ppl", "log(ppl)", "log10_perplexity",
+    "log_valid_ppl", "1-acc", "eval/1 - bleu", "100-chrf", "one_minus_f1",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMELESS)
 def test_other_names_tell_nothing(name: str) -> None:
     assert read_metric(name) is None
 
@@ -90,7 +110,8 @@ def test_a_known_metric_goes_its_own_way_unless_it_may_have_no_name() -> None:
 def test_perplexities_are_read_as_their_losses(losses: list[float], name: str) -> None:
     read, known = observe(table(np.exp(losses), name)), observe(table(losses))
     np.testing.assert_allclose(read.frame["value"], known.frame["value"], rtol=1e-9)
-    assert (read.metric, read.unit, read.rising) == ("loss", "nats per token", False)
+    assert read.metric == name.replace("p", "log_p", 1)
+    assert (read.unit, read.rising) == ("nats per token", False)
     assert any(f"`{name}` holds perplexities: their logarithms are taken" in line for line in read.warnings)
 
 
@@ -101,7 +122,7 @@ def test_perplexities_are_read_as_their_losses(losses: list[float], name: str) -
 def test_bits_are_read_as_nats(name: str, unit: str) -> None:
     read = observe(table(LOSSES / np.log(2), name))
     np.testing.assert_allclose(read.frame["value"], LOSSES)
-    assert (read.metric, read.unit) == ("loss", f"nats per {unit}")
+    assert (read.metric, read.unit) == (f"nats_per_{unit}", f"nats per {unit}")
 
 
 def test_loss_and_perplexity_of_one_table_are_not_mixed() -> None:
@@ -110,6 +131,8 @@ def test_loss_and_perplexity_of_one_table_are_not_mixed() -> None:
 
 
 def test_impossible_values_are_refused() -> None:
+    with pytest.raises(TableError, match=r"`irreducible` must be a perplexity of at least 1, as the "):
+        observe(table([9.0, 5, 4, 3, 2], "ppl", irreducible=0.9))
     with pytest.raises(
         TableError, match=r"table row 2: a perplexity must be above 1, but is 0\.9; if it is a"
     ):
@@ -158,3 +181,61 @@ def test_a_perplexity_is_of_what_its_column_counts(name: str, unit: str) -> None
     observations = observe(rows, columns={"value": name})
     assert observations.unit == f"nats per {unit}"
     np.testing.assert_allclose(observations.frame["value"], LOSSES)
+
+
+@given(
+    st.lists(st.floats(0.1, 12), min_size=5, max_size=5),
+    st.sampled_from(["loss", "eval_loss", "ppl", "Byte Perplexity", "eval/bpb", "bits_per_byte", "bits"]),
+)
+def test_a_table_that_was_read_is_read_as_it_is(losses: list[float], name: str) -> None:
+    numbers = np.exp(losses)
+    once = read_table(table(numbers, name, irreducible=numbers.min()))
+    twice = read_table(once.frame)
+    pd.testing.assert_frame_equal(twice.frame, once.frame)
+    first, second, asked = observe(once), observe(twice), observe(once, metric=name)
+    assert (first.metric, first.unit) == (second.metric, second.unit) == (asked.metric, asked.unit)
+    assert observe(first, metric=name) is first
+    assert twice.warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("metric", "known", "values"),
+    [
+        ("eval_loss", 1.5, LOSSES),
+        ("ppl", np.exp(1.5), np.exp(LOSSES)),
+        ("bits", 1.5 / np.log(2), LOSSES / np.log(2)),
+    ],
+)
+def test_known_irreducible_losses_have_the_unit_of_the_values(
+    metric: str, known: float, values: object
+) -> None:
+    read = observe(table(values, metric, irreducible=known))
+    assert read.irreducible_of("all") == pytest.approx(1.5)
+
+
+@pytest.mark.parametrize("name", ["mmlu", "win_rate", "auc", "pass@1", "r2", "log2_ppl", "1-acc"])
+def test_a_column_of_values_is_no_loss_unless_its_name_says_so(name: str) -> None:
+    rows, columns = pd.DataFrame({"size": SIZES, name: LOSSES}), {"value": name}
+    with pytest.raises(TableError, match=f"which way `{re.escape(name)}` goes; say --higher-is-better or"):
+        observe(rows, columns=columns)
+    told = observe(read_table(rows, columns=columns, rising=True))
+    assert (told.metric, told.rising) == (name, True)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "metric"),
+    [
+        ("value", "loss"), ("valid_*", "loss"), ("*", "loss"), ("metric/*_val_loss", "loss"),
+        ("bleu_*", "bleu"), ("eval/ppl_*", "eval/ppl"), ("mmlu_*", "mmlu"), ("quality", "quality"),
+        ("loss_per_byte", "loss_per_byte"),
+    ],
+)  # fmt: skip
+def test_only_columns_of_a_split_hold_losses_without_saying_so(pattern: str, metric: str) -> None:
+    assert metric_of_column(pattern) == metric
+
+
+def test_a_loss_that_rises_is_a_score_only_where_nothing_else_was_measured() -> None:
+    both = pd.concat([table(LOSSES), table(BLEU, "quality")])
+    assert observe(read_table(both, rising=True), metric="quality").rising
+    with pytest.raises(TableError, match="loss is better where it is lower; leave --higher-is-better"):
+        observe(read_table(both, rising=True), metric="loss")

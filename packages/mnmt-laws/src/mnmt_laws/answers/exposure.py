@@ -116,6 +116,9 @@ class Exponents:
     unit: str
     """The unit of lengths, `tokens` or `steps`; empty where they are unknown."""
 
+    value_unit: str
+    """The unit of L∞."""
+
     @property
     def lengths_vary(self) -> bool:
         """Whether there are curves of several training lengths."""
@@ -180,8 +183,12 @@ def exponents_by_exposure(
     )
     curves = curves.assign(exposure=curves["weight"] * curves["length"])[_COLUMNS]
     return Exponents(
-        curves=curves, tests=tuple(_tests(curves)), limits=origin, unit=observations.lengths.unit
-    )  # fmt: skip
+        curves=curves,
+        tests=tuple(_tests(curves)),
+        limits=origin,
+        unit=observations.lengths.unit,
+        value_unit=observations.unit,
+    )
 
 
 def _usual_limits(rows: pd.DataFrame) -> Limits:

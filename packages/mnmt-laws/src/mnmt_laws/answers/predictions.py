@@ -215,7 +215,7 @@ def _beyond(rows: pd.DataFrame, fitted: pd.DataFrame, axis: str) -> pd.Series:
 
 
 def compare_irreducible(fit: LawFit) -> pd.DataFrame:
-    """Return a law's L∞ beside each task's known irreducible loss, in nats per token.
+    """Return a law's L∞ beside each task's known irreducible loss, in the unit of the losses.
 
     Returns:
         Columns `task`, `true`, `fitted`, `std`, `lower`, `upper`, `difference`; empty where none is

@@ -15,41 +15,59 @@ _PAIRING = ["run", "size", "task", "weight", "mixture", "seed"]
 
 
 def pair_metrics(
-    source: TableSource, *, testset: str | None = None, architecture: str | None = None
+    source: TableSource,
+    *,
+    loss: str | None = None,
+    testset: str | None = None,
+    architecture: str | None = None,
 ) -> pd.DataFrame:
-    """Return loss and every other metric of the same runs, tasks and test set.
+    """Return a loss and the scores and errors of the same runs, tasks and test set.
+
+    Metrics of unknown names are among them if the table says which way they go (`RunTable.rising`).
 
     Args:
         source: Path of a run table or of a folder of run records, or a frame or a run table.
+        loss: The loss's value in the column `metric`; by default the only loss, or `loss`.
         testset: A value of the column `testset`; by default the only one, or `test`.
         architecture: A value of the column `architecture`; may be omitted where there is only one.
 
     Returns:
         A row for each run and task, with the columns that distinguish runs, `loss`, and a column for each
-        other metric. Empty if loss and another metric were not measured together.
+        other metric; `attrs["unit"]` is the unit of `loss`. Empty if no loss or nothing else was measured.
 
     Raises:
         TableError: If the source cannot be read, or a choice must be made.
     """
-    table = replace(open_source(source).table, rising=None)  # every metric goes its own way
+    table = open_source(source).table
     rows = table.frame
     for column, value in (("testset", testset), ("architecture", architecture)):
         rows = rows if value is None else rows[rows[column].eq(value)]
-    if "loss" not in set(rows["metric"]):
+    if not any(known and known.is_loss for known in map(read_metric, rows["metric"].unique())):
         return pd.DataFrame(columns=["task", "loss"])
-    losses = observe(table, metric="loss", testset=testset, architecture=architecture)
+    losses = observe(replace(table, rising=None), metric=loss, testset=testset, architecture=architecture)
     architecture = losses.frame["architecture"].iloc[0]
     rows = rows[rows["testset"].eq(losses.testset) & rows["architecture"].eq(architecture)]
-    metrics = sorted(name for name in rows["metric"].unique() if read_metric(name))
-    if len(metrics) < 2:
+    kinds = {name: read_metric(name) for name in sorted(rows["metric"].unique())}
+    directed = table.rising is not None
+    metrics = [name for name, kind in kinds.items() if (directed if kind is None else not kind.is_loss)]
+    if not metrics:
         return pd.DataFrame(columns=["task", "loss"])
-    parts = [
-        observe(table, metric=metric, testset=losses.testset or None, architecture=architecture or None)
-        .frame.set_index(_PAIRING)["value"]
-        .rename(metric)
-        for metric in metrics
-    ]
-    return pd.concat(parts, axis=1).reset_index().dropna(subset=["loss"])
+    parts = [losses.frame.set_index(_PAIRING)["value"].rename("loss")]
+    for metric in metrics:
+        own_way = replace(table, rising=None if kinds[metric] else table.rising)
+        observed = observe(
+            own_way, metric=metric, testset=losses.testset or None, architecture=architecture or None
+        )
+        parts.append(observed.frame.set_index(_PAIRING)["value"].rename(metric))
+    pairs = pd.concat(parts, axis=1).reset_index().dropna(subset=["loss"])
+    pairs.attrs["unit"] = losses.unit
+    return pairs
+
+
+def scores_of(pairs: pd.DataFrame, *, rising: bool) -> list[str]:
+    """Return the columns of `pair_metrics` that are scores; of unknown names if they are `rising`."""
+    kinds = {name: read_metric(name) for name in pairs.columns if name not in (*_PAIRING, "loss")}
+    return [name for name, kind in kinds.items() if (rising if kind is None else kind.rising)]
 
 
 def quality_lines(pairs: pd.DataFrame, metric: str, *, level: float = 0.95) -> pd.DataFrame:

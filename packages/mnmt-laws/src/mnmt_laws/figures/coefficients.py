@@ -53,8 +53,7 @@ def draw_coefficients(
         irreducible: The known irreducible loss, if any.
     """
     axes = ["weight", "exposure"] if exponents.lengths_vary else ["weight"]
-    unit = "nats per token" if joint is None else joint.observations.unit
-    titles = {"alpha": "exponent α", "beta": "factor β", "l_inf": f"limit L∞ ({unit})"}
+    titles = {"alpha": "exponent α", "beta": "factor β", "l_inf": f"limit L∞ ({exponents.value_unit})"}
     known = [_LIMIT] if math.isfinite(irreducible) else []
     references = [*([] if joint is None else [_JOINT]), *known]
     panels = []

@@ -16,15 +16,20 @@ from mnmt_laws.figures.style import (
     styled,
     value_axis,
 )
+from mnmt_laws.tables.metrics import LOSS
 
-QUALITY_NAMES = {"bleu": "BLEU", "chrf": "chrF", "bleurt": "BLEURT"}
+QUALITY_NAMES = {
+    "bleu": "BLEU", "chrf": "chrF", "chrf++": "chrF++", "bleurt": "BLEURT", "comet": "COMET",
+    "language": "language accuracy",
+}  # fmt: skip
 
 
 def draw_quality(quality: pd.DataFrame, metric: str, lines: pd.DataFrame | None = None) -> Chart:
     """Draw a quality metric against loss, a point for each run and task, with the line of each task.
 
     Args:
-        quality: Columns `task`, `loss` and `metric`.
+        quality: Columns `task`, `loss` and `metric`; `attrs["unit"]` is the unit of `loss`, by default nats
+            per token.
         metric: A column of it.
         lines: Metric = intercept + slope · loss: columns `task`, `slope`, `intercept` and `r`.
     """
@@ -40,7 +45,7 @@ def draw_quality(quality: pd.DataFrame, metric: str, lines: pd.DataFrame | None 
     ]
     y, x = (
         value_axis("value", rows["value"], name, log=False),
-        value_axis("loss", rows["loss"], "loss (nats per token)"),
+        value_axis("loss", rows["loss"], f"loss ({quality.attrs.get('unit', LOSS.unit)})"),
     )
     return styled(marks.panel(*layers, x=across(x), y=y, color=color("label", [*labels.values()])))
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from mnmt_laws.fitting.law_fit import PriorChoice
 from mnmt_laws.fitting.uncertainty import ResidualBootstrap, Uncertainty
 from mnmt_laws.report.analysis import Progress, analyse, no_progress
-from mnmt_laws.report.answer import FigureGroup
+from mnmt_laws.report.answer import Answer, FigureGroup
 from mnmt_laws.report.document import report_document
 from mnmt_laws.report.first_screen import first_screen
 from mnmt_laws.report.page import render_page
@@ -93,7 +93,7 @@ def build_report(
     return ReportSummary(
         index=index,
         headline=" ".join([screen.headline, *screen.sentences]),
-        quality=" ".join(analysis.answers["quality"].findings),
+        quality=" ".join(analysis.answers.get("quality", Answer()).findings),
         findings=analysis.findings,
         warnings=analysis.warnings,
     )

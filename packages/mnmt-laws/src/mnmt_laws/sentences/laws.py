@@ -62,7 +62,7 @@ def limits_sentence(fit: LawFit, limits: pd.DataFrame) -> str:
     ]
     if not parts:
         return ""
-    return f"The loss that nothing removes, L∞, is estimated at {join(parts)}, in nats per token."
+    return f"The loss that nothing removes, L∞, is estimated at {join(parts)}, in {fit.observations.unit}."
 
 
 def fractions_sentence(fit: LawFit) -> str:

@@ -23,7 +23,7 @@ def quality_sentence(pairs: pd.DataFrame, names: Mapping[str, str]) -> str:
     best = pairs[pairs["size"] == size].groupby("task")[[*names]].max()
     tasks = best.index[:_MOST_TASKS]
     parts = [
-        f"{label} {join([f'{best.loc[task, column]:.1f} on {task}' for task in tasks])}"
+        f"{label} {join([f'{best.loc[task, column]:.3g} on {task}' for task in tasks])}"
         for column, label in names.items()
     ]
     more = f" ({len(best) - len(tasks)} more tasks are in the figure)" if len(best) > len(tasks) else ""

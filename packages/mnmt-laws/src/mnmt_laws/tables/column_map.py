@@ -48,7 +48,7 @@ class ColumnMap:
 
     @property
     def metric(self) -> str:
-        """The metric in the name of the values' column; `loss` if that tells none."""
+        """The metric in the name of the values' column, as `metric_of_column` reads it."""
         return metric_of_column(self.file_column("value"))
 
     @property

@@ -20,12 +20,21 @@ _PATTERNS: tuple[tuple[Kind, float | None, str], ...] = (
     ("score", 100, r"accuracy|acc|exact[ _-]?match|f[ _-]?1|f[ _-]?score|precision|recall"),
     ("score", None, r"bleurt(?:[ _-]?\d+)?|bert[ _-]?score|x?comet(?:[ _-]?(?:kiwi|qe|da|\d))*|kiwi|yisi"),
     ("error", None, r"[hc]?ter|[wc]er|metricx(?:[ _-]?\d+)?|error(?:[ _-]?rate)?|edit[ _-]?distance"),
-    ("loss", None, r"(?:log|ln)[ _-]?(?:ppl|perplexity)"),
+    ("loss", None, r"(?:log|ln)[ _-]?(?:ppl|perp(?:lexity|lexities)?)"),
     ("perplexity", None, r"ppl|perp(?:lexity|lexities)?"),
-    ("bits", None, r"bits(?:[ _/-]*(?:per)?[ _-]*(?:byte|char(?:acter)?|token|word))?|bp[bcwt]"),
-    ("loss", None, r"loss|nll|x?ent|entropy|ce|neg(?:ative)?[ _-]log[ _-]likelihood"),
+    ("bits", None, r"(?<!\d)bits(?:[ _/-]*(?:per)?[ _-]*(?:byte|char(?:acter)?|token|word))?|bp[bcwt]"),
+    ("loss", None, r"loss(?:es)?|nats|nll|x?ent|entropy|ce|neg(?:ative)?[ _-]log[ _-]likelihood"),
 )
 _NAMES = [(kind, most, re.compile(f"(?<![a-z])(?:{text})(?![a-z])")) for kind, most, text in _PATTERNS]
+_FALLS = re.compile(r"(?<![a-z])(?:loss(?:es)?|error)(?![a-z])")
+"""What no score is called: `recall_loss`."""
+
+_CHANGED = re.compile(r"(?<![\w.-])(?:1|100)\s*[-−]|minus")
+"""What turns a metric over: `1-acc`."""
+
+_LOGARITHM = re.compile(r"(?<![a-z])(?:log|ln)(?![a-z])")
+"""What makes a perplexity another's logarithm: `log2_ppl`."""
+
 _WHOLE = {"language": 100.0, "em": 100.0}
 """Scores whose names mean something else within longer ones."""
 
@@ -37,6 +46,7 @@ _COUNTED = {
     "word": "word",
     "bpw": "word",
 }
+_SPLIT = re.compile(r"(?:train|valid|val|dev|test|eval|value|[\W_])*")
 _MOST_NATS = 13.0
 """ln V of a vocabulary of 440,000: a model that knows nothing loses no more nats a token."""
 
@@ -80,25 +90,50 @@ def read_metric(name: str) -> Metric | None:
     plain = name.strip().casefold()
     if plain in _WHOLE:
         return Metric(kind="score", text=plain, ceiling=_WHOLE[plain])
+    if _CHANGED.search(plain):
+        return None
     for kind, ceiling, pattern in _NAMES:
+        if kind == "score" and _FALLS.search(plain):
+            continue
         if match := pattern.search(plain):
+            if kind == "perplexity" and _LOGARITHM.search(plain):
+                return None
             counted = next((unit for word, unit in _COUNTED.items() if word in plain), "token")
             return Metric(kind=kind, text=match[0], ceiling=ceiling, counted=counted)
     return None
 
 
-def metric_of_column(name: str, *, unknown: str = "loss") -> str:
-    """Return the metric in a column's name, such as `bleu` in `bleu_dev`.
+def metric_of_column(name: str) -> str:
+    """Return the metric in a column's name, such as `bleu` in `bleu_dev`; the name where that tells none.
 
-    Args:
-        name: The name.
-        unknown: What to return of a name that tells none; empty text for the name itself.
+    The column `value`, and starred ones of which nothing is known but the split, as `valid_*`, hold `loss`.
     """
+    plain = name.replace("*", "").strip(" _-/.")
+    if plain == "value" or ("*" in name and _SPLIT.fullmatch(plain.casefold())):
+        return LOSS.text
     metric = read_metric(name)
     if metric is None:
-        return unknown or name
-    whole = metric.kind in ("perplexity", "bits")  # for what they count: `byte_perplexity`
-    return name.replace("*", "").strip().casefold() if whole else metric.text
+        return plain or name
+    whole = metric.kind in ("perplexity", "bits") or metric.counted != LOSS.counted  # `byte_perplexity`
+    return plain.casefold() if whole else metric.text
+
+
+def name_in_nats(name: str) -> str:
+    """Return what a perplexity or bits are called once they are losses in nats; other names unchanged.
+
+    `valid_ppl` becomes `valid_log_ppl`, and `bpb` `nats_per_byte`.
+    """
+    metric = read_metric(name)
+    if metric is None or metric.kind not in ("perplexity", "bits"):
+        return name
+    nats = f"log_{metric.text}" if metric.kind == "perplexity" else f"nats_per_{metric.counted}"
+    text = f"(?<![a-z]){re.escape(metric.text)}(?![a-z])"
+    return re.sub(text, nats, name.strip().casefold(), count=1)
+
+
+def name_by_direction(table: pd.DataFrame, *, rising: bool | None) -> pd.DataFrame:
+    """Return a table in which `loss` is `score` if it rises, and nothing else was measured."""
+    return table.assign(metric="score") if rising and table["metric"].eq(LOSS.text).all() else table
 
 
 def ceiling_of(metric: str, values: pd.Series) -> float:
@@ -115,25 +150,30 @@ def ceiling_of(metric: str, values: pd.Series) -> float:
 def losses_in_nats(table: pd.DataFrame, locator: RowLocator) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """Return a table with perplexities and bits as losses in nats, and a line for each such metric.
 
-    A perplexity's loss is its logarithm; a bit is ln 2 nats.
+    A perplexity's loss is its logarithm; a bit is ln 2 nats. Values and known irreducible ones are converted,
+    and called by `name_in_nats`.
 
     Raises:
         TableError: If a perplexity is not above 1.
     """
-    values, lines = table["value"].to_numpy(float, copy=True), []
+    columns, lines = ["value", "irreducible"], []
+    numbers, names = table[columns].to_numpy(float, copy=True), table["metric"].to_numpy(object, copy=True)
     for name in table["metric"].unique():
         metric, rows = read_metric(name), table["metric"].eq(name).to_numpy()
         if metric is None or metric.kind not in ("perplexity", "bits"):
             continue
         if metric.kind == "perplexity":
-            reject(rows & (values <= 1), table, locator, "a perplexity must be above 1; if it is a loss, "
-                   "name it so", table["value"])  # fmt: skip
-            values[rows] = np.log(values[rows])
+            rule = "a perplexity must be above 1; if it is a loss, name it so"
+            reject(rows & (numbers[:, 0] <= 1), table, locator, rule, table["value"])
+            rule = "`irreducible` must be a perplexity of at least 1, as the value is"
+            reject(rows & (numbers[:, 1] < 1), table, locator, rule, table["irreducible"])
+            numbers[rows] = np.log(numbers[rows])
             lines.append(f"`{name}` holds perplexities: their logarithms are taken, {metric.unit}.")
         else:
-            values[rows] *= math.log(2)
+            numbers[rows] *= math.log(2)
             lines.append(f"`{name}` holds bits: they are taken times ln 2, {metric.unit}.")
-    return table.assign(value=values), tuple(lines)
+        names[rows] = name_in_nats(name)
+    return table.assign(value=numbers[:, 0], irreducible=numbers[:, 1], metric=names), tuple(lines)
 
 
 def doubtful_losses(rows: pd.DataFrame, locator: RowLocator) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import pandas as pd
@@ -12,7 +12,7 @@ import pandas as pd
 from mnmt_laws.errors import TableError, did_you_mean
 from mnmt_laws.tables.learning_curves import last_measurements, read_at
 from mnmt_laws.tables.lengths import Lengths, measure_lengths
-from mnmt_laws.tables.metrics import LOSS, Metric, ceiling_of, doubtful_losses, read_metric
+from mnmt_laws.tables.metrics import LOSS, Metric, ceiling_of, doubtful_losses, name_in_nats, read_metric
 from mnmt_laws.tables.mixture import mixture_weights
 from mnmt_laws.tables.row_location import RowLocator
 from mnmt_laws.tables.table import RunTable
@@ -32,7 +32,7 @@ class Observations:
     """One row for each run and task: the run table's columns at its last step, or at a common length."""
 
     metric: str
-    """Its name; `loss` for every loss in nats, measured as a perplexity or in bits though it may be."""
+    """Its name in the table that was read: `log_ppl` where that of the file is `ppl`."""
 
     rising: bool
     """Whether the metric rises with size (chrF) rather than falls (loss)."""
@@ -53,6 +53,11 @@ class Observations:
     def locator(self) -> RowLocator:
         """How messages name its rows."""
         return RowLocator(source=self.source)
+
+    @property
+    def is_loss(self) -> bool:
+        """Whether the values are losses in nats."""
+        return (known := read_metric(self.metric)) is not None and known.is_loss
 
     @property
     def ceiling(self) -> float:
@@ -87,7 +92,7 @@ class Observations:
     def irreducible_of(self, task: str) -> float:
         """Return the known irreducible loss of a task; infinite where none is known."""
         known = self.frame.loc[self.frame["task"] == task, "irreducible"].median()
-        return float(known) if self.metric == "loss" and known == known else math.inf
+        return float(known) if self.is_loss and known == known else math.inf
 
     def mixtures_of(self, rows: pd.DataFrame) -> pd.DataFrame:
         """Return the weights of all sources, a column each, for some rows.
@@ -145,8 +150,8 @@ def select(
     require_unique(frame, CELL, table.locator)
     ordered = frame.sort_values(_ORDER, kind="stable").reset_index(drop=True)
     first = ordered.iloc[0]
-    kind = _kind_of(first["metric"], table)
-    name = LOSS.text if kind.is_loss else kind.text
+    name = first["metric"]
+    kind = _kind_of(name, table)
     check_growth(rows, table.locator)
     doubts = trend_remarks(ordered, name, table.source, rising=kind.rising)
     doubts = (*unit_remarks(ordered, table.locator, table.scaled), *doubts)
@@ -172,14 +177,14 @@ def _kind_of(name: str, table: RunTable) -> Metric:
             f"{table.source}: nothing tells which way `{name}` goes; say --higher-is-better or "
             f"--lower-is-better, in Python read_table(…, rising=True) or False."
         )
-    if known is not None and rising in (None, known.rising):
-        return known if known.is_loss else replace(known, text=name)
-    if known not in (None, LOSS):  # `loss` is also what a table without names is taken for
+    if known is None:
+        return Metric(kind="score" if rising else "error", text=name)
+    if rising not in (None, known.rising):
         raise TableError(
             f"{table.source}: {name} is better where it is {'lower' if rising else 'higher'}; leave "
             f"--{'higher' if rising else 'lower'}-is-better (`rising`) out."
         )
-    return Metric(kind="score" if rising else "error", text="score" if known == LOSS else name)
+    return known
 
 
 def learning_curves(
@@ -214,8 +219,11 @@ def _choose(
 
 
 def rows_of_metric(table: RunTable, metric: str | None) -> pd.DataFrame:
-    """Return the rows of one metric: by default the only one, or `loss`."""
-    return _only(table.frame, "metric", metric or _usual_metric(table.frame), table.source)
+    """Return the rows of one metric: by default the only one, the only loss, or `loss`."""
+    name = metric or _usual_metric(table.frame)
+    if isinstance(name, str) and name_in_nats(name) in set(table.frame["metric"]):
+        name = name_in_nats(name)
+    return _only(table.frame, "metric", name, table.source)
 
 
 def _usual_metric(frame: pd.DataFrame) -> str | None:

@@ -11,6 +11,7 @@ import pandas as pd
 
 from mnmt_laws.errors import ArgumentError
 from mnmt_laws.tables.learning_curves import read_at
+from mnmt_laws.tables.metrics import name_in_nats
 from mnmt_laws.tables.observations import Observations, select
 from mnmt_laws.tables.run_record import RunRecord, collect
 from mnmt_laws.tables.table import RunTable, read_table
@@ -107,7 +108,8 @@ def observe(
     current = {"metric": source.metric, "testset": source.testset, "architecture": architectures[0]}
     requested = {"metric": metric, "testset": testset, "architecture": architecture}
     for name, value in requested.items():
-        if value is not None and value.casefold() != current[name].casefold():
+        read = name_in_nats(value) if value is not None and name == "metric" else value
+        if read is not None and read.casefold() != current[name].casefold():
             raise ArgumentError(
                 f"`{name}` must be left out for observations of {current[name] or 'none'}, but is {value!r}."
             )

@@ -19,6 +19,7 @@ from mnmt_laws.tables.columns import (
     column_warnings,
     task_warnings,
 )
+from mnmt_laws.tables.metrics import name_by_direction
 from mnmt_laws.tables.readers import read_csv
 from mnmt_laws.tables.row_location import RowLocator
 from mnmt_laws.tables.validation import require_distinct, validate
@@ -38,7 +39,8 @@ class RunTable:
     """Where the table came from, for messages and provenance."""
 
     warnings: tuple[str, ...] = ()
-    """Possible slips: columns that are not read, tasks that are spelt alike."""
+    """Possible slips: columns that are not read, tasks that are spelt alike; metrics that became losses in
+    nats, by their names in the file."""
 
     rising: bool | None = None
     """Whether higher values are better, for a metric whose name does not tell."""
@@ -103,7 +105,7 @@ def _validate(
     valid, notes = validate(table, known, locator, metric=mapping.metric, rising=rising)
     warnings = (*column_warnings(known, list(KINDS)), *task_warnings(valid["task"].unique()), *notes)
     return RunTable(
-        frame=valid,
+        frame=name_by_direction(valid, rising=rising),
         source=locator.source,
         warnings=tuple(f"{locator.source}: {warning}" for warning in warnings),
         rising=rising,

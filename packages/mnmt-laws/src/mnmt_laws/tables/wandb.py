@@ -52,7 +52,7 @@ def read_panel(
         for run, column in values.starred("value", names).items()
     }
     long = pd.DataFrame(runs).melt(var_name="run", ignore_index=False).dropna().sort_index(kind="stable")
-    metric = metric_of_column(pattern.rpartition(_BETWEEN)[2], unknown="")
+    metric = metric_of_column(pattern.rpartition(_BETWEEN)[2])
     long[names[0]], long["metric"] = frame[names[0]], metric
     return long, list(long.columns), ColumnMap(columns=columns)
 

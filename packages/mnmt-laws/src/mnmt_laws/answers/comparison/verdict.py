@@ -138,7 +138,7 @@ def _limits(fits: Mapping[str, LawFit], winner: str, rivals: list[str], errors: 
     L∞ is admissible where the winner's sum of squares exceeds its least by no more than F(1, n - k) s².
     """
     shared = [law for law in (winner, *rivals) if _has_shared_limit(fits[law])]
-    if winner not in shared or len(shared) < 2 or fits[winner].observations.metric != "loss":
+    if winner not in shared or len(shared) < 2 or not fits[winner].observations.is_loss:
         return []
     keyed = [law for law in shared if is_keyed(fits[law].law)]  # quick to search, unlike laws with a formula
     stand_in = "joint" if "joint" in fits and story_of(winner) == "β varies" else winner

@@ -107,7 +107,7 @@ def answer_limits(study: Study) -> Answer:
     rows = limits.to_dict("records")
     table = TextTable(
         title="Irreducible loss, known and fitted",
-        note=f"L∞ of the {study.law.law.name} law, at most the known loss, in nats per token.",
+        note=f"L∞ of the {study.law.law.name} law, at most the known loss, in {study.law.observations.unit}.",
         header=("task", "known", "fitted", "std", "95% interval"),
         rows=tuple(
             (

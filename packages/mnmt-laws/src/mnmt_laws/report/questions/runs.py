@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from mnmt_laws.answers.quality import pair_metrics, quality_lines
+from mnmt_laws.answers.quality import pair_metrics, quality_lines, scores_of
 from mnmt_laws.figures.quality import QUALITY_NAMES, draw_quality
 from mnmt_laws.figures.style import format_size
 from mnmt_laws.report.answer import Answer, FigureGroup, plain
 from mnmt_laws.report.study import Study
 from mnmt_laws.report.text import UNKNOWN, TextTable, format_duration
 from mnmt_laws.sentences.quality import quality_sentence
+from mnmt_laws.sentences.words import join
 from mnmt_laws.tables.mixture import format_mixture
 
 _KEYS = ("run", "status", "role", "size", "mixture", "seed", "wall_seconds", "error")
@@ -19,13 +20,19 @@ _KEYS = ("run", "status", "role", "size", "mixture", "seed", "wall_seconds", "er
 
 def answer_quality(study: Study) -> Answer:
     """Compare translation quality with loss, without zero-shot rows, whose losses are far larger."""
-    testset = study.observations.testset or None
-    pairs = pair_metrics(study.source.table, testset=testset, architecture=study.architecture)
+    table, observed = study.source.table, study.observations
+    pairs = pair_metrics(
+        table,
+        loss=observed.metric if observed.is_loss else None,
+        testset=observed.testset or None,
+        architecture=study.architecture,
+    )
     pairs = pairs if pairs.empty else pairs[pairs["weight"] > 0]
-    metrics = [name for name in pairs.columns if name in QUALITY_NAMES]
+    scores = scores_of(pairs, rising=bool(table.rising))
+    metrics = {name: QUALITY_NAMES.get(name, name) for name in scores}
     if not metrics:
         return Answer()
-    names = " and ".join(QUALITY_NAMES[metric] for metric in metrics)
+    names = join([*metrics.values()])
     figure = FigureGroup(
         "Translation quality against loss",
         f"{names} of every model against its loss, with a line for each task and its correlation r; "
@@ -34,8 +41,7 @@ def answer_quality(study: Study) -> Answer:
         lambda: [draw_quality(pairs, metric, quality_lines(pairs, metric)) for metric in metrics],
         folded=True,
     )
-    return Answer(findings=(quality_sentence(pairs, {name: QUALITY_NAMES[name] for name in metrics}),),
-                  figures=(figure,))  # fmt: skip
+    return Answer(findings=(quality_sentence(pairs, metrics),), figures=(figure,))
 
 
 def answer_runs(study: Study) -> Answer:
