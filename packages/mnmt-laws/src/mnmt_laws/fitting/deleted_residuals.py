@@ -103,8 +103,8 @@ def _is_wide(design: DesignMatrix, vector: Array) -> bool:
 
 def _least_missed(design: DesignMatrix, objective: Objective, vector: Array) -> int | None:
     """Return the row without which the law fits best; one that draws the law to it has no residual."""
-    count = len(design.sample.weight)
-    if count - design.width < 2:
+    count, alone = len(design.sample.weight), _alone(design)
+    if count - design.width < 2 or alone.all():
         return None
     copies = replace(
         design.sample,
@@ -113,7 +113,8 @@ def _least_missed(design: DesignMatrix, objective: Objective, vector: Array) -> 
     )
     start = Minimum(region={}, vector=vector, cost=0.0, converged=True)
     starts = [replace(start, region=region) for region in design.law.regions]
-    return int(refit(design.replace_copies(copies), objective, starts).cost.argmin())
+    costs = refit(design.replace_copies(copies), objective, starts).cost
+    return int(np.where(alone, np.inf, costs).argmin())
 
 
 def _suspect(design: DesignMatrix, objective: Objective, vector: Array) -> int | None:
@@ -124,11 +125,19 @@ def _suspect(design: DesignMatrix, objective: Objective, vector: Array) -> int |
     if freedom < 1:
         return None
     others = np.maximum(residual @ residual - residual**2 / room, 1e-300) / freedom
-    judged = (hat < _MOST_LEVERAGE) & (design.sample.weight > 0)  # laws are rough about tasks without weight
+    # Laws are rough about tasks without weight.
+    judged = (hat < _MOST_LEVERAGE) & (design.sample.weight > 0) & ~_alone(design)
     studentised = np.where(judged, np.abs(residual) / np.sqrt(room * others), 0.0)
     suspect = int(studentised.argmax())
     chance = len(residual) * 2 * t_distribution.sf(studentised[suspect], freedom)
     return suspect if chance < _SUSPICIOUS else None
+
+
+def _alone(design: DesignMatrix) -> NDArray[np.bool_]:
+    """Return which rows alone have the parameters of their weight, of which nothing else tells: (n,)."""
+    by_weight = any(parameter.varies == "weight" for parameter in design.law.parameters)
+    is_single = np.bincount(design.groups)[design.groups] == 1
+    return is_single if by_weight else np.zeros_like(is_single)
 
 
 def _estimate(
