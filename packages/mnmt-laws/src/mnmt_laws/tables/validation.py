@@ -58,7 +58,7 @@ def check_values(table: pd.DataFrame, locator: RowLocator, *, rising: bool | Non
         "encoder_size": (table["encoder_size"] < 0, "`encoder_size` must not be negative"),
         "decoder_size": (table["decoder_size"] < 0, "`decoder_size` must not be negative"),
         "tokens": (table["tokens"] < 0, "`tokens` must not be negative"),
-        "role": (~table["role"].isin(ROLES), "`role` must be fit or held-out"),
+        "role": (~table["role"].isin(ROLES), "`role` must be fit, held-out or left-out"),
     }
     for column, (wrong, rule) in rules.items():
         reject(np.asarray(wrong), table, locator, rule, table[column])
