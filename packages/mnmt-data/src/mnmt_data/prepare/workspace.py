@@ -128,7 +128,8 @@ def write_part(path: Path, block: CleanBlock, *, read: int, sample: Any = None) 
 
 def read_part(path: Path, *columns: str) -> pa.RecordBatch:
     """Read some columns of a part."""
-    with path.open("rb") as file:
+    # A file of Arrow's own: its threads may let go of one of Python's only while the interpreter ends, and abort.
+    with pa.OSFile(str(path)) as file:
         indices = [pa.ipc.open_file(file).schema.get_field_index(column) for column in columns]
         reader = pa.ipc.open_file(file, options=pa.ipc.IpcReadOptions(included_fields=indices))
         return reader.get_batch(0).select(columns)
@@ -185,5 +186,5 @@ def read_sample(path: Path) -> Any:
 
 
 def _read_metadata(path: Path, name: bytes) -> Any:
-    with path.open("rb") as file:
+    with pa.OSFile(str(path)) as file:
         return json.loads(pa.ipc.open_file(file).schema.metadata.get(name, b"null"))
