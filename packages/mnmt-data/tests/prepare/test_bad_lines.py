@@ -77,7 +77,7 @@ def test_more_than_the_share_is_a_mistake(folder):
 
 def test_test_sets_are_read_strictly(folder):
     (folder / "corpus/test.en-de.tsv").write_text("one\n")
-    with pytest.raises(DataError, match=r"test\.en-de\.tsv:1: has 1 column and no header"):
+    with pytest.raises(DataError, match=r"test\.en-de\.tsv:1: has 1 column and no second side"):
         run(folder, 'on_bad_line = "skip"')
 
 

@@ -154,7 +154,10 @@ def write(folder: Path, text: str, name: str = "runs.csv") -> Path:
             "no weight, tokens, step or seed tells them apart; name the column that does, as in --column "
             "weight=COLUMN, or remove them.",
         ),
-        (f"{HEADER},role\n1,a,1,loss,2,test\n", "{} row 2: `role` must be fit, held-out or left-out, but is 'test'."),
+        (
+            f"{HEADER},role\n1,a,1,loss,2,test\n",
+            "{} row 2: `role` must be fit, held-out or left-out, but is 'test'.",
+        ),
         (
             f"{HEADER},irreducible\n1,a,1,loss,2,-1\n",
             "{} row 2: `irreducible` must not be negative, but is -1.",

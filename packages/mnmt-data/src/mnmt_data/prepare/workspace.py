@@ -128,7 +128,7 @@ def write_part(path: Path, block: CleanBlock, *, read: int, sample: Any = None) 
 
 def read_part(path: Path, *columns: str) -> pa.RecordBatch:
     """Read some columns of a part."""
-    # A file of Arrow's own: its threads may let go of one of Python's only while the interpreter ends, and abort.
+    # A file of Arrow's own: its threads may let go of Python's when the interpreter ends, and abort it.
     with pa.OSFile(str(path)) as file:
         indices = [pa.ipc.open_file(file).schema.get_field_index(column) for column in columns]
         reader = pa.ipc.open_file(file, options=pa.ipc.IpcReadOptions(included_fields=indices))
