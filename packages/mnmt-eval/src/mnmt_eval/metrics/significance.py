@@ -27,7 +27,7 @@ class PairedTest:
     p_value: float
     """The probability of so large a difference or a larger one, either way, if neither system were better."""
     signature: str
-    """The metric's signature, with number and seed of random exchanges, or `ar:exact` of all."""
+    """The metric's signature, with number and seed of random exchanges unless all were made."""
 
     @property
     def difference(self) -> float:
