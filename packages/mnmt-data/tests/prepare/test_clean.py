@@ -82,7 +82,8 @@ def whole(folder, space_of):
     return parts(space)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=20)
+@pytest.mark.slow
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(shares=st.integers(1, 13), seed=st.integers(0, 99), lost=st.sets(st.integers(0, BLOCKS - 1)))
 def test_shares_in_any_order_are_the_whole(folder, space_of, whole, shares, seed, lost):
     """After a first round some parts are lost, and other shares write them again."""

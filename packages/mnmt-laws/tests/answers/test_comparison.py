@@ -204,6 +204,7 @@ def with_runs(observations: Observations) -> Observations:
     )
 
 
+@pytest.mark.slow
 def test_tasks_that_share_their_errors_count_once() -> None:
     single = table("joint", noise=0.01)
     both = pd.concat([single.frame.assign(task=task) for task in ("en-de", "en-zh")], ignore_index=True)

@@ -42,6 +42,7 @@ def test_only_stated_noise_can_be_too_small(
     assert not any("noise" in warning for warning in analysis.warnings)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["eval_loss", "ppl", "bits_per_byte"])
 def test_losses_of_any_name_are_found_again(small_table: pd.DataFrame, name: str) -> None:
     table, is_loss, columns = small_table.copy(), small_table["metric"].eq("loss"), ["value", "irreducible"]
