@@ -1,8 +1,8 @@
 """Warnings of `prepare` for good text, and for text whose sides are spoilt in a known way.
 
 Claim: published text of any language pair has no warning, in the order of its files or shuffled, of 200 pairs
-or more; text whose sides are swapped, shifted, in a wrong language, copied or in another order has the one
-that fits. Cited in docs/data/preparing.md.
+or more; text whose sides are swapped, shifted, in a wrong language or in another order has the one that
+fits. Cited in docs/data/preparing.md.
 
 A stretch of each task of the corpus folders (`train.SRC-TGT.*`) is spoilt in every way, and given to the
 checks as a source of the study. Without `--corpora` only the made-up languages of the synthetic studies are
@@ -38,7 +38,6 @@ KINDS = {
     "shifted": "sides are shifted",
     "unrelated": "no translations of each other",
     "foreign": "is in",
-    "copied": "copies the other",
 }
 STRETCH = 72
 OTHERS = ("fr", "ru", "zh", "fi")
@@ -151,7 +150,6 @@ def _spoilt(task: str, sides: Sides, draw: random.Random) -> dict[str, tuple[str
         "target lacks the middle line": (task, (src[:-1], [*tgt[:half], *tgt[half + 1 :]])),
         f"a stretch of {STRETCH}": (task, ([*broken[:end], *src[end:]], tgt)),
         "target in another language": (f"{code}-{wrong}", sides),
-        "copied": (task, (src, [line.upper() for line in src])),
         "sources sorted": (task, (sorted(src), tgt)),
     }
 
@@ -159,7 +157,7 @@ def _spoilt(task: str, sides: Sides, draw: random.Random) -> dict[str, tuple[str
 def _warnings(task: str, sides: Sides) -> Iterator[str]:
     source = Source(split="train", task=task, number=0, reader=Given())
     sample = SourceSample.of(Block(src=sides[0], tgt=sides[1], first=0), task)
-    for line in source_warnings(source, [sample], copies=True):
+    for line in source_warnings(source, [sample]):
         yield next(kind for kind, words in KINDS.items() if re.search(words, line))
 
 
