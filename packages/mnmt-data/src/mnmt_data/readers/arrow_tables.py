@@ -14,10 +14,7 @@ import pyarrow.parquet as pq
 from mnmt_data.errors import DataError
 from mnmt_data.readers.byte_sources import PARQUET, check_is_file, unreadable
 from mnmt_data.readers.columns import STRUCT, Place, Table, sentence_of
-from mnmt_data.readers.reader import BLOCK_PAIRS, BadLine, Block, Choice, every_block
-
-_EXCERPT = 200
-"""Bytes of a bad row in its report."""
+from mnmt_data.readers.reader import BLOCK_PAIRS, EXCERPT, BadLine, Block, Choice, every_block
 
 Batches = Callable[[list[str]], Iterable[pa.RecordBatch]]
 """Returns the rows of a table, with only the named columns."""
@@ -97,7 +94,7 @@ class TableBlocks:
             what = f"{self.table.path}: row {row + 1}: not valid UTF-8; write the file anew."
             if not self.skip_bad:
                 raise DataError(what) from None
-            excerpt = bytes(error.object)[:_EXCERPT].decode("utf-8", errors="backslashreplace")
+            excerpt = bytes(error.object)[:EXCERPT].decode("utf-8", errors="backslashreplace")
             bad[row] = BadLine(row=row, what=what, text=excerpt)
             return ""
         return text

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from mnmt_data.errors import DataError
 from mnmt_data.readers.language_codes import best_tags, is_reversed, languages
-from mnmt_data.readers.reader import LONGEST_SENTENCE, BadLine, Reader
+from mnmt_data.readers.reader import EXCERPT, LONGEST_SENTENCE, BadLine, Reader
 
 NAMED_SIDES = (("src", "tgt"), ("source", "target"))
 STRUCT = "translation"
@@ -87,7 +87,7 @@ class ScoreColumn:
                 row, what = first + place, f"{where}{first + place + 1}: {error}."
                 if bad is None:
                     raise DataError(what) from None
-                bad.setdefault(row, BadLine(row=row, what=what, text=str(cell)))
+                bad.setdefault(row, BadLine(row=row, what=what, text=str(cell)[:EXCERPT]))
         return values
 
 

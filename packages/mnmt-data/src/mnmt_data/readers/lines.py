@@ -9,12 +9,9 @@ from collections.abc import Iterator
 from mnmt_data.errors import DataError
 from mnmt_data.readers.byte_sources import ByteSource
 from mnmt_data.readers.encoding import check_head, check_nuls, not_utf8, utf8_remedy
-from mnmt_data.readers.reader import LONGEST_LINE, LONGEST_SENTENCE, BadLine
+from mnmt_data.readers.reader import EXCERPT, LONGEST_LINE, LONGEST_SENTENCE, BadLine
 
 _BATCH = 4096
-_EXCERPT = 200
-"""Bytes of a bad line in its report."""
-
 _LONGEST_TAIL = 4 * LONGEST_SENTENCE  # a character has at most four bytes
 _PLACEHOLDER = b"?" * (LONGEST_SENTENCE + 1)
 _CONTINUATION = bytes(range(0x80, 0xC0))
@@ -198,7 +195,7 @@ class LineSplitter:
                 line.decode("utf-8")
             except UnicodeDecodeError as error:
                 what = not_utf8(self._name, self._lines + number + 1, error, remedy)
-                text = line[:_EXCERPT].decode("utf-8", errors="backslashreplace")
+                text = line[:EXCERPT].decode("utf-8", errors="backslashreplace")
                 self.bad.append(BadLine(row=self._lines + number, what=what, text=text))
                 lines[number] = b""
         return b"\n".join(lines).decode("utf-8")

@@ -17,9 +17,11 @@ from mnmt_data.errors import DataError
 BLOCK_PAIRS = 50_000
 """Pairs in a block: worth a worker process, and small enough to hold several in memory."""
 
-
 PAIR_BYTES = 100
 """Bytes of a pair in a file, roughly."""
+
+EXCERPT = 200
+"""Characters or bytes of a bad line in its report."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,10 +16,7 @@ from mnmt_data.readers.byte_sources import File
 from mnmt_data.readers.columns import STRUCT, Place, ScoreColumn, Table, sentence_of
 from mnmt_data.readers.headers import Layout, counted, layout_of
 from mnmt_data.readers.lines import Line, Lines
-from mnmt_data.readers.reader import BadLine, Block, Choice, Record, blocks_of, every_block
-
-_EXCERPT = 200
-"""Characters of a bad line in its report."""
+from mnmt_data.readers.reader import EXCERPT, BadLine, Block, Choice, Record, blocks_of, every_block
 
 _HEAD = 20
 """Lines by which the columns of a table without a header are judged."""
@@ -260,4 +257,4 @@ def _record(src: str, tgt: str, scores: tuple[ScoreColumn, ...], cells: list[Any
 
 
 def _bad(path: Path, number: int, what: str, text: str) -> BadLine:
-    return BadLine(row=number - 1, what=f"{path}:{number}: {what}.", text=text[:_EXCERPT])
+    return BadLine(row=number - 1, what=f"{path}:{number}: {what}.", text=text[:EXCERPT])

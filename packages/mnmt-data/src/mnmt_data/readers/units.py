@@ -10,11 +10,8 @@ from pathlib import Path
 
 from mnmt_data.errors import DataError
 from mnmt_data.readers.byte_sources import ByteSource
-from mnmt_data.readers.reader import BadLine, Block, Choice, blocks_of, every_block
+from mnmt_data.readers.reader import EXCERPT, BadLine, Block, Choice, blocks_of, every_block
 from mnmt_data.readers.xml_units import Element
-
-_EXCERPT = 200
-"""Characters of a broken unit in its report."""
 
 logger = logging.getLogger(__name__)
 
@@ -82,4 +79,4 @@ class UnitPairs:
 def broken(source: ByteSource, unit: Element, error: ValueError) -> BadLine:
     """Return the report on a unit that cannot be read."""
     what = f"{source.name}:{unit.line}: {error}; mend or remove this unit."
-    return BadLine(row=0, what=what, text=unit.xml[:_EXCERPT].encode(errors="backslashreplace").decode())
+    return BadLine(row=0, what=what, text=unit.xml[:EXCERPT].encode(errors="backslashreplace").decode())
