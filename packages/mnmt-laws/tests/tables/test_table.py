@@ -160,7 +160,13 @@ def write(folder: Path, text: str, name: str = "runs.csv") -> Path:
         ),
         (
             f"{HEADER},irreducible\n1,a,1,loss,2,-1\n",
-            "{} row 2: `irreducible` must not be negative, but is -1.",
+            "{} row 2: `irreducible` must be at least 0 and no more than the loss that "
+            "was measured, but is -1.",
+        ),
+        (
+            f"{HEADER},irreducible\n1,a,1,loss,2,1\n2,a,1,loss,2,5\n",
+            "{} row 3: `irreducible` must be at least 0 and no more than the loss that "
+            "was measured, but is 5.",
         ),
         (f"{HEADER},tokens\n1,a,1,loss,2,-1\n", "{} row 2: `tokens` must not be negative, but is -1."),
         *(

@@ -32,6 +32,7 @@ CELL = (*CURVE[1:], "step", "tokens")
 """Columns in which two measurements must differ somewhere; repeated runs differ in their seeds."""
 
 _FLOPS_PER_TOKEN = 6
+_ABOVE = 1.1  # irreducible over measured loss, which the chance of a test set does not reach
 _NAMED = 5
 
 
@@ -54,7 +55,11 @@ def check_values(table: pd.DataFrame, locator: RowLocator, *, rising: bool | Non
             table["metric"].isin(losses) & (table["value"] <= 0),
             "a loss must be above 0 nats per token; give the cross-entropy, not the log-likelihood",
         ),
-        "irreducible": (table["irreducible"] < 0, "`irreducible` must not be negative"),
+        "irreducible": (
+            (table["irreducible"] < 0)
+            | (table["metric"].isin(losses) & (table["irreducible"] > _ABOVE * table["value"])),
+            "`irreducible` must be at least 0 and no more than the loss that was measured",
+        ),
         "encoder_size": (table["encoder_size"] < 0, "`encoder_size` must not be negative"),
         "decoder_size": (table["decoder_size"] < 0, "`decoder_size` must not be negative"),
         "tokens": (table["tokens"] < 0, "`tokens` must not be negative"),
