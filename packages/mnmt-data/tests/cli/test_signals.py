@@ -41,7 +41,10 @@ console.run_app(app, prog="tool")
 def start(command, **options):
     arguments = [sys.executable, "-c", START, command]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    # Tests in the background may run with SIGINT ignored, which children inherit; they do not a handler.
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     process = subprocess.Popen(arguments, **pipes, **options)
+    signal.signal(signal.SIGINT, handler)
     assert process.stdout.readline() == "ready\n"
     return process
 
