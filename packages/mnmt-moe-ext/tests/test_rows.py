@@ -40,15 +40,20 @@ def test_one_token_for_each_expert_is_a_permutation(dtype: torch.dtype) -> None:
         assert torch.equal(buffers[order], tokens[0])
 
 
-def test_rows_that_nobody_has_are_never_read() -> None:
+@PACKAGES
+@pytest.mark.parametrize("ragged", [False, True], ids=["capacity", "ragged"])
+def test_rows_that_nobody_has_are_never_read(package: Any, ragged: bool) -> None:
     routing = random_routing(groups=2, tokens=11, num_experts=4, capacity=3)
-    layout = capacity_layout(routing, bin_size=5)
-    outputs = torch.full((4, 10, 7), torch.nan)
-    outputs.view(-1, 7)[layout.rows[layout.rows >= 0].long()] = 1
-    outputs.requires_grad_()
+    layout = ragged_layout(routing) if ragged else capacity_layout(routing, bin_size=5)
+    tokens = torch.randn(2, 11, 7, requires_grad=True)
+    buffers = package.dispatch(tokens, layout)
+    empty = torch.ones(buffers.shape[:-1], dtype=torch.bool)
+    empty.view(-1)[layout.rows[layout.rows >= 0].long()] = False
+    # What experts write there is undefined, and so is its gradient.
+    undefined = torch.where(empty, torch.nan, 1.0).unsqueeze(-1)
     weights = routing.weights.requires_grad_()
-    summed = combine(outputs, weights, layout)
-    grads = torch.autograd.grad(summed.sum(), (outputs, weights))
+    summed = package.combine(buffers * undefined, weights, layout)
+    grads = torch.autograd.grad(summed.sum(), (tokens, weights))
     assert all(tensor.isfinite().all() for tensor in (summed, *grads))
 
 

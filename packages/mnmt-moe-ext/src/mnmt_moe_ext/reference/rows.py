@@ -59,17 +59,18 @@ def dispatch(tokens: Tensor, layout: Layout) -> Tensor:
     """Compute `mnmt_moe_ext.dispatch` in plain torch."""
     check_dispatch(tokens, layout)
     if layout.ends is not None:
-        return torch.einsum("gtkr,gtd->rd", _one_hot(layout.rows, layout.bin_size).to(tokens), tokens)
+        buffers = torch.einsum("gtkr,gtd->rd", _one_hot(layout.rows, layout.bin_size).to(tokens), tokens)
+        return _clear_empty_rows(buffers, layout)
     experts, slots = (one_hot.to(tokens) for one_hot in _experts_and_slots(layout))
     mask = torch.einsum("gtke,gtkc->gtec", experts, slots)
     buffers = torch.einsum("gtec,gtd->egcd", mask, tokens)
-    return buffers.reshape(*buffer_shape(layout), tokens.shape[-1])
+    return _clear_empty_rows(buffers.reshape(*buffer_shape(layout), tokens.shape[-1]), layout)
 
 
 def combine(outputs: Tensor, weights: Tensor, layout: Layout) -> Tensor:
     """Compute `mnmt_moe_ext.combine` in plain torch."""
     check_combine(outputs, weights, layout)
-    rows = outputs.to(weights.dtype)
+    rows = _clear_empty_rows(outputs.to(weights.dtype), layout)
     if layout.ends is not None:
         one_hot = _one_hot(layout.rows, layout.bin_size).to(weights)
         return torch.einsum("gtk,gtkr,rd->gtd", weights, one_hot, rows).to(outputs.dtype)
@@ -77,6 +78,16 @@ def combine(outputs: Tensor, weights: Tensor, layout: Layout) -> Tensor:
     shares = torch.einsum("gtk,gtke,gtkc->gtec", weights, experts, slots)
     bins = rows.view(layout.num_experts, layout.rows.shape[0], layout.bin_size, outputs.shape[-1])
     return torch.einsum("gtec,egcd->gtd", shares, bins).to(outputs.dtype)
+
+
+def _clear_empty_rows(buffers: Tensor, layout: Layout) -> Tensor:
+    """Return the buffers with 0 in the rows without a token, and no gradient from there.
+
+    Both are undefined in experts' outputs: NaN there times the 0 of a one-hot tensor would be NaN.
+    """
+    slots = torch.arange(layout.bin_size, device=buffers.device)
+    empty = slots >= layout.filled.unsqueeze(-1)
+    return buffers.masked_fill(empty.view(*buffers.shape[:-1], 1), 0)
 
 
 def _experts_and_slots(layout: Layout) -> tuple[Tensor, Tensor]:
