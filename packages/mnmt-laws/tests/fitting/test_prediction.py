@@ -132,7 +132,7 @@ def test_a_scale_is_inverted_and_raised_without_a_jump(limit: float, excess: flo
 def test_an_irreducible_loss_that_is_ignored_or_undercut_sets_no_scale() -> None:
     table = near_the_floor(power=1.0, noise=0.1)
     ignored = fit(observe(table), law="power", irreducible="ignore", uncertainty=NONE)
-    undercut = fit(observe(table.assign(irreducible=1.2)), law="power", uncertainty=NONE)
+    undercut = fit(observe(table.assign(irreducible=1.05)), law="power", uncertainty=NONE)
     assert noise_scale(ignored, "t") == noise_scale(undercut, "t") == NoiseScale(log=True)
 
 
