@@ -14,7 +14,7 @@ from mnmt_data.store.prepared import PreparedData
 from mnmt_data.stream.mixing import (
     MixingConfig,
     SelectionConfig,
-    WeightChange,
+    WeightPhase,
     open_stream,
     order_path,
     read_order,
@@ -74,7 +74,7 @@ def test_without_a_table_the_weights_hold_for_ever():
 
 def test_changes_of_weights_and_shares_are_laid_together():
     config = MixingConfig(
-        changes=(WeightChange(step=5, weights={"xx-aa": 1.0}),),
+        phases=(WeightPhase(step=5, weights={"xx-aa": 1.0}),),
         selection=SelectionConfig(keep=0.5, half_life=8),
     )
     found = phases(config)
@@ -94,10 +94,10 @@ def test_explicit_scalarization_draws_evenly_and_weights_the_loss():
     ("make", "message"),
     [
         (
-            lambda: MixingConfig(changes=(WeightChange(step=0, weights={"xx-aa": 1.0}),)),
-            "`changes` must have rising steps, the first of at least 1.",
+            lambda: MixingConfig(phases=(WeightPhase(step=0, weights={"xx-aa": 1.0}),)),
+            "`phases` must have rising steps, the first of at least 1.",
         ),
-        (lambda: WeightChange(step=1, weights={"xx-aa": 0.5}), "`weights` must sum to 1, but sum to 0.5."),
+        (lambda: WeightPhase(step=1, weights={"xx-aa": 0.5}), "`weights` must sum to 1, but sum to 0.5."),
         (lambda: SelectionConfig(keep=0.0), r"`keep` must be in \(0, 1\], but is 0.0."),
         (lambda: SelectionConfig(keep=0.5, half_life=-1), "`half_life` must be at least 0, but is -1."),
     ],
@@ -108,16 +108,16 @@ def test_a_wrong_setting_is_named(make, message):
 
 
 def test_the_table_is_read_strictly():
-    table = {"changes": [{"step": 9, "weights": {"xx-aa": 1.0}}], "selection": {"keep": 0.5}}
+    table = {"phases": [{"step": 9, "weights": {"xx-aa": 1.0}}], "selection": {"keep": 0.5}}
     config = structure(json.loads(json.dumps(table)), MixingConfig, where="mixing")
-    assert config.changes == (WeightChange(step=9, weights={"xx-aa": 1.0}),)
+    assert config.phases == (WeightPhase(step=9, weights={"xx-aa": 1.0}),)
     with pytest.raises(ValueError, match="unknown key `kept`; the valid ones are keep, half_life"):
         structure({"selection": {"keep": 0.5, "kept": 0.5}}, MixingConfig, where="mixing")
 
 
 def test_a_change_of_a_task_that_is_not_there_is_named(data):
-    config = MixingConfig(changes=(WeightChange(step=1, weights={"xx-cc": 1.0}),))
-    with pytest.raises(DataError, match=r"\[train.mixing\] `changes` must be of the run's tasks .* is xx-cc"):
+    config = MixingConfig(phases=(WeightPhase(step=1, weights={"xx-cc": 1.0}),))
+    with pytest.raises(DataError, match=r"\[train.mixing\] `phases` must be of the run's tasks .* is xx-cc"):
         open_stream(data, MIXTURE, config, batch_tokens=100, seed=1)
 
 

@@ -75,8 +75,8 @@ def test_a_model_that_was_not_trained_here_has_the_limit_of_the_data(tmp_path: P
 def test_weights_are_averaged_over_the_steps_of_each(tiny_run: Path) -> None:
     record = open_run(tiny_run).loaded.record
     assert drawn_weights(record, 40) == {"xx-aa": 20, "xx-bb": 20}
-    changes = [{"step": 10, "weights": {"xx-aa": 1.0}}, {"step": 50, "weights": {"xx-bb": 1.0}}]
-    train = {**record.config["train"], "mixing": {"changes": changes}}
+    phases = [{"step": 10, "weights": {"xx-aa": 1.0}}, {"step": 50, "weights": {"xx-bb": 1.0}}]
+    train = {**record.config["train"], "mixing": {"phases": phases}}
     changed = replace(record, config={**record.config, "train": train})
     assert drawn_weights(changed, 40) == {"xx-aa": 35, "xx-bb": 5}
     assert drawn_weights(changed, 0) == record.mixture

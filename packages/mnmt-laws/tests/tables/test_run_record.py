@@ -76,6 +76,15 @@ def test_failed_and_unfinished_runs_are_listed_and_left_out(write_record: Write)
     )
 
 
+@pytest.mark.parametrize("name", ["phases", "changes"])
+def test_a_run_whose_mixture_changes_is_not_attributed_to_one(write_record: Write, name: str) -> None:
+    mixing = {name: [{"step": 3, "weights": {"en-de": 1.0}}]}
+    folder = write_record("a", evals=[measured()], config={"train": {"mixing": mixing}})
+    runs = collect(folder)
+    assert set(runs.table["role"]) == {"left-out"}
+    assert "its mixture changes during training (`phases`); it is `left-out`" in runs.warnings[0]
+
+
 def test_a_last_line_cut_short_is_left_out_aloud(write_record: Write) -> None:
     folder = write_record("r1", evals=json.dumps(measured()) + '\n{"step": 6, "ta')
     collected = collect(folder)

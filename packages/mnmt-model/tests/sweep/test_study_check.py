@@ -103,13 +103,13 @@ MISTAKES = [
     ),
     (
         "steps = 12",
-        "steps = 12\nmixing.changes = [{ step = 2, weights = { xx-cc = 1.0 } }]",
-        "[train.mixing] `changes` must be of the run's tasks (xx-aa, xx-bb), but one is xx-cc",
+        "steps = 12\nmixing.phases = [{ step = 2, weights = { xx-cc = 1.0 } }]",
+        "[train.mixing] `phases` must be of the run's tasks (xx-aa, xx-bb), but one is xx-cc",
     ),
     (
         "steps = 12",
-        "steps = 12\nmixing.changes = [{ step = 12, weights = { xx-aa = 1.0 } }]",
-        "[train.mixing] `changes` must begin before the last step (12), but one is at 12",
+        "steps = 12\nmixing.phases = [{ step = 12, weights = { xx-aa = 1.0 } }]",
+        "[train.mixing] `phases` must begin before the last step (12), but one is at 12",
     ),
     ("[sweep]", "[sweep]\nseed = 3", "[sweep] holds an unknown key `seed`…`seeds` may be meant"),
     ("[sweep]", "[sweep]\nseeds = 3", "`sweep.seeds` must be an array"),
@@ -262,7 +262,7 @@ def test_tasks_may_be_spelled_with_hyphens_everywhere(tmp_path: Path) -> None:
     tasks = ["en-zh-Hans", "en-de"]
     corpus = "corpora"
     [train]
-    mixing.changes = [{ step = 10, weights = { en-zh-Hans = 1.0 } }]
+    mixing.phases = [{ step = 10, weights = { en-zh-Hans = 1.0 } }]
     [sweep]
     sizes = { d64 = {} }
     fit = { sizes = ["d64"], mixtures = [{ en-zh-Hans = 0.5, en-de = 0.5 }] }

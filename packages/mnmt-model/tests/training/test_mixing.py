@@ -10,7 +10,7 @@ from safetensors.torch import load_file
 
 from mnmt_data.errors import DataError
 from mnmt_data.store import open_prepared
-from mnmt_data.stream import MixingConfig, Mixture, SelectionConfig, WeightChange, open_stream
+from mnmt_data.stream import MixingConfig, Mixture, SelectionConfig, WeightPhase, open_stream
 from mnmt_data.study import read_study
 from mnmt_model import RunConfig, run_configs, train
 from mnmt_model.checkpoints import find_checkpoints
@@ -51,14 +51,25 @@ def test_explicit_weights_reach_the_loss(run: RunConfig, tmp_path: Path) -> None
 
 
 def test_weights_change_at_their_step(run: RunConfig) -> None:
-    change = WeightChange(step=6, weights={"xx-aa": 1.0})
-    config = mixed(run, {"xx-aa": 0.0, "xx-bb": 1.0}, changes=(change,))
+    phase = WeightPhase(step=6, weights={"xx-aa": 1.0})
+    config = mixed(run, {"xx-aa": 0.0, "xx-bb": 1.0}, phases=(phase,))
     train, mixture = config.train, Mixture(config.mixture)
     data = open_prepared(config.data)
     stream = open_stream(data, mixture, train.mixing, batch_tokens=train.batch_tokens, seed=config.seed)
     before, after = stream.counts(6), stream.counts(12)
     assert before["xx-aa"] == 0 < after["xx-aa"]
     assert after["xx-bb"] == before["xx-bb"] > 0
+
+
+def test_a_record_of_an_earlier_version_continues(run: RunConfig, tmp_path: Path) -> None:
+    phase = WeightPhase(step=6, weights={"xx-aa": 1.0})
+    config = mixed(run, EVEN, phases=(phase,))
+    train(config, tmp_path / "run")
+    path = tmp_path / "run" / "run.json"
+    path.write_text(path.read_text(encoding="utf-8").replace('"phases"', '"changes"'), encoding="utf-8")
+    train(config, tmp_path / "run")
+    with pytest.raises(Exception, match="was trained with another config"):
+        train(mixed(run, EVEN), tmp_path / "run")
 
 
 def test_a_run_with_other_mixing_is_another_run(run: RunConfig, tmp_path: Path) -> None:

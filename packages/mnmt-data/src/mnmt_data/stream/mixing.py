@@ -25,7 +25,7 @@ Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, kw_only=True)
-class WeightChange:
+class WeightPhase:
     """Weights that hold from a step on.
 
     Raises:
@@ -77,25 +77,25 @@ class MixingConfig:
     scalarization: Literal["implicit", "explicit"] = "implicit"
     """`implicit`: draw tasks by their weights; `explicit`: draw them equally, weight their losses (eq. 4)."""
 
-    changes: tuple[WeightChange, ...] = ()
-    """Changes of the weights at later steps."""
+    phases: tuple[WeightPhase, ...] = ()
+    """Other weights from later steps on."""
 
     selection: SelectionConfig | None = None
     """The share in use of data ordered by `mnmt-data select`; all by default."""
 
     def __post_init__(self) -> None:
-        steps = [0, *(change.step for change in self.changes)]
+        steps = [0, *(phase.step for phase in self.phases)]
         if steps != sorted(set(steps)):
-            raise ValueError("`changes` must have rising steps, the first of at least 1.")
+            raise ValueError("`phases` must have rising steps, the first of at least 1.")
 
     def schedule(self, mixture: Mixture) -> Schedule:
         """Return the schedule that begins with `mixture`.
 
         Raises:
-            ValueError: If a change names a task that is not in the mixture.
+            ValueError: If a phase names a task that is not in the mixture.
         """
         weights = {0: mixture} | {
-            change.step: _mixture_over(mixture.tasks, change.weights) for change in self.changes
+            phase.step: _mixture_over(mixture.tasks, phase.weights) for phase in self.phases
         }
         shares = self.selection.shares() if self.selection else {0: 1.0}
         steps = sorted({*weights, *shares})
@@ -117,7 +117,7 @@ def open_stream(
 
     Raises:
         DataError: If a shard or an order of selected data is missing or broken, the mixture names a task
-            without training pairs, or a change of weights names a task that is not in the mixture.
+            without training pairs, or a phase names a task that is not in the mixture.
     """
     data.check_trainable(mixture.tasks)
     try:
@@ -163,7 +163,7 @@ def read_order(data: PreparedData, task: str) -> NDArray[np.int64]:
 def _mixture_over(tasks: tuple[str, ...], weights: Mapping[str, float]) -> Mixture:
     if unknown := sorted(set(weights) - set(tasks)):
         raise ValueError(
-            f"`changes` must be of the run's tasks ({', '.join(tasks)}), but one is {unknown[0]}."
+            f"`phases` must be of the run's tasks ({', '.join(tasks)}), but one is {unknown[0]}."
         )
     return Mixture({task: weights.get(task, 0.0) for task in tasks})
 

@@ -113,8 +113,8 @@ def longest_source(data: PreparedData, weights: Mapping[str, float]) -> int:
 
 def drawn_weights(record: RunRecord, step: int) -> dict[str, float]:
     """Return {task: weight} of a run's mixture, averaged over its steps up to `step` where it changes."""
-    changes = record.config["train"].get("mixing", {}).get("changes", ())
-    phases = [(0, record.mixture), *((change["step"], change["weights"]) for change in changes)]
+    later = record.config["train"].get("mixing", {}).get("phases", ())
+    phases = [(0, record.mixture), *((phase["step"], phase["weights"]) for phase in later)]
     ends = [*(start for start, _ in phases[1:]), step]
     sums = dict.fromkeys(record.mixture, 0.0)
     for (start, weights), end in zip(phases, ends, strict=True):

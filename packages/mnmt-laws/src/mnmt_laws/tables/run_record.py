@@ -80,6 +80,13 @@ class RunRecord:
         steps, cooldown = train.get("steps"), train.get("cooldown_steps")
         return steps - cooldown if isinstance(steps, int) and isinstance(cooldown, int) else None
 
+    @property
+    def has_phases(self) -> bool:
+        """Whether its mixture changed during training, so that no single one explains its losses."""
+        train = self.config.get("train")
+        mixing = train.get("mixing") if isinstance(train, dict) else None
+        return isinstance(mixing, dict) and bool(mixing.get("phases") or mixing.get("changes"))
+
 
 def find_records(folder: Path) -> list[Path]:
     """Return the run records in `folder`: itself if it holds `run.json`, else the children that do.
@@ -230,7 +237,7 @@ def _rows(record: RunRecord) -> list[dict[str, Any]]:
         "decoder_size": record.decoder_size,
         "mixture": format_mixture(record.mixture),
         "seed": record.seed,
-        "role": record.role,
+        "role": "left-out" if record.has_phases else record.role,
         "cooldown_start": record.cooldown_start,
         "study": record.study,
         "data_fingerprint": (record.data_fingerprint or "")[:_DIGITS],
@@ -262,6 +269,8 @@ def _warnings(record: RunRecord) -> list[str]:
     if record.status != "finished":
         return [f"run {record.run} is unfinished and is left out"]
     lines = []
+    if record.has_phases:
+        lines.append(f"run {record.run}: its mixture changes during training (`phases`); it is `left-out`")
     if not record.evals and not record.non_finite:
         lines.append(f"run {record.run} finished without measurements")
     if record.truncated:

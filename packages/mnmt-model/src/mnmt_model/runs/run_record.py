@@ -136,6 +136,9 @@ def read_run(folder: Path) -> RunRecord:
     if required := sorted(key for key in absent if keys[key] is MISSING):
         raise RunError(f"{path}: lacks `{required[0]}`; it is broken, or another program wrote it")
     known = {key: value for key, value in content.items() if key in keys}
+    mixing = known["config"].get("train", {}).get("mixing", {})
+    if "changes" in mixing:  # the name of `phases` in mnmt-model 0.5
+        mixing["phases"] = mixing.pop("changes")
     return RunRecord(**{**known, "absent": frozenset(absent)})
 
 

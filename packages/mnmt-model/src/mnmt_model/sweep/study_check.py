@@ -49,20 +49,20 @@ def _check_size(name: str, size: Size, data: DataConfig | None) -> None:
     except ValueError as error:
         raise ValueError(f"[sweep.sizes.{name}] {error}") from None
     try:
-        _check_changes(size.train, data)
+        _check_phases(size.train, data)
     except ValueError as error:
         where = f"sweep.sizes.{name}.mixing" if "mixing" in size.changes else "train.mixing"
         raise ValueError(f"[{where}] {error}") from None
 
 
-def _check_changes(train: TrainConfig, data: DataConfig | None) -> None:
-    """Check the tasks and the steps of the changes of weights."""
-    changes = train.mixing.changes
+def _check_phases(train: TrainConfig, data: DataConfig | None) -> None:
+    """Check the tasks and the steps of the phases of the mixture."""
+    phases = train.mixing.phases
     if data is not None:
         train.mixing.schedule(Mixture(dict.fromkeys(data.tasks, 1 / len(data.tasks))))
-    if changes and changes[-1].step >= train.steps:
+    if phases and phases[-1].step >= train.steps:
         raise ValueError(
-            f"`changes` must begin before the last step ({train.steps}), but one is at {changes[-1].step}."
+            f"`phases` must begin before the last step ({train.steps}), but one is at {phases[-1].step}."
         )
 
 
