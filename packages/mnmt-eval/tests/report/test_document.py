@@ -103,7 +103,7 @@ def test_the_table_has_what_compare_prints(page: str, command_line: CommandLine,
         *("--source", tmp_path / "src", "--task", "en-de", "--json"),
     )
     (comparison,) = json.loads(done.stdout)["comparisons"]
-    tables = re.findall(r'<table class="scores">(.*?)</table>', page, re.DOTALL)
+    tables = re.findall(r'<table class="scores ranking">(.*?)</table>', page, re.DOTALL)
     for table, each in zip(tables, comparison["metrics"], strict=True):
         cells = re.sub(r"<[^>]+>", " ", table)
         one, two = each["systems"]
@@ -112,7 +112,7 @@ def test_the_table_has_what_compare_prints(page: str, command_line: CommandLine,
         assert all(f" {value:.2f} " in cells for value in shown)
         assert all(f" {value:+.2f} " in cells for value in [against["difference"], *against["interval"]])
         assert f" {against['corrected_p_value']:.4f} " in cells
-        assert "{wins} / {ties} / {losses}".format(**against) in cells
+        assert "{wins:,}/{ties:,}/{losses:,}".format(**against) in cells
 
 
 def test_groups_are_tables_and_filters(page: str, command_line: CommandLine, tmp_path: Path) -> None:
@@ -159,7 +159,7 @@ def test_losses_of_runs_are_a_metric_of_the_page(
     done = command_line.run(*arguments, "--worst-by", "loss", "--page", tmp_path / "r")
     assert done.status == 0, done.stderr
     written = (tmp_path / "r" / "index.html").read_text(encoding="utf-8")
-    assert f"<b>{loss['systems'][0]['value']:.4f}</b>" in written
+    assert f"<b>{loss['systems'][0]['value']:.4f}</b> <small>" in written
     assert "loss by eighths" in written
     data = data_of(written)
     assert (data["metric"], data["higher_is_better"], data["decimals"]) == ("loss", False, 4)
@@ -174,9 +174,9 @@ def test_runs_are_reported_with_all_their_tasks(
     assert done.status == 0, done.stderr
     written = (tmp_path / "r" / "index.html").read_text(encoding="utf-8")
     means = written[written.index('class="scores means"') :].partition("</table>")[0]
-    assert "ter (lower is better), mean over texts" in means
-    assert re.findall(r'<th scope="row">(.*?)</th>', means) == ["other <small>baseline</small>", "tiny-run"]
-    assert "<small>difference</small> +0.00" in means
+    assert '<td data-label="metric">ter (lower is better)</td>' in means
+    assert re.findall(r'<th scope="row">(.*?)</th>', means) == ["other", "tiny-run"]
+    assert '<td data-label="difference">+0.00 <small>' in means
     data = data_of(written)
     assert [text["task"] for text in data["texts"]] == ["xx-aa", "xx-bb"]
     assert data["higher_is_better"] is False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from mnmt_eval.cli.tables import align
+from mnmt_eval.cli.table_formats import align
 from mnmt_eval.metrics.protocol import column_title, format_value
 
 if TYPE_CHECKING:

@@ -6,7 +6,9 @@ import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
 
 from mnmt_eval.cli.options import (
     DEFAULT_METRIC_FLAGS,
@@ -17,6 +19,7 @@ from mnmt_eval.cli.options import (
     Systems,
     TextFlags,
 )
+from mnmt_eval.cli.table_formats import Format
 from mnmt_eval.compare.config import CompareConfig
 from mnmt_eval.errors import EvalError
 from mnmt_eval.metrics.config import BOOTSTRAP_SAMPLES, PERMUTATION_SAMPLES
@@ -40,10 +43,12 @@ def compare(
     by: str | None = None,
     losses: Flag = False,
     page: Path | None = None,
+    title: str = "",
     worst_by: str | None = None,
     sentences: int = 1000,
     samples: int = BOOTSTRAP_SAMPLES,
     permutations: int = PERMUTATION_SAMPLES,
+    form: Annotated[Format, Parameter("--format")] = "text",
     as_json: Json = False,
 ) -> None:
     """Compare systems: every metric with its interval, tests of all pairs, and ranks; as a page too.
@@ -58,17 +63,20 @@ def compare(
             `eighths` or `thirds` of the sentences by length.
         losses: Compare the losses of runs too, on the references of their data; each loads its model.
         page: Folder for a page to send around, index.html, with the comparison and translations to read.
+        title: The title of the page.
         worst_by: The metric that the page sorts sentences by: by default chrf, or the first if that is not
             among them; `loss` with --losses.
         sentences: Sentences of each text on the page: those on which systems disagree most, or that one
             translated worst.
         samples: Resamples of the bootstrap, for intervals.
         permutations: Random exchanges of the permutation test, where not all can be made.
+        form: Print the tables as `text`, `markdown` or `latex` (booktabs; the best ranks are bold), or as
+            `csv`, a line for each text, metric and system with all digits.
         as_json: Print the comparisons as JSON.
     """
     # Imported here, since `--help` needs no numbers.
-    from mnmt_eval.cli.comparison_tables import averages_table, comparison_table
     from mnmt_eval.cli.progress import print_message
+    from mnmt_eval.cli.table_formats import format_comparisons
     from mnmt_eval.compare import compare_systems
     from mnmt_eval.compare.averages import average_directions
     from mnmt_eval.compare.comparison import all_remarks
@@ -88,7 +96,9 @@ def compare(
 
         comparisons = _write_page(
             translated,
-            ReportConfig(comparison=config, worst_by=worst_by, sentences=sentences, baseline=baseline),
+            ReportConfig(
+                comparison=config, worst_by=worst_by, sentences=sentences, baseline=baseline, title=title
+            ),
             page,
         )
     remarks = all_remarks(translated, comparisons)
@@ -100,7 +110,7 @@ def compare(
         document = {"comparisons": documents, "averages": averages, "remarks": remarks}
         print(json.dumps(document, ensure_ascii=False))
     else:
-        print("\n\n".join([*map(comparison_table, comparisons), *averages_table(comparisons)]))
+        print(format_comparisons(comparisons, form))
 
 
 def _write_page(

@@ -40,6 +40,10 @@ class DirectionAverage:
     """A metric's mean over the tasks of a direction, each counting once."""
 
     metric: str
+    title: str
+    """The metric's name, with a note if lower is better."""
+    decimals: int
+    """The decimals of its values that are worth reading."""
     direction: str
     """`En→XX`, `XX→En` or `XX→YY`, or `all`."""
     tasks: tuple[str, ...]
@@ -89,6 +93,8 @@ def _average(
     baseline, *others = {comparison.baseline for comparison in comparisons}
     return DirectionAverage(
         metric=metrics[0].metric,
+        title=metrics[0].title,
+        decimals=metrics[0].decimals,
         direction=direction,
         tasks=tuple(comparison.task for comparison in comparisons),
         systems=tuple(

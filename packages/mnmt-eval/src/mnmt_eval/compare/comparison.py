@@ -19,7 +19,7 @@ from mnmt_eval.compare.pairs import (
 from mnmt_eval.compare.ranking import Rank, rank_systems
 from mnmt_eval.compare.systems import TranslatedText
 from mnmt_eval.errors import EvalError
-from mnmt_eval.metrics.protocol import Floats
+from mnmt_eval.metrics.protocol import Floats, column_title
 from mnmt_eval.metrics.resampling import ConfidenceInterval
 from mnmt_eval.metrics.significance import Differences
 
@@ -65,6 +65,8 @@ class MetricComparison:
     signature: str
     """The metric's signature."""
     higher_is_better: bool
+    decimals: int
+    """The decimals of its values that are worth reading."""
     scores: tuple[SystemScore, ...]
     """In the order in which the systems were named."""
     pairs: tuple[SystemPair, ...]
@@ -75,6 +77,11 @@ class MetricComparison:
     """{system: its values on the bootstrap's resamples, (samples,)}."""
     differences: Mapping[str, Differences] = field(compare=False, repr=False)
     """{system: its difference from the baseline, and that of each random exchange}."""
+
+    @property
+    def title(self) -> str:
+        """The metric's name, with a note if lower is better."""
+        return column_title(self.metric, higher=self.higher_is_better)
 
     @property
     def ranked(self) -> tuple[SystemScore, ...]:
@@ -207,6 +214,7 @@ def _compare(
         metric=metric.name,
         signature=metric.signature,
         higher_is_better=metric.higher_is_better,
+        decimals=metric.decimals,
         scores=tuple(scores),
         pairs=pairs,
         remarks=tuple(

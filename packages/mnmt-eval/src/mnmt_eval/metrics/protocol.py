@@ -54,6 +54,11 @@ class Metric(Protocol):
         """Whether a better translation has a higher value."""
         return higher_is_better(self.name)
 
+    @property
+    def decimals(self) -> int:
+        """The number of decimals of its values that are worth reading."""
+        return decimals(self.name)
+
     @abstractmethod
     def sentence_statistics(
         self, hypotheses: Sequence[str], references: Sequence[Sequence[str]], sources: Sequence[str] = ()
@@ -191,9 +196,10 @@ def higher_is_better(metric: str) -> bool:
     return metric not in _LOWER_IS_BETTER
 
 
-def column_title(metric: str) -> str:
-    """Return a metric's name, with a note if lower is better."""
-    return metric if higher_is_better(metric) else f"{metric} (lower is better)"
+def column_title(metric: str, *, higher: bool | None = None) -> str:
+    """Return a metric's name, with a note if lower is better; by default its name says whether."""
+    is_higher = higher_is_better(metric) if higher is None else higher
+    return metric if is_higher else f"{metric} (lower is better)"
 
 
 def decimals(metric: str) -> int:
@@ -203,7 +209,12 @@ def decimals(metric: str) -> int:
 
 def format_value(value: float, metric: str, *, sign: str = "") -> str:
     """Format a value of a metric, or with `sign="+"` a difference of values; zero is never negative."""
-    return f"{value:{sign}z.{decimals(metric)}f}"
+    return format_number(value, decimals(metric), sign=sign)
+
+
+def format_number(value: float, places: int, *, sign: str = "") -> str:
+    """Format a number with so many decimals, or with `sign="+"` a difference; zero is never negative."""
+    return f"{value:{sign}z.{places}f}"
 
 
 def check_alignment(

@@ -48,6 +48,8 @@ class ReportConfig:
     """Sentences of each text; those on which systems disagree most, or that some system translated worst."""
     baseline: str | None = None
     """The system that others are tested against; by default the first."""
+    title: str = ""
+    """The page's title; by default the number of systems."""
 
     def __post_init__(self) -> None:
         if self.worst_by is not None and self.worst_by not in self._names:
@@ -120,24 +122,13 @@ class ReportContent:
     """The use of the experts of each run of a mixture, if their choices were counted."""
     remarks: Sequence[str] = ()
     """A line for whatever makes scores mislead; see `mnmt_eval.text.remarks_on`."""
+    title: str = ""
+    """The page's title; by default the number of systems."""
 
     @property
     def metrics(self) -> list[str]:
         """The names of the metrics."""
         return [metric.metric for metric in self.comparisons[0].metrics]
-
-    @property
-    def signatures(self) -> dict[str, list[str]]:
-        """{metric: its signatures}; they may differ with the target language."""
-        return {
-            of_texts[0].metric: list(dict.fromkeys(metric.signature for metric in of_texts))
-            for of_texts in zip(*(comparison.metrics for comparison in self.comparisons), strict=True)
-        }
-
-    @property
-    def searches(self) -> list[str]:
-        """The signatures of the runs' searches."""
-        return list(dict.fromkeys(search for each in self.comparisons for search in each.searches.values()))
 
 
 def make_report(translated: Sequence[TranslatedText], config: ReportConfig) -> ReportContent:
@@ -171,6 +162,7 @@ def make_report(translated: Sequence[TranslatedText], config: ReportConfig) -> R
         ],
         experts=list(_expert_uses(translated)),
         remarks=all_remarks(translated, comparisons),
+        title=config.title,
     )
 
 

@@ -12,10 +12,9 @@ from typing import Any
 import jinja2
 
 from mnmt_data.store import atomic_file
-from mnmt_eval.compare.averages import average_directions
-from mnmt_eval.compare.config import SIGNIFICANT
+from mnmt_eval.compare.tables import sections
 from mnmt_eval.errors import EvalError
-from mnmt_eval.metrics.protocol import column_title, decimals, format_value
+from mnmt_eval.metrics.protocol import decimals
 from mnmt_eval.report.document import WRONG_LANGUAGE, ReportContent
 from mnmt_eval.report.pictures import Picture, pictures
 from mnmt_eval.report.symptoms import SYMPTOMS
@@ -51,30 +50,21 @@ def render(report: ReportContent) -> str:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    environment.filters["value"] = lambda value, metric, sign="": format_value(value, metric, sign=sign)
-    environment.filters["column_title"] = column_title
+    environment.globals["zip"] = zip
     environment.filters["share"] = "{:z.3f}".format
     first = report.comparisons[0]
     systems = [system.name for system in report.texts[0].systems]
-    averages = average_directions(report.comparisons)
-    mixtures = pictures(report.experts)
+    mixtures, parts = pictures(report.experts), sections(report.comparisons)
+    of_texts, means = parts[: len(report.comparisons)], parts[len(report.comparisons) :]
     return environment.get_template("page.html.j2").render(
         report=report,
-        title=f"Translations of {len(systems)} systems"
-        if len(systems) > 1
-        else f"Translations of {systems[0]}",
+        title=report.title or f"Translations of {f'{len(systems)} systems' if systems[1:] else systems[0]}",
         data=_data(report, mixtures),
         pictures=[picture.name for picture in mixtures],
-        systems=systems,
         baseline=first.baseline,
-        pairs=len(first.metrics[0].pairs),
-        averages=averages,
-        tested_means=sum(system.difference is not None for each in averages for system in each.systems)
-        // len(first.metrics),
-        tested_groups=(len(systems) - 1) * len(first.metrics[0].scores[0].groups),
-        filter="length" if first.config.grouping == "length" else "group",
-        config=first.config,
-        significant=SIGNIFICANT,
+        means=means,
+        sections=of_texts,
+        signatures=list(dict.fromkeys(line for each in of_texts for line in each.signatures)),
         style=_read("page.css"),
         script="\n".join(map(_read, SCRIPTS)),
         version=version("mnmt-eval"),
