@@ -176,11 +176,11 @@ def study(session: nox.Session) -> None:
         runs = f"results/{read_toml(path)['name']}/runs"
         session.run("mnmt-model", "plan", path)
         session.run("mnmt-model", "sweep", path)
-        target = read_toml(path).get("target")
+        target = read_toml(path).get("goal", {}).get("size")
         if target:
             session.run("python", "-m", "studies.loop", "train", path)
         session.run("mnmt-eval", "score", runs)
-        session.run("mnmt-laws", "report", runs, *preference(target or {}))
+        session.run("mnmt-laws", "report", runs)
         if target:
             session.run("python", "-m", "studies.loop", "compare", path)
 
@@ -304,12 +304,6 @@ def install(session: nox.Session, packages: Iterable[str]) -> None:
         session.install(*BUILD_REQUIREMENTS)
         session.install("--no-build-isolation", folder("moe-ext"), env={**NOT_ISOLATED, **CPU_ONLY})
     session.install(*(folder(package) for package in required if package != "moe-ext"))
-
-
-def preference(target: dict[str, Any]) -> list[str]:
-    """Return the report's option for the importance of tasks, if a study's target has any."""
-    importance = ",".join(f"{task}:{number}" for task, number in target.get("importance", {}).items())
-    return ["--prefer", importance] if importance else []
 
 
 def has_experts(study: str) -> bool:

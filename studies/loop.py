@@ -3,7 +3,7 @@
     python -m studies.loop train studies/synthetic.toml      after the sweep
     python -m studies.loop compare studies/synthetic.toml    after the report
 
-`[target]` of the study names the size. Its runs are held out: no law is fitted to them, so a second call
+`[goal]` of the study names the size. Its runs are held out: no law is fitted to them, so a second call
 gives the same advice and trains nothing.
 """
 
@@ -21,10 +21,11 @@ from benchmarks.measurement import Figures
 from mnmt_data.store import write_json
 from mnmt_data.study import StudyFile, read_study
 from mnmt_laws import observe, recommend
+from mnmt_laws.answers.decision import Want
 from mnmt_laws.answers.design.study_toml import mixture_line, round_mixture
 from mnmt_laws.arrays import Array
 from mnmt_model import RunConfig, count_parameters, run_configs, train_runs
-from mnmt_model.sweep import TargetConfig, default_jobs
+from mnmt_model.sweep import GoalConfig, default_jobs
 
 PREDICTION = "target.json"
 ADVISED, EQUAL = "advised", "equal weights"
@@ -40,11 +41,13 @@ def train(path: Path) -> None:
         path: The study file, whose sweep is done.
     """
     study, folder = read_study(path), results_of(path)
-    target = study.section("target", TargetConfig)
-    prediction = predict(study, target, folder)
+    size = study.section("goal", GoalConfig).size
+    if size is None:
+        raise SystemExit(f"{path}: [goal] names no `size` to train.")
+    prediction = predict(study, size, folder)
     write_json(folder / PREDICTION, prediction)
     mixtures = [part["mixture"] for part in prediction["mixtures"].values()]
-    runs = target_runs(study, target.size, mixtures, folder / "data")
+    runs = target_runs(study, size, mixtures, folder / "data")
     print(f"training {', '.join(run.name for run in runs)}", flush=True)
     outcomes = train_runs(runs, folder / "runs", jobs=default_jobs())
     if failed := [f"{outcome.run.name}: {outcome.error}" for outcome in outcomes if outcome.error]:
@@ -75,26 +78,33 @@ def results_of(path: Path) -> Path:
     return Path("results") / read_study(path).name
 
 
-def predict(study: StudyFile, target: TargetConfig, folder: Path) -> Figures:
+def predict(study: StudyFile, name: str, folder: Path) -> Figures:
     """Return the advised mixture and equal weights, their runs, and what each is expected to reach."""
     tasks = study.tables["data"]["tasks"]
     equal = dict.fromkeys(tasks, 1 / len(tasks))
-    size = count_parameters(target_runs(study, target.size, [equal], folder / "data")[0].model, 1).size
+    size = count_parameters(target_runs(study, name, [equal], folder / "data")[0].model, 1).size
     observations = observe(folder / "runs", testset="test")
-    advice = recommend(observations, size=size, preference=target.importance or None)
+    goal = study.section("goal", GoalConfig)
+    advice = recommend(observations, size=size, aim=goal.aim, preference=goal.importance or None)
     mixtures = {ADVISED: round_mixture(advice.weights), EQUAL: round_mixture(equal)}
     sources = advice.forecast.sources
     points = np.array([[mixture.get(name, 0.0) for name in sources] for mixture in mixtures.values()])
     losses = advice.forecast.models(points)
-    costs = np.array([advice.want.importance[task] for task in advice.forecast.tasks]) @ losses
+    costs = advice.want.costs(losses, np.zeros((len(losses), 1)), advice.forecast.tasks)
     parts: dict[str, Figures] = {}
     for k, (name, mixture) in enumerate(mixtures.items()):
-        runs = target_runs(study, target.size, [mixture], folder / "data")
+        runs = target_runs(study, name, [mixture], folder / "data")
         by_task = dict(zip(advice.forecast.tasks, map(interval_of, losses[:, :, k].T), strict=True))
         parts[name] = {"mixture": mixture, "runs": [run.name for run in runs], "losses": by_task}
-        parts[name]["mean"] = interval_of(costs[:, k])
+        parts[name]["cost"] = interval_of(costs[:, k])
     gain = interval_of(costs[:, 1] - costs[:, 0])
-    return {"size": size, "importance": advice.want.importance, "mixtures": parts, "gain": gain}
+    return {
+        "size": size,
+        "aim": goal.aim,
+        "importance": advice.want.importance,
+        "mixtures": parts,
+        "gain": gain,
+    }
 
 
 def interval_of(draws: Array) -> list[float]:
@@ -115,15 +125,16 @@ def target_runs(
 
 def lines_of(prediction: Figures, reached: Mapping[str, Mapping[str, float]]) -> Iterator[str]:
     """Yield what was predicted and what was reached, as lines."""
-    importance, means = prediction["importance"], {}
+    want, costs = Want(aim=prediction["aim"], importance=prediction["importance"]), {}
     yield f"a model of {prediction['size']:,} parameters, predicted (95% of such models) and reached:"
     for name, part in prediction["mixtures"].items():
-        means[name] = sum(importance[task] * reached[name][task] for task in importance)
+        losses = np.array([[[reached[name][task]] for task in part["losses"]]])
+        costs[name] = want.costs(losses, np.zeros((1, 1)), [*part["losses"]]).item()
         yield f"{name}, {mixture_line(part['mixture'])}"
         for task, predicted in part["losses"].items():
             yield f"  {task:8} {described(predicted)}  {reached[name][task]:.4f}"
-        yield f"  {'mean':8} {described(part['mean'])}  {means[name]:.4f}"
-    yield f"{'gain':10} {described(prediction['gain'])}  {means[EQUAL] - means[ADVISED]:.4f}"
+        yield f"  {want.aim:8} {described(part['cost'])}  {costs[name]:.4f}"
+    yield f"{'gain':10} {described(prediction['gain'])}  {costs[EQUAL] - costs[ADVISED]:.4f}"
 
 
 def described(numbers: Sequence[float]) -> str:

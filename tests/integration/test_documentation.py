@@ -8,7 +8,7 @@ import pytest
 
 from mnmt_data.study import read_study
 from mnmt_model import SweepConfig, run_configs
-from studies.loop import TargetConfig
+from mnmt_model.sweep import GoalConfig
 
 ROOT = Path(__file__).resolve().parents[2]
 PLACE = re.compile(r"`(?P<file>mnmt_[\w/]+\.py|csrc/[\w/]+\.\w+):(?P<name>[\w.]+)`")
@@ -61,9 +61,9 @@ def test_studies_are_valid(path):
     study = read_study(path)  # with all checks of all packages
     assert study.unchecked == ()
     assert study.name == path.stem
-    if "target" in study.tables:
+    if "goal" in study.tables:
         fitted = study.section("sweep", SweepConfig).fit.sizes
-        assert study.section("target", TargetConfig).size not in fitted
+        assert study.section("goal", GoalConfig).size not in fitted
 
 
 def definitions(tree, prefix=""):

@@ -12,12 +12,12 @@ import pytest
 from mnmt_model import read_run
 
 ROOT = Path(__file__).resolve().parents[2]
-TARGET = """
+GOAL = """
 [sweep.sizes.d20]
 d_model = 20
 d_ff = 40
 
-[target]
+[goal]
 size = "d20"
 importance = { xx-aa = 3, xx-bb = 1 }
 """
@@ -42,7 +42,7 @@ class Loop:
 
 @pytest.fixture
 def loop(study, study_text, tmp_path):
-    (tmp_path / "tiny.toml").write_text(study_text + TARGET, encoding="utf-8")
+    (tmp_path / "tiny.toml").write_text(study_text + GOAL, encoding="utf-8")
     shutil.copytree(study.results / "runs", tmp_path / "results/tiny/runs")
     (tmp_path / "results/tiny/data").symlink_to(study.results / "data")
     return Loop(folder=tmp_path, results=tmp_path / "results/tiny")

@@ -18,7 +18,7 @@ from mnmt_model.sweep.study_check import check_study
 PROJECT = Path(__file__).parents[2] / "pyproject.toml"
 SIZE = "[sweep.sizes.d24]\nd_model = 24"
 FIT = "mixtures = [{ xx-aa = 1.0 }, { xx-aa = 0.3, xx-bb = 0.7 }]"
-TARGET = '[target]\nsize = "d24"\nimportance = { xx-aa = 2, xx-bb = 1 }'
+GOAL = '[goal]\nsize = "d24"\nimportance = { xx-aa = 2, xx-bb = 1 }'
 
 MISTAKES = [
     ("[train]", "[trian]", "unknown key `trian`; the valid ones are name, data, …`train` may be meant"),
@@ -162,14 +162,15 @@ MISTAKES = [
     ("[sweep.sizes.d16]", '[sweep.sizes."../d16"]', "plain name…but one has '../d16'"),
     ("[sweep.sizes.d16]", '[sweep.sizes.""]', "plain name…but one has ''"),
     ("[sweep.sizes.d16]", '[sweep.sizes."nul.1"]', "plain name…but one has 'nul.1'"),
-    ('[target]\nsize = "d24"', "[target]", "`target.size` must be given"),
     (
-        '[target]\nsize = "d24"',
-        '[target]\nsize = "d42"',
-        "[target] `size` is an unknown size `d42`; …`d24` may be meant",
+        '[goal]\nsize = "d24"',
+        '[goal]\nsize = "d42"',
+        "[goal] `size` is an unknown size `d42`; …`d24` may be meant",
     ),
-    ("xx-aa = 2, xx-bb = 1", "xx-ab = 2", "[target] `importance` names an unknown task `xx-ab`"),
-    ("xx-aa = 2, xx-bb = 1", "xx-aa = -2", "[target] `importance` must be finite and not negative"),
+    ("xx-aa = 2, xx-bb = 1", "xx-ab = 2", "[goal] `importance` names an unknown task `xx-ab`"),
+    ("xx-aa = 2, xx-bb = 1", "xx-aa = 2", "[goal] `importance` lacks xx-bb; give it a number"),
+    ("xx-aa = 2, xx-bb = 1", "xx-aa = -2", "[goal] `importance` must be finite and above 0"),
+    ("[goal]", '[goal]\naim = "worst"', "[goal] `importance` has no part in the aim worst"),
     ("[sweep]", "[train]\n[sweep]", "not a TOML file: Cannot declare ('train',) twice"),
     ("steps = 12", "steps = 12\nsteps = 12", "not a TOML file: Cannot overwrite a value"),
     ("steps = 12", "steps = ...", "not a TOML file: Invalid value"),
@@ -178,7 +179,7 @@ MISTAKES = [
 
 @pytest.fixture(scope="module")
 def text(study_file: Path) -> str:
-    return study_file.read_text(encoding="utf-8") + TARGET
+    return study_file.read_text(encoding="utf-8") + GOAL
 
 
 def test_every_section_is_registered() -> None:
@@ -266,9 +267,9 @@ def test_tasks_may_be_spelled_with_hyphens_everywhere(tmp_path: Path) -> None:
     [sweep]
     sizes = { d64 = {} }
     fit = { sizes = ["d64"], mixtures = [{ en-zh-Hans = 0.5, en-de = 0.5 }] }
-    [target]
+    [goal]
     size = "d64"
-    importance = { en-zh-Hans = 2 }"""
+    importance = { en-zh-Hans = 2, en-de = 1 }"""
     (tmp_path / "s.toml").write_text(study, encoding="utf-8")
     read = read_study(tmp_path / "s.toml")
     assert read.section("sweep", SweepConfig).fit.mixtures == ({"en-zh_Hans": 0.5, "en-de": 0.5},)

@@ -16,7 +16,7 @@ from mnmt_data.study.structure import UNKNOWN, Config, StructureError, structure
 NAME = r"\w[\w.-]*"
 """Pattern of the names of studies, which are names of folders."""
 
-SECTIONS = ("data", "model", "train", "sweep", "target")
+SECTIONS = ("data", "model", "train", "sweep", "goal")
 """Sections of the packages of this repository, which need not be installed."""
 
 

@@ -22,7 +22,7 @@ from mnmt_laws.answers.decision.asked import Asked, forecast_for
 from mnmt_laws.answers.decision.choice import choose
 from mnmt_laws.answers.decision.limits import Limits
 from mnmt_laws.answers.decision.stakes import Rival
-from mnmt_laws.answers.decision.wants import Aim, Want
+from mnmt_laws.answers.decision.wants import Aim, Want, intended
 from mnmt_laws.answers.extrapolation import extrapolation
 from mnmt_laws.answers.mixtures.budget import FLOPS_PER_TOKEN_PARAMETER
 from mnmt_laws.errors import ArgumentError
@@ -31,7 +31,7 @@ from mnmt_laws.forecasts.forecast import Forecast
 from mnmt_laws.laws import LawName
 from mnmt_laws.laws.law import Law
 from mnmt_laws.tables.observations import Observations
-from mnmt_laws.tables.source import TableSource
+from mnmt_laws.tables.source import TableSource, observe
 
 Interval = tuple[float, float]
 
@@ -103,7 +103,7 @@ def recommend(
     tokens: float | None = None,
     budget: float | None = None,
     law: LawName | Law | Literal["auto"] = "auto",
-    aim: Aim = "mean",
+    aim: Aim | None = None,
     preference: Mapping[str, float] | None = None,
     targets: Mapping[str, float] | None = None,
     least_weight: float | None = None,
@@ -123,8 +123,10 @@ def recommend(
         tokens: D, target tokens of all tasks; by default the longest fitted, where lengths differ.
         budget: C, the FLOPs of the run, in place of size or tokens, or of both.
         law: One law, or `auto` for the average over the laws and rulers that the table admits.
-        aim: What is wanted; see `Aim`. Targets make it `targets`.
-        preference: λ of each task, equal by default; only proportions matter.
+        aim: What is wanted; see `Aim`. Targets make it `targets`. Where neither they nor `preference` are
+            given, it is that of the study's `[goal]`, or `mean`.
+        preference: λ of each task; only proportions matter. Where no aim is given, it is that of the study's
+            `[goal]`, or equal.
         targets: The metric that tasks should reach.
         least_weight: Smallest weight of a source; by default half the least that was fitted.
         unique_tokens: U of each source, the tokens that its corpus has; by default the table's column. They
@@ -142,6 +144,10 @@ def recommend(
     """
     if aim == "targets" and not targets:
         raise ArgumentError("`aim` is targets, but there are none; give `targets`.")
+    if not isinstance(source, (LawFit, Forecast)):
+        source = observe(source)
+    observations = source if isinstance(source, Observations) else source.observations
+    aim, preference = intended(observations, aim=aim, preference=preference, targets=targets)
     asked = Asked(size=size, tokens=tokens, budget=budget, rate=flops_per_token_parameter)
     if asked.is_open and (aim != "mean" or targets):
         raise ArgumentError("`budget` chooses the size for the mean loss; for another aim give a size too.")

@@ -25,7 +25,7 @@ from mnmt_laws.cli.options import (
     observe_table,
     open_table,
 )
-from mnmt_laws.cli.question import parse_preference
+from mnmt_laws.cli.question import WantConfig, parse_preference
 from mnmt_laws.fitting.parameters import fit_document, format_fit
 from mnmt_laws.fitting.uncertainty import ResidualBootstrap
 from mnmt_laws.report.analysis import no_progress
@@ -109,12 +109,14 @@ def report(
         source: A run table, or a folder of run records.
         out: The folder to write. By default `report`, beside the source.
         table: What is analysed.
-        prefer: The importance of each task's loss, as in `en-de:2,en-zh:1`; by default all are equal.
+        prefer: The importance of each task's loss, as in `en-de:2,en-zh:1`; by default that of the study's
+            `[goal]`, or equal.
         fitting: How it is fitted.
         as_json: Print JSON only: the path of the page, the advice, the findings and the warnings.
     """
     folder = out or (Path("report") if source is None else source.resolve().parent / "report")
     opened = open_table(source, table)
+    WantConfig(prefer=prefer).state_goal(opened.table.goal)
     trained = opened.table.frame[opened.table.frame["weight"] > 0]
     written = build_report(
         opened,

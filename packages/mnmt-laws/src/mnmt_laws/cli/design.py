@@ -11,7 +11,7 @@ from cyclopts.validators import Number
 
 from mnmt_laws.answers.design.candidates import CandidateRun
 from mnmt_laws.answers.design.next_runs import design as design_runs
-from mnmt_laws.answers.design.study_toml import read_study, runs_of, studies_of, study_beside
+from mnmt_laws.answers.design.study_toml import runs_of, studies_of
 from mnmt_laws.answers.recommendation import Recommendation
 from mnmt_laws.answers.recommendation import recommend as recommend_mixture
 from mnmt_laws.cli.console import print_json, warn, wrote
@@ -30,6 +30,7 @@ from mnmt_laws.cli.options import (
 from mnmt_laws.cli.question import DEFAULT_WANT, WantConfig, warnings_of
 from mnmt_laws.errors import ArgumentError
 from mnmt_laws.sentences.design import design_lines, design_sentence
+from mnmt_laws.tables.study_file import read_study, study_beside
 
 
 def design(
@@ -68,6 +69,7 @@ def design(
     if out is not None and out.suffix != ".toml":
         raise ArgumentError(f"--out {out}: must end in .toml.")
     observations = observe_table(source, table)
+    want.state_goal(observations.goal)
     arguments = want.arguments(observations.tasks, observations.tasks)
     advice = recommend_mixture(observations, size=size, tokens=tokens, law=law, refits=refits, **arguments)
     base = study or study_beside(source)

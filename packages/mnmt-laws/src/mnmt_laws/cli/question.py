@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,7 @@ from mnmt_laws.answers.mixtures.budget import FLOPS_PER_TOKEN_PARAMETER
 from mnmt_laws.cli.options import Positive
 from mnmt_laws.errors import TableError, did_you_mean
 from mnmt_laws.fitting.law_fit import LawFit
+from mnmt_laws.tables.study_file import Goal
 
 _ABOUT_THE_RATE = (0.9 * FLOPS_PER_TOKEN_PARAMETER, 1.1 * FLOPS_PER_TOKEN_PARAMETER)
 
@@ -23,11 +25,12 @@ class WantConfig:
     """What is wanted of the mixture."""
 
     prefer: str | None = None
-    """The importance of each task's loss, as in `en-de:2,en-zh:1`; by default all are equal."""
+    """The importance of each task's loss, as in `en-de:2,en-zh:1`; by default that of the study's `[goal]`,
+    or equal."""
 
-    aim: Aim = "mean"
+    aim: Aim | None = None
     """The least mean loss by importance (mean), the least worst loss (worst), or the least worst loss over
-    that of each task alone (relative)."""
+    that of each task alone (relative); by default that of the study's `[goal]`, or mean."""
 
     targets: str | None = None
     """The loss that tasks should reach, as in `en-de:0.9,en-zh:1.2`; takes the place of an aim."""
@@ -54,9 +57,9 @@ class WantConfig:
         Raises:
             TableError: If two of them are two questions, or one says nothing without another.
         """
-        if self.prefer is not None and self.aim != "mean":
+        if self.prefer is not None and self.aim not in (None, "mean"):
             raise TableError(f"--prefer has no part in --aim {self.aim}, which looks at the worst task only.")
-        if self.targets is not None and (self.prefer is not None or self.aim != "mean"):
+        if self.targets is not None and (self.prefer is not None or self.aim not in (None, "mean")):
             other = "--prefer" if self.prefer is not None else "--aim"
             raise TableError(f"{other} and --targets are two questions; give one of them.")
         others = {
@@ -69,6 +72,11 @@ class WantConfig:
             raise TableError(
                 f"{options[0]} needs --size: --targets without it finds the smallest model that meets them."
             )
+
+    def state_goal(self, goal: Goal | None) -> None:
+        """Say in a line on stderr that the goal of a study is taken, unless an option takes its place."""
+        if goal is not None and self.prefer is None and self.aim is None and self.targets is None:
+            print(goal, file=sys.stderr)
 
     def arguments(self, tasks: list[str], sources: list[str]) -> dict[str, Any]:
         """Return the arguments of `recommend` that these options name."""

@@ -65,6 +65,7 @@ def recommend(
         )
     want.check(size=size)
     observations = observe_table(source, table)
+    want.state_goal(observations.goal)
     answer: Answer
     if want.targets is not None and size is None:
         targets = parse_numbers(want.targets, observations.tasks, "--targets")

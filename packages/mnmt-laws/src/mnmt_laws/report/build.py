@@ -63,7 +63,7 @@ def build_report(
         objective: As in `fit`.
         prior: As in `fit`.
         uncertainty: As in `fit`.
-        preference: The importance of each task's loss; by default all are equal.
+        preference: The importance of each task's loss; by default the study's `[goal]`, or equal.
         progress: Called with the name of each stage as it begins.
 
     Raises:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 from mnmt_laws.answers.decision import AdviceTest, Rival
 from mnmt_laws.answers.recommendation import Recommendation
@@ -23,10 +24,21 @@ def advice_sentences(answer: Recommendation) -> list[str]:
 
 
 def _start(answer: Recommendation) -> str:
-    aim = _AIMS.get(answer.want.aim)
+    aim = _AIMS.get(answer.want.aim) or _importance(answer.want.importance)
     train = "train" if aim else "Train"
     start = f"{aim}, {train}" if aim else train
     return f"{start} {model_of(answer)} on {mixture_of(answer.weights)}."
+
+
+def _importance(numbers: Mapping[str, float]) -> str:
+    """Return how often each task's loss counts, in multiples of the least; nothing where all count alike."""
+    least = min(numbers.values())
+    counts = {task: f"{number / least:.3g}" for task, number in numbers.items()}
+    if set(counts.values()) == {"1"}:
+        return ""
+    if len(counts) > _MOST_NAMED:
+        return "For the mean loss by importance"
+    return f"Where losses count {join([f'{count} ({task})' for task, count in counts.items()])}"
 
 
 def model_of(answer: Recommendation) -> str:

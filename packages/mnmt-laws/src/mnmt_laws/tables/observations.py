@@ -15,6 +15,7 @@ from mnmt_laws.tables.lengths import Lengths, measure_lengths
 from mnmt_laws.tables.metrics import LOSS, Metric, ceiling_of, doubtful_losses, name_in_nats, read_metric
 from mnmt_laws.tables.mixture import mixture_weights
 from mnmt_laws.tables.row_location import RowLocator
+from mnmt_laws.tables.study_file import Goal
 from mnmt_laws.tables.table import RunTable
 from mnmt_laws.tables.trends import trend_remarks
 from mnmt_laws.tables.units import check_growth, unit_remarks
@@ -48,6 +49,9 @@ class Observations:
 
     scaled: frozenset[str] = frozenset()
     """Columns whose unit is settled by a factor that was given."""
+
+    goal: Goal | None = None
+    """What the study is for, where it says so; advice without an aim or a preference of its own takes it."""
 
     @property
     def locator(self) -> RowLocator:
@@ -166,6 +170,7 @@ def select(
         source=table.source,
         warnings=(*table.warnings, *left_out, *doubts),
         scaled=table.scaled,
+        goal=table.goal,
     )
 
 

@@ -14,6 +14,7 @@ from mnmt_laws.tables.learning_curves import read_at
 from mnmt_laws.tables.metrics import name_in_nats
 from mnmt_laws.tables.observations import Observations, select
 from mnmt_laws.tables.run_record import RunRecord, collect
+from mnmt_laws.tables.study_file import goal_beside
 from mnmt_laws.tables.table import RunTable, read_table
 
 TableSource = str | os.PathLike[str] | pd.DataFrame | RunTable
@@ -65,7 +66,8 @@ def open_source(
         described = None if runs is None else Path(runs)
         return RunSource(table=read_table(path, columns=columns, rising=rising, runs=described))
     collected = collect(path)
-    table = replace(read_table(collected.table, columns=columns, rising=rising), source=str(source))
+    table = read_table(collected.table, columns=columns, rising=rising)
+    table = replace(table, source=str(source), goal=goal_beside(path))
     return RunSource(table=table, records=collected.records, warnings=collected.warnings)
 
 

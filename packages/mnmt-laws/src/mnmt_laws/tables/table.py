@@ -22,6 +22,7 @@ from mnmt_laws.tables.columns import (
 from mnmt_laws.tables.metrics import name_by_direction
 from mnmt_laws.tables.readers import read_csv
 from mnmt_laws.tables.row_location import RowLocator
+from mnmt_laws.tables.study_file import Goal
 from mnmt_laws.tables.validation import require_distinct, validate
 from mnmt_laws.tables.wandb import is_panel, read_panel
 
@@ -47,6 +48,9 @@ class RunTable:
 
     scaled: frozenset[str] = frozenset()
     """Columns whose unit is settled by a factor that was given."""
+
+    goal: Goal | None = None
+    """What the study of its run records is for, where that says so."""
 
     @property
     def locator(self) -> RowLocator:

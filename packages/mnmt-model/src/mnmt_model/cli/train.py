@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import tomllib
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -118,11 +119,15 @@ def sweep(
 
 
 def _copy_study(study: Path, copy: Path) -> None:
-    """Leave the first study of a folder of runs beside them, for studies that extend it."""
+    """Leave a study beside its runs, unless it lacks sizes of the one there, which it extends then."""
     copy.parent.mkdir(parents=True, exist_ok=True)
-    if not copy.exists():
+    if not copy.exists() or _sizes(copy) <= _sizes(study):
         with atomic_file(copy) as file:
             file.write(study.read_bytes())
+
+
+def _sizes(study: Path) -> set[str]:
+    return set(tomllib.loads(study.read_text(encoding="utf-8-sig"))["sweep"]["sizes"])
 
 
 def study_runs(

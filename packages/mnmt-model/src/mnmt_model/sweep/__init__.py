@@ -3,15 +3,15 @@
 from mnmt_model.sweep.next_run import training_cost
 from mnmt_model.sweep.run_queue import Outcome, SweepWatcher, train_runs
 from mnmt_model.sweep.study_runs import run_configs
-from mnmt_model.sweep.sweep_config import Grid, SweepConfig, TargetConfig
+from mnmt_model.sweep.sweep_config import GoalConfig, Grid, SweepConfig
 from mnmt_model.sweep.workers import default_jobs
 
 __all__ = [
+    "GoalConfig",
     "Grid",
     "Outcome",
     "SweepConfig",
     "SweepWatcher",
-    "TargetConfig",
     "default_jobs",
     "run_configs",
     "train_runs",

@@ -9,7 +9,7 @@ from mnmt_model.planning.experts import check_expert_parallel
 from mnmt_model.planning.parameters import check_state, count_parameters
 from mnmt_model.sweep.idle_keys import check_idle_keys
 from mnmt_model.sweep.sizes import Size, read_sizes
-from mnmt_model.sweep.sweep_config import TEMPERATURE, SweepConfig, TargetConfig
+from mnmt_model.sweep.sweep_config import TEMPERATURE, GoalConfig, SweepConfig
 from mnmt_model.train_config import TrainConfig
 from mnmt_model.transformer.model_config import ModelConfig
 
@@ -28,15 +28,14 @@ def check_study(study: StudyFile) -> None:
     sweep = study.section("sweep", SweepConfig)
     sizes = read_sizes(study, sweep)
     data = study.section("data", DataConfig) if "data" in study.tables else None
-    target = study.section("target", TargetConfig) if "target" in study.tables else None
+    goal = study.section("goal", GoalConfig)
     try:
         check_idle_keys(sizes)
         for name, size in sizes.items():
             _check_size(name, size, data)
         if data is not None:
             _check_tasks(sweep, data)
-        if target is not None:
-            _check_target(target, sweep, data)
+        _check_goal(goal, sweep, data)
     except ValueError as error:
         raise StudyError(f"{study.path}: {error}") from None
 
@@ -79,9 +78,12 @@ def _check_tasks(sweep: SweepConfig, data: DataConfig) -> None:
                     raise ValueError(f"{where} names an unknown task {unknown_key(task, data.tasks)}")
 
 
-def _check_target(target: TargetConfig, sweep: SweepConfig, data: DataConfig | None) -> None:
-    if target.size not in sweep.sizes:
-        raise ValueError(f"[target] `size` is an unknown size {unknown_key(target.size, [*sweep.sizes])}")
-    tasks = data.evaluated if data else tuple(target.importance)
-    if unknown := [task for task in target.importance if task not in tasks]:
-        raise ValueError(f"[target] `importance` names an unknown task {unknown_key(unknown[0], tasks)}")
+def _check_goal(goal: GoalConfig, sweep: SweepConfig, data: DataConfig | None) -> None:
+    if goal.size is not None and goal.size not in sweep.sizes:
+        raise ValueError(f"[goal] `size` is an unknown size {unknown_key(goal.size, [*sweep.sizes])}")
+    if data is None or not goal.importance:
+        return
+    if unknown := [task for task in goal.importance if task not in data.tasks]:
+        raise ValueError(f"[goal] `importance` names an unknown task {unknown_key(unknown[0], data.tasks)}")
+    if lacking := [task for task in data.tasks if task not in goal.importance]:
+        raise ValueError(f"[goal] `importance` lacks {lacking[0]}; give it a number above 0.")

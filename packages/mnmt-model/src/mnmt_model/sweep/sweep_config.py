@@ -1,4 +1,4 @@
-"""The `[sweep]` and `[target]` sections of a study."""
+"""The `[sweep]` and `[goal]` sections of a study."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from math import inf
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from mnmt_data.readers import canonical_task
 from mnmt_data.stream import Mixture
@@ -118,20 +118,20 @@ def _check_mixture(mixture: Mapping[str, float]) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TargetConfig:
-    """The `[target]` section of a study: the model that the study is for."""
+class GoalConfig:
+    """The `[goal]` section of a study: what advice from its runs is for."""
 
-    size: str
-    """Name of a size of `[sweep.sizes]`."""
+    aim: Literal["mean", "worst"] = "mean"
+    """`mean`: the least mean loss by `importance`; `worst`: the least worst loss."""
     importance: dict[str, float] = field(default_factory=dict)
-    """{task: importance of its loss}; by default all count alike."""
+    """{task: how much its loss counts}; by default all count alike."""
+    size: str | None = None
+    """Name of a size of `[sweep.sizes]`, of which `nox -s study` trains a model as advised."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "importance", _canonical(self.importance))
         for task, importance in self.importance.items():
-            if not 0 <= importance < inf:
-                raise ValueError(
-                    f"`importance` must be finite and not negative, but {task} has {importance}."
-                )
-        if self.importance and not any(self.importance.values()):
-            raise ValueError("`importance` must be above 0 for a task.")
+            if not 0 < importance < inf:
+                raise ValueError(f"`importance` must be finite and above 0, but {task} has {importance}.")
+        if self.importance and self.aim == "worst":
+            raise ValueError("`importance` has no part in the aim worst; leave one of them out.")

@@ -9,10 +9,25 @@ from typing import Literal
 import numpy as np
 
 from mnmt_laws.arrays import Array
+from mnmt_laws.tables.observations import Observations
 
 Aim = Literal["mean", "worst", "relative", "targets"]
 """`mean`: the least Σ λ_i L_i; `worst`: the least of the greatest loss; `relative`: the least of the greatest
 loss over that of a model of the task alone; `targets`: losses that tasks should reach."""
+
+
+def intended(
+    observations: Observations,
+    *,
+    aim: Aim | None,
+    preference: Mapping[str, float] | None,
+    targets: Mapping[str, float] | None,
+) -> tuple[Aim, Mapping[str, float] | None]:
+    """Return the aim and λ that were given; where nothing was, those of the study's goal."""
+    goal = observations.goal
+    if goal is None or aim is not None or preference is not None or targets:
+        return aim or "mean", preference
+    return goal.aim, goal.preference(observations.tasks)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,8 +14,8 @@ import pandas as pd
 
 from mnmt_laws.answers.design.candidates import CandidateRun
 from mnmt_laws.answers.design.shapes import Shape, sizes_of
-from mnmt_laws.errors import TableError
 from mnmt_laws.forecasts.target import NEAR
+from mnmt_laws.tables.study_file import read_study
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _HEADER = re.compile(r"\s*\[\[?\s*([\w.\"' -]+?)\s*\]\]?\s*(#.*)?$")
@@ -133,26 +132,6 @@ def _steps(rows: pd.DataFrame, tokens: float) -> int:
     nearest = known.loc[(np.log(known["tokens"] / tokens)).abs().idxmin()]
     ratio = tokens / float(nearest["tokens"])
     return round(float(nearest["step"]) * (ratio if abs(np.log(ratio)) > np.log(NEAR) else 1.0))
-
-
-def study_beside(folder: Path | None) -> Path | None:
-    """Return the study that a folder of run records was trained by, if a sweep has left it there."""
-    path = None if folder is None else folder / "study.toml"
-    return path if path is not None and path.is_file() else None
-
-
-def read_study(path: Path) -> dict[str, Any]:
-    """Return the content of a study file.
-
-    Raises:
-        TableError: If it is none.
-    """
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise TableError(
-            f"{path}: is no study file ({error}); give the TOML that trained the runs."
-        ) from None
 
 
 def _without_sweep(path: Path) -> str:

@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 from mnmt_laws.answers.design.next_runs import Design, design
-from mnmt_laws.answers.design.study_toml import read_study, runs_of, studies_of, study_beside
+from mnmt_laws.answers.design.study_toml import runs_of, studies_of
 from mnmt_laws.errors import TableError
 from mnmt_laws.figures.decisions import draw_design, draw_frontier
 from mnmt_laws.figures.style import format_size
@@ -15,6 +15,7 @@ from mnmt_laws.report.study import Study
 from mnmt_laws.report.text import TextTable, format_interval, format_number, format_percent
 from mnmt_laws.sentences.advice import model_of
 from mnmt_laws.sentences.design import design_sentence
+from mnmt_laws.tables.study_file import read_study, study_beside
 
 _FRONTIER_SIZES = 8
 
