@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import mnmt_data.cli.select  # noqa: F401 - adds its command to the app
-from mnmt_data.cli.app import app
+from mnmt_data.cli import app
 from mnmt_data.errors import DataError
 from mnmt_data.store.description import PreparedDescription, VocabularyInfo
 from mnmt_data.store.prepared import VOCABULARY, PreparedData, shard_path

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from mnmt_eval.cli import COMMANDS, app
+
 RUNS = {"torch", "mnmt_model"}
 NUMBERS = {"numpy", "sacrebleu"}
-SLOW = RUNS | {"pyarrow", "sentencepiece", "scipy", "pandas", "rich.markdown", "filelock"}
+SLOW = RUNS | {"pyarrow", "sentencepiece", "scipy", "pandas", "filelock"}
 FILES = ("one.de", "two.de", "--reference", "ref.de", "--task", "en-de")
 
 TRACED = """
@@ -45,7 +47,7 @@ def run(program: str, folder: Path, *arguments: str) -> subprocess.CompletedProc
 @pytest.mark.parametrize(
     ("arguments", "barred"),
     [
-        (("--help",), SLOW | NUMBERS),
+        (("--help",), SLOW | NUMBERS | {"rich.markdown"}),
         (("--version",), SLOW | NUMBERS),
         (("compare", "--help"), SLOW | NUMBERS),
         (("rerank", "--help"), SLOW | NUMBERS),
@@ -64,6 +66,14 @@ def test_a_command_imports_only_what_it_uses(
     done = run(TRACED, folder, *arguments)
     assert done.returncode == 0, done.stderr
     assert not barred & set(done.stderr.split())
+
+
+@pytest.mark.parametrize("path", COMMANDS)
+def test_the_list_shows_the_start_of_each_docstring(path: str) -> None:
+    module, _, function = path.partition(":")
+    command = getattr(__import__(f"mnmt_eval.cli.{module}", fromlist=[function]), function)
+    assert command.__doc__.startswith(COMMANDS[path].removesuffix("."))
+    assert app[app.name_transform(function)].default_command is command
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,15 @@ whether another run is worth training. `compare` asks which parameter the mixtur
 `build_report` puts all of it on a page.
 """
 
-from importlib.metadata import version
-
 import lazy_loader
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
-__version__ = version("mnmt-laws")
+_load_name, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name when it is first used; the version too, which is slow to find."""
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("mnmt-laws")
+    return _load_name(name)

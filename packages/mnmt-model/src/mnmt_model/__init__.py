@@ -1,9 +1,14 @@
 """Transformers for multilingual translation, trained over sizes and mixture weights."""
 
-from importlib.metadata import version
-
 import lazy_loader
 
-# Names in __init__.pyi are imported at first use, so that users of torch-free names need not wait for torch.
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
-__version__ = version("mnmt-model")
+_load_name, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name when it is first used; the version too, which is slow to find."""
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("mnmt-model")
+    return _load_name(name)

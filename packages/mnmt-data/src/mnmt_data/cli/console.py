@@ -85,7 +85,9 @@ def _help_page(app: App, tokens: list[str]) -> tuple[Callable[..., object], Boun
         return None
     words = [token for token in tokens if token not in {*app.help_flags, *app.version_flags}]
     _, apps, others = app.parse_commands(words)
-    if others and apps[-1].default_command is None:
+    if apps[-1].default_command:
+        apps[-1].help = None  # the docstring, in place of its first line, which the list of commands shows
+    elif others:
         return None  # of a command that there is not
     return app.help_print, signature(app.help_print).bind(words)
 

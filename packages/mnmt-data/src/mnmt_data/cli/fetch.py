@@ -8,7 +8,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from mnmt_data.cli.app import Out, ProgressBar, app, report
+from mnmt_data.cli.progress import Out, ProgressBar, report
 from mnmt_data.fetch.config import CataloguesConfig, FetchConfig
 
 OPTIONS = Parameter(name="*")
@@ -24,8 +24,7 @@ class DescriptionsConfig(FetchConfig):
 
 DEFAULTS, DESCRIPTIONS, CATALOGUES = FetchConfig(), DescriptionsConfig(), CataloguesConfig()
 
-fetch = App(name="fetch", help="Fetch parallel text that Debian distributes, translated from English.")
-app.command(fetch)
+fetch = App(name="fetch", help_format="markdown")
 
 
 @fetch.command

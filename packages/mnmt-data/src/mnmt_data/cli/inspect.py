@@ -13,7 +13,7 @@ from unicodedata import east_asian_width
 
 from cyclopts import Parameter
 
-from mnmt_data.cli.app import Count, Json, app, report
+from mnmt_data.cli.progress import Count, Json, report
 
 if TYPE_CHECKING:
     from mnmt_data.store.description import SplitInfo
@@ -23,7 +23,6 @@ WIDTH = 100
 """Columns of the text, at most."""
 
 
-@app.command
 def inspect(
     prepared: Path,
     *,

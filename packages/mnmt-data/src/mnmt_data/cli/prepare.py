@@ -7,14 +7,13 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from mnmt_data.cli.app import ProgressBar, app, report
 from mnmt_data.cli.console import Jobs
+from mnmt_data.cli.progress import ProgressBar, report
 from mnmt_data.errors import UserError
 from mnmt_data.jobs.cluster import ClusterConfig
 from mnmt_data.study import read_study
 
 
-@app.command
 def prepare(
     study: Path,
     *,

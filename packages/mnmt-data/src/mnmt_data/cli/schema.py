@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import json
 
-from mnmt_data.cli.app import app
 
-
-@app.command
 def schema() -> None:
     """Print the JSON schema of study files, by which editors complete and check them.
 

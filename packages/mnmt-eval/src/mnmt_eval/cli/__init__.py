@@ -8,7 +8,6 @@ from typing import NoReturn
 
 from cyclopts import App
 
-import mnmt_eval
 from mnmt_data.cli.console import run_app
 from mnmt_data.errors import UserError
 from mnmt_eval.errors import EvalError
@@ -18,18 +17,19 @@ __all__ = ["app", "main"]
 app = App(
     name="mnmt-eval",
     help="Translate with trained runs, and score, compare and read translations.",
-    version=lambda: mnmt_eval.__version__,
     help_format="plaintext",  # Markdown takes as long to import as all else that the page needs
 )
-_COMMANDS = {
-    "analyse": "Analyse scored runs: by resource, zero-shot, transfer, quality against cost, use of experts.",
-    "compare": "Compare systems: metrics with intervals, significance, and a page to read translations in.",
-    "rerank": "Choose among candidate translations of each line, by minimum Bayes risk.",
-    "score": "Score every finished run on its test sets, and append the metrics to its evals.jsonl.",
-    "translate": "Translate text, a sentence a line, with a trained run: from stdin to stdout, or to a file.",
+COMMANDS = {
+    "analyse:analyse": "Analyse scored runs: by resource, zero-shot, transfer, quality against cost.",
+    "compare:compare": "Compare systems: every metric with its interval, tests of all pairs, and ranks.",
+    "rerank:rerank": "Choose among candidate translations of each line, by minimum Bayes risk.",
+    "score:score": "Score every finished run on its test sets, and append the metrics to its evals.jsonl.",
+    "translate:translate": "Translate text, a sentence a line, with a trained run.",
 }
-for _name, _help in _COMMANDS.items():
-    app.command(f"mnmt_eval.cli.{_name}:{_name}", name=_name, help=_help)  # imported when it is run
+"""The module and function of each command, imported when it runs, and the start of its docstring."""
+
+for _path, _help in COMMANDS.items():
+    app.command(f"mnmt_eval.cli.{_path}", help=_help, help_format="markdown")
 
 
 def main() -> NoReturn:

@@ -10,11 +10,12 @@ import signal
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from types import FrameType
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
-import numpy as np
-import pandas as pd
 from cyclopts import App, CycloptsError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _NUMBER = re.compile(r"(?<![\w-])-?\d[\d.,]*(?:e[+-]?\d+)?")
 _MOST_NAMED = 8
@@ -35,6 +36,9 @@ def run_app(app: App, *, prog: str, errors: tuple[type[Exception], ...]) -> NoRe
     _paths.clear()
     before = signal.signal(signal.SIGTERM, _terminate)
     try:
+        _, (_, *commands), _ = app.parse_commands([word for word in sys.argv[1:] if word[:1] != "-"])
+        for command in commands:
+            command.help = None  # the docstring, in place of its first line, which the list of commands shows
         app(sys.argv[1:], exit_on_error=False, print_error=False, result_action="return_value")
         _print_end()
     except KeyboardInterrupt as error:
@@ -124,6 +128,9 @@ def print_json(document: Mapping[str, Any]) -> None:
 
 def plain(value: Any) -> Any:
     """Return a value in the types of JSON."""
+    import numpy as np
+    import pandas as pd
+
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, pd.DataFrame):

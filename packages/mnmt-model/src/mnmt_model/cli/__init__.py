@@ -7,16 +7,27 @@ from typing import NoReturn
 from cyclopts import App
 
 from mnmt_data.cli.console import run_app
-from mnmt_model.cli.plan import plan
-from mnmt_model.cli.run import average, export, import_run, log_probs
-from mnmt_model.cli.status import status
-from mnmt_model.cli.train import sweep, train
-from mnmt_model.cli.tune import tune
 
-app = App(name="mnmt-model", help="Train Transformers for multilingual translation over sizes and mixtures.")
-for command in (plan, tune, train, sweep, status, average, log_probs, export):
-    app.command(command)
-app.command(import_run, name="import")
+app = App(
+    name="mnmt-model",
+    help="Train Transformers for multilingual translation over sizes and mixtures.",
+    help_format="plaintext",
+)
+COMMANDS = {
+    "plan:plan": "Print the cost of training in advance: parameters, FLOPs, memory and time.",
+    "tune:tune": "Find the peak learning rate of each size, and write it into the study.",
+    "train:train": "Train one run of a study, or continue it from its newest checkpoint.",
+    "train:sweep": "Train every run of a study, several at a time.",
+    "status:status": "Print the states of a study's runs on all machines; on a terminal, every two seconds.",
+    "run:average": "Average the weights of checkpoints of a run.",
+    "run:log_probs": "Write the log-probability of every training pair under a run's newest model.",
+    "run:export": "Write a run's model for transformers and CTranslate2.",
+    "run:import_": "Import a Hugging Face T5 1.1 as a run to start other runs from.",
+}
+"""The module and function of each command, imported when it runs, and the start of its docstring."""
+
+for _path, _help in COMMANDS.items():
+    app.command(f"mnmt_model.cli.{_path}", help=_help, help_format="markdown")
 
 
 def main() -> NoReturn:

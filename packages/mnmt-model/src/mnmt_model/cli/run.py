@@ -93,13 +93,13 @@ def export(
     print(f"exported: {out} ({len(certificate.pairs)} pairs agree under {', '.join(certificate.engines)})")
 
 
-def import_run(folder: Path, *, out: Annotated[Path, Parameter(("--out", "-o"))]) -> None:
+def import_(folder: Path, *, out: Annotated[Path, Parameter(("--out", "-o"))]) -> None:
     """Import a Hugging Face T5 1.1 as a run to start other runs from.
 
     Args:
         folder: Folder with config.json and safetensors.
         out: Folder of the run, which must not exist.
     """
-    from mnmt_model.export.conversion import import_run as write_run
+    from mnmt_model.export.conversion import import_run
 
-    print(f"imported: {write_run(folder, out)}")
+    print(f"imported: {import_run(folder, out)}")

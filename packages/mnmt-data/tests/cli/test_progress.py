@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-from mnmt_data.cli.app import ProgressBar
+from mnmt_data.cli.progress import ProgressBar
 
 STUDY = """
 name = "made"
@@ -107,7 +107,7 @@ def test_system_without_apt_is_one_line_and_2(cli, tmp_path, monkeypatch):
 
 
 def test_progress_in_a_log_is_a_line_from_time_to_time(monkeypatch, capsys):
-    monkeypatch.setattr(sys.modules["mnmt_data.cli.app"], "LINE_SECONDS", -1)
+    monkeypatch.setattr(sys.modules["mnmt_data.cli.progress"], "LINE_SECONDS", -1)
     with ProgressBar("pairs") as progress:
         for stage, number in (("clean", 3), ("clean", 4), ("encode", 1)):
             progress(stage, number)

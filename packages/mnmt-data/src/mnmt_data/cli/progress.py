@@ -1,4 +1,4 @@
-"""The app of `mnmt-data`, and the progress reports of its commands."""
+"""Options and progress reports of the commands of `mnmt-data`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Annotated, Self
 
-from cyclopts import App, Parameter, validators
+from cyclopts import Parameter, validators
 from tqdm import tqdm
 
 Count = Annotated[int, Parameter(validator=validators.Number(gte=0))]
@@ -17,8 +17,6 @@ Out = Annotated[Path, Parameter(("--out", "-o"))]
 
 LINE_SECONDS = 60
 """Seconds between two lines of progress in a log."""
-
-app = App(name="mnmt-data", help="Corpora to clean splits, a shared vocabulary and token shards.")
 
 
 def report(line: str) -> None:
