@@ -38,6 +38,8 @@ def folder_holds(path: Path) -> str:
     from difflib import get_close_matches
 
     if not path.parent.is_dir():
+        if ":/" in str(path):
+            return "no file at this URL is named for it"
         return f"there is no folder {path.parent}"
     names = sorted(entry.name for entry in path.parent.iterdir() if not entry.name.startswith("."))
     if not names:
@@ -45,3 +47,9 @@ def folder_holds(path: Path) -> str:
     listed = get_close_matches(path.name, names, n=MOST_NAMES) or names[:MOST_NAMES]
     rest = f" and {len(names) - len(listed)} more" if len(names) > len(listed) else ""
     return f"its folder holds {', '.join(listed)}{rest}"
+
+
+def one_line(error: BaseException) -> str:
+    """Return the first line of a library's message."""
+    text = getattr(error, "strerror", None) or str(error)
+    return text.strip().partition("\n")[0].rstrip(".") or type(error).__name__

@@ -17,7 +17,8 @@ from types import MappingProxyType
 from typing import Any, Protocol
 from zipfile import BadZipFile, ZipFile
 
-from mnmt_data.errors import DataError, folder_holds
+from mnmt_data.errors import DataError, folder_holds, one_line
+from mnmt_data.store.remote import is_url, local_copy
 
 CHUNK_BYTES = 2**18
 """Small enough for a chunk and its text to stay in the processor's cache."""
@@ -153,11 +154,13 @@ _OPENERS: dict[str | None, Callable[[Path], AbstractContextManager[Any]]] = {
 
 
 def path_of(source: str) -> Path:
-    """Return the path that a study names; `~` is the home folder.
+    """Return the path that a study names, or the local copy of the file at a URL; `~` is the home folder.
 
     Raises:
-        DataError: If it begins with the `~` of an unknown user.
+        DataError: If it begins with the `~` of an unknown user, or the URL has no file that can be fetched.
     """
+    if is_url(source):
+        return local_copy(source)
     try:
         return Path(source).expanduser()
     except RuntimeError:
@@ -236,9 +239,3 @@ def unreadable(path: Path, kind: str | None, error: Exception) -> str:
     if isinstance(error, EOFError):
         return f"{what}; it is cut off, fetch it again."
     return f"{what}; it is cut off or damaged, fetch it again."
-
-
-def one_line(error: Exception) -> str:
-    """Return the first line of a library's message."""
-    text = getattr(error, "strerror", None) or str(error)
-    return text.strip().partition("\n")[0].rstrip(".") or type(error).__name__

@@ -20,6 +20,7 @@ from mnmt_data.readers.saved_dataset import HUB, is_dataset, open_dataset, open_
 from mnmt_data.readers.tmx import tmx_pairs
 from mnmt_data.readers.wmt_markup import MARKUP, open_wmt
 from mnmt_data.readers.xliff import XLIFF, xliff_pairs
+from mnmt_data.store.remote import is_url, local_folder
 
 
 def _units(pairs: Callable[[ByteSource, str], Reader]) -> Callable[[Path, str], Reader]:
@@ -48,7 +49,7 @@ FORMATS: Mapping[str, Callable[[Path, str], Reader]] = MappingProxyType(
 
 
 def find_readers(folder: Path, testset: str, task: str) -> tuple[Reader, ...]:
-    """Open all files in a corpus folder that hold a test set and task.
+    """Open all files in a corpus folder that hold a test set and task; fetch those of a folder at a URL.
 
     These are the files named for the task: texts `TESTSET.SRC-TGT.SRC` and `.TGT`, each plain or with an
     ending of `CODECS`; sacreBLEU's files; `TESTSET.SRC-TGT` in one of `FORMATS`. If there are none, files so
@@ -60,7 +61,11 @@ def find_readers(folder: Path, testset: str, task: str) -> tuple[Reader, ...]:
     Raises:
         DataError: If one side is missing, or one text or table is there twice.
     """
-    for pair_name in (*task_spellings(task), *task_spellings(opposite(task))):
+    names = (*task_spellings(task), *task_spellings(opposite(task)))
+    if is_url(folder):
+        prefixes = tuple(f"{testset}.{pair}." for pair in names)
+        folder = local_folder(folder, lambda name: name.startswith(prefixes))
+    for pair_name in names:
         if readers := _readers_named(folder, testset, pair_name, task):
             return readers
     return mtdata_texts(folder, testset, task)
@@ -86,8 +91,8 @@ def open_readers(source: str, task: str) -> list[Reader]:
     Args:
         source: The path of a file with an ending of `FORMATS`; or of two texts, plain or compressed, with
             `{lang}` for the language codes: `raw/europarl.{lang}.gz`; or the folder of a saved data set; or
-            the name of a data set for `open_hub_dataset`. Paths may have wildcards: `raw/part-*.tsv.gz`. `~`
-            is the home folder.
+            the name of a data set for `open_hub_dataset`. Paths may have wildcards: `raw/part-*.tsv.gz`, and
+            be URLs: `s3://bucket/europarl.{lang}.gz`. `~` is the home folder.
         task: The language pair, `SRC-TGT`.
 
     Returns:
@@ -96,7 +101,7 @@ def open_readers(source: str, task: str) -> list[Reader]:
     Raises:
         DataError: If a file is missing, nothing matches, or the ending of a name is unknown.
     """
-    if source.startswith(HUB):
+    if source.startswith(HUB) and not is_url(source):
         languages(task)
         return [open_hub_dataset(source, task)]
     if LANG in source:

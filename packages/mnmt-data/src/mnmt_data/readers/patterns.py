@@ -12,6 +12,7 @@ from mnmt_data.readers.byte_sources import check_is_file, path_of
 from mnmt_data.readers.language_codes import best_tags, languages, serves
 from mnmt_data.readers.text_pairs import TextPairs
 from mnmt_data.readers.wmt_markup import text_pairs
+from mnmt_data.store.remote import is_url, matches
 
 LANG = "{lang}"
 """Placeholder of the language code in the name of a source that is two texts."""
@@ -20,16 +21,22 @@ _WILD = re.compile(r"(\*|\?|\[!?[^\]]+\])")
 
 _SHELL = {"*": "([^/]*)", "?": "([^/])", "": ""}
 
-Texts = dict[str, Path]
-"""{code in the name: file} of a text in several languages."""
+Texts = dict[str, str]
+"""{code in the name: path or URL} of a text in several languages."""
 
 
 def files_named(source: str) -> list[Path]:
     """Return the files and folders of a source, sorted by name; its own path if it has no wildcards.
 
+    Those at URLs, in which only `*` is a wildcard, are fetched.
+
     Raises:
         DataError: If it has, and nothing matches.
     """
+    if is_url(source) and "*" in source:
+        if not (urls := matches(source)):
+            raise DataError(f"{source}: no file matches; see to its name.")
+        return [path_of(url) for url in urls]
     path = path_of(source)
     if path.exists() or not _WILD.search(source):
         return [path]
@@ -47,7 +54,10 @@ def texts_named(source: str, task: str) -> list[TextPairs]:
     Raises:
         DataError: If a text is missing in one of the languages, or one file serves both.
     """
-    name = str(path_of(source))
+    if is_url(source) and "*" not in source:
+        src, tgt = (path_of(source.replace(LANG, code)) for code in languages(task))
+        return [text_pairs(src, tgt, task)]
+    name = source if is_url(source) else str(path_of(source))
     texts = _texts(name, wild=False) or _texts(name, wild=True)
     single = [each for each in texts if len(each) == 1 and any(_has(each, code) for code in languages(task))]
     whole = [each for each in texts if _is_whole(each, task)]
@@ -68,8 +78,8 @@ def _texts(name: str, *, wild: bool) -> list[Texts]:
         pattern += re.escape(literal) + _SHELL.get(wildcard, f"({wildcard.replace('[!', '[^')})")
     first, *others = pattern.split(re.escape(LANG))
     whole = re.compile(r"(?P<lang>[\w-]+)".join((first, "(?P=lang)".join(others))))
-    for path in _matches(shell):
-        if (match := whole.fullmatch(str(path))) and path.is_file():
+    for path in matches(shell) if is_url(name) else map(str, _matches(shell)):
+        if (match := whole.fullmatch(path)) and (is_url(path) or Path(path).is_file()):
             stands_for = list(match.groups())
             code = stands_for.pop(whole.groupindex["lang"] - 1)
             texts.setdefault(tuple(stands_for), {})[code] = path
@@ -96,7 +106,7 @@ def _incomplete(name: str, task: str, single: list[Texts]) -> DataError:
     for code in languages(task):
         if not _WILD.search(name) and not any(_has(each, code) for each in single):
             check_is_file(Path(name.replace(LANG, code)))
-    alone = ", ".join(path.name for each in single[:3] for path in each.values())
+    alone = ", ".join(Path(path).name for each in single[:3] for path in each.values())
     held = f"these lack their other side: {alone}" if single else folder_holds(Path(name))
     return DataError(f"{name}: no two files match for {task}; {held}.")
 
@@ -104,4 +114,4 @@ def _incomplete(name: str, task: str, single: list[Texts]) -> DataError:
 def _pair(texts: Texts, task: str, name: str) -> TextPairs:
     if (sides := best_tags(tuple(sorted(texts)), task, name)) is None:
         raise DataError(f"{name}: one text serves both languages of {task}; give two.")
-    return text_pairs(texts[sides[0]], texts[sides[1]], task)
+    return text_pairs(path_of(texts[sides[0]]), path_of(texts[sides[1]]), task)

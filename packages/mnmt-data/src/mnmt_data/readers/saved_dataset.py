@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from mnmt_data.errors import DataError, missing_extra
+from mnmt_data.errors import DataError, missing_extra, one_line
 from mnmt_data.readers.arrow_tables import TableBlocks
-from mnmt_data.readers.byte_sources import check_is_file, one_line, unreadable
+from mnmt_data.readers.byte_sources import check_is_file, unreadable
 from mnmt_data.readers.columns import Table
 from mnmt_data.readers.reader import Block, Choice, every_block
 
