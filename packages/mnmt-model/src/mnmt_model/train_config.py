@@ -25,7 +25,8 @@ FREE_SETTINGS = frozenset(
         "log_every",
         "pack",  # Records of version 0.5 and before have it.
         "parallel",
-        "tensorboard",
+        "tensorboard",  # Records of version 0.5 and before have it.
+        "trackers",
     }
 )
 """Settings of `[train]` that affect computation and storage, but not the learned weights."""
@@ -142,8 +143,8 @@ class TrainConfig:
     """Number of checkpoints with the lowest dev loss to keep besides, saved at every evaluation."""
     early_stopping: int = 0
     """Number of evaluations without a lower dev loss that ends the run; 0 never ends it early."""
-    tensorboard: bool = False
-    """Whether to write metrics.jsonl and evals.jsonl also as TensorBoard events."""
+    trackers: tuple[Literal["tensorboard", "wandb", "mlflow"], ...] = ()
+    """Where to send metrics.jsonl and evals.jsonl besides: `tensorboard`, `wandb`, `mlflow`."""
 
     def __post_init__(self) -> None:
         if self.horizons and isinstance(self.steps, _Default):

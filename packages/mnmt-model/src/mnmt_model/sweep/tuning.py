@@ -163,7 +163,7 @@ class _Search:
             keep_checkpoints=1,
             keep_best=0,
             early_stopping=0,
-            tensorboard=False,
+            trackers=(),
         )
         return replace(self.base, name=f"{self.size}_rate{rate:g}_steps{steps}", train=shortened)
 

@@ -5,5 +5,5 @@ from .mfu import peak_flops as peak_flops
 from .parallel import make_trainable as make_trainable
 from .run import train as train
 from .trainer import Trainer as Trainer
-from .watcher import TensorBoard as TensorBoard
+from .trackers import Tracker as Tracker
 from .watcher import Watcher as Watcher

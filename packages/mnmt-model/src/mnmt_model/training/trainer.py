@@ -24,7 +24,8 @@ from mnmt_model.training.interruption import Interruption
 from mnmt_model.training.log import StepResult, TrainingLog
 from mnmt_model.training.parallel import make_trainable
 from mnmt_model.training.run_checkpoints import RunCheckpoints
-from mnmt_model.training.watcher import TensorBoard, Watcher
+from mnmt_model.training.trackers import open_trackers
+from mnmt_model.training.watcher import Watcher
 
 
 class Trainer:
@@ -68,8 +69,9 @@ class Trainer:
         self.checkpoints = RunCheckpoints(run, folder, self.model, self.optimizer)
         self.progress = self._restore_or_start(data)
         self.log = self._open_log(folder / METRICS)
-        if run.train.tensorboard and world.is_first:
-            self.watchers = (*watchers, TensorBoard(folder, step=self.progress.step))
+        if world.is_first:
+            trackers = open_trackers(run.train.trackers, folder, step=self.progress.step)
+            self.watchers = (*watchers, *trackers)
         if world.size > 1:
             self.gradients.fix_buckets()
 

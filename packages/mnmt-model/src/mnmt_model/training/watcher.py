@@ -1,17 +1,12 @@
-"""Watchers of a run: the interface, the heartbeat, and TensorBoard."""
+"""Watchers of a run: the interface, and the heartbeat."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mnmt_data.jobs.claim import HeartbeatWriter
-from mnmt_model.errors import RunError
 from mnmt_model.runs.run_record import Eval
-from mnmt_model.training.balance import LOADS
-
-TENSORBOARD = "tensorboard"
 
 
 class Watcher:
@@ -54,56 +49,3 @@ class HeartbeatWatcher(Watcher):
     def log(self, line: Mapping[str, Any]) -> None:
         """Update the loss from a line of metrics.jsonl."""
         self.heartbeat.loss = line["loss"]
-
-
-class TensorBoard(Watcher):
-    """Writes events for TensorBoard, beside the run record.
-
-    Tags are `train/KEY` for every line of metrics.jsonl, and `METRIC/TESTSET/TASK` for every measurement.
-    Counts of experts by task are too many, and left out.
-
-    Args:
-        folder: The run record; events go to `tensorboard/` in it.
-        step: The step from which training continues. TensorBoard drops later steps of an earlier process.
-
-    Raises:
-        RunError: If the package tensorboard is not installed.
-    """
-
-    def __init__(self, folder: Path, *, step: int) -> None:
-        try:
-            from torch.utils.tensorboard import SummaryWriter
-        except ImportError:
-            raise RunError(
-                "tensorboard = true needs `pip install './packages/mnmt-model[tensorboard]'`"
-            ) from None
-        self._writer: Any = SummaryWriter(folder / TENSORBOARD, purge_step=step + 1)
-
-    def log(self, line: Mapping[str, Any]) -> None:
-        """Write a line of metrics.jsonl."""
-        for key, value in _scalars({key: value for key, value in line.items() if key != LOADS}):
-            if key != "step":
-                self._writer.add_scalar(f"train/{key}", value, line["step"])
-        self._writer.flush()
-
-    def evaluate(self, evals: Sequence[Eval]) -> None:
-        """Write measurements."""
-        for measurement in evals:
-            tag = f"{measurement.metric}/{measurement.testset}/{measurement.task}"
-            self._writer.add_scalar(tag, measurement.value, measurement.step)
-        self._writer.flush()
-
-    def close(self) -> None:
-        """Close the file."""
-        self._writer.close()
-
-
-def _scalars(values: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    """Yield the numbers of a line without null; those in lists and mappings as `KEY/INNER`."""
-    for key, value in values.items():
-        if isinstance(value, list):
-            value = {str(index): inner for index, inner in enumerate(value)}
-        if isinstance(value, Mapping):
-            yield from ((f"{key}/{inner}", number) for inner, number in _scalars(value))
-        elif value is not None:
-            yield key, value

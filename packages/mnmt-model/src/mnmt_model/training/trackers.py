@@ -1,0 +1,238 @@
+"""Trackers of experiments: TensorBoard, Weights & Biases and MLflow, with the numbers of the run record.
+
+Each is its own client, which finds its server by its own settings and environment (`WANDB_MODE=offline`,
+`MLFLOW_TRACKING_URI`). Tags are `train/KEY` for lines of metrics.jsonl, and `METRIC/TESTSET/TASK` for
+measurements.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, ClassVar
+
+from mnmt_model.errors import RunError
+from mnmt_model.runs.run_record import Eval, RunRecord, read_run
+from mnmt_model.training.balance import LOADS
+from mnmt_model.training.watcher import Watcher
+
+_log = logging.getLogger(__name__)
+
+
+class Tracker(Watcher):
+    """Sends numbers to a tracker of experiments; a subclass says how.
+
+    Args:
+        folder: The run record, with run.json.
+        step: The step from which training continues.
+    """
+
+    name: ClassVar[str]
+    """The tracker in `trackers`, and the extra that installs its client."""
+
+    def __init__(self, folder: Path, *, step: int) -> None:
+        raise NotImplementedError
+
+    def write(self, step: int, scalars: Mapping[str, float]) -> None:
+        """Send numbers of a step, {tag: value}."""
+        raise NotImplementedError
+
+    def log(self, line: Mapping[str, Any]) -> None:
+        """Send a line of metrics.jsonl, without the counts of experts by task, which are too many."""
+        numbers = {key: value for key, value in line.items() if key not in (LOADS, "step")}
+        self.write(line["step"], {f"train/{key}": value for key, value in _scalars(numbers)})
+
+    def evaluate(self, evals: Sequence[Eval]) -> None:
+        """Send measurements."""
+        for each in evals:
+            self.write(each.step, {f"{each.metric}/{each.testset}/{each.task}": each.value})
+
+
+class TensorBoard(Tracker):
+    """Writes event files into `tensorboard/` of the run record.
+
+    TensorBoard drops steps after `step` that an earlier process wrote.
+    """
+
+    name = "tensorboard"
+
+    def __init__(self, folder: Path, *, step: int) -> None:
+        from torch.utils.tensorboard import SummaryWriter
+
+        self._writer: Any = SummaryWriter(folder / self.name, purge_step=step + 1)
+
+    def write(self, step: int, scalars: Mapping[str, float]) -> None:
+        """Write the numbers, and flush them to the file."""
+        for tag, value in scalars.items():
+            self._writer.add_scalar(tag, value, step)
+        self._writer.flush()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._writer.close()
+
+
+class WandB(Tracker):
+    """Sends a run to Weights & Biases: its group is the study.
+
+    The project is `WANDB_PROJECT`, by default `mnmt`. A resumed run continues the same one there.
+    """
+
+    name = "wandb"
+
+    def __init__(self, folder: Path, *, step: int) -> None:
+        import wandb
+
+        record, settings = read_run(folder), wandb.Settings(silent=True, console="off")
+        self._run: Any = wandb.init(
+            project=settings.project or "mnmt",
+            group=record.study,
+            name=record.run,
+            id=_identity(record),
+            resume=None if settings.mode == "offline" else "allow",
+            config=_settings(record),
+            dir=folder,
+            settings=settings,
+        )
+        # Steps between a checkpoint and an interruption come twice, so W&B's own counter does not do.
+        self._run.define_metric("step", hidden=True)
+        self._run.define_metric("*", step_metric="step")
+
+    def write(self, step: int, scalars: Mapping[str, float]) -> None:
+        """Queue the numbers; W&B's process sends them."""
+        self._run.log({"step": step, **scalars})
+
+    def close(self) -> None:
+        """Wait until all is sent or stored; mark the run as failed after an error."""
+        self._run.finish(exit_code=1 if sys.exc_info()[0] else 0)
+
+
+class MLflow(Tracker):
+    """Sends a run to MLflow: its experiment is the study. A resumed run continues the same one there."""
+
+    name = "mlflow"
+
+    def __init__(self, folder: Path, *, step: int) -> None:
+        import mlflow
+        from mlflow.entities import Metric
+
+        record = read_run(folder)
+        self._client, self._metric = mlflow.MlflowClient(), Metric
+        self._run = self._find(record) or self._create(record)
+
+    def _experiment(self, study: str) -> str:
+        found = self._client.get_experiment_by_name(study)
+        return str(found.experiment_id if found else self._client.create_experiment(study))
+
+    def _find(self, record: RunRecord) -> str | None:
+        same = f"tags.`mnmt.run` = '{_identity(record)}'"
+        found = self._client.search_runs([self._experiment(record.study)], same, max_results=1)
+        return found[0].info.run_id if found else None
+
+    def _create(self, record: RunRecord) -> str:
+        tags = {"mnmt.run": _identity(record)}
+        run = self._client.create_run(self._experiment(record.study), run_name=record.run, tags=tags)
+        for key, value in _settings(record).items():
+            self._client.log_param(run.info.run_id, key, json.dumps(value))
+        return str(run.info.run_id)
+
+    def write(self, step: int, scalars: Mapping[str, float]) -> None:
+        """Queue the numbers; a thread of MLflow's sends them."""
+        now = round(1000 * time.time())
+        metrics = [self._metric(tag, value, now, step) for tag, value in scalars.items()]
+        self._client.log_batch(self._run, metrics=metrics, synchronous=False)
+
+    def close(self) -> None:
+        """Wait until all is sent; mark the run as failed after an error."""
+        import mlflow
+
+        mlflow.flush_async_logging()
+        self._client.set_terminated(self._run, "FAILED" if sys.exc_info()[0] else "FINISHED")
+
+
+class Safe(Watcher):
+    """Keeps a run training when its tracker fails: warns once, and sends nothing more.
+
+    Args:
+        tracker: The tracker.
+    """
+
+    def __init__(self, tracker: Tracker) -> None:
+        self._tracker: Tracker | None = tracker
+
+    def log(self, line: Mapping[str, Any]) -> None:
+        """Send a line of metrics.jsonl."""
+        self._try(lambda tracker: tracker.log(line))
+
+    def evaluate(self, evals: Sequence[Eval]) -> None:
+        """Send measurements."""
+        self._try(lambda tracker: tracker.evaluate(evals))
+
+    def close(self) -> None:
+        """Close the tracker."""
+        self._try(lambda tracker: tracker.close())
+
+    def _try(self, act: Callable[[Tracker], None]) -> None:
+        if self._tracker is None:
+            return
+        try:
+            act(self._tracker)
+        except Exception as error:
+            reason = (str(error) or repr(error)).splitlines()[0]
+            _log.warning("%s stopped recording, training goes on: %s", self._tracker.name, reason)
+            self._tracker = None
+
+
+TRACKERS: Mapping[str, type[Tracker]] = {each.name: each for each in (TensorBoard, WandB, MLflow)}
+
+
+def open_trackers(names: Sequence[str], folder: Path, *, step: int) -> list[Watcher]:
+    """Open trackers of a run.
+
+    Args:
+        names: Keys of `TRACKERS`.
+        folder: The run record, with run.json.
+        step: The step from which training continues.
+
+    Raises:
+        RunError: If a tracker's package is not installed, or it cannot be reached.
+    """
+    return [Safe(_open(name, folder, step)) for name in names]
+
+
+def _open(name: str, folder: Path, step: int) -> Tracker:
+    try:
+        return TRACKERS[name](folder, step=step)
+    except ImportError:
+        raise RunError(f'trackers = ["{name}"] needs `pip install "./packages/mnmt-model[{name}]"`') from None
+    except Exception as error:
+        reason = (str(error) or repr(error)).splitlines()[0]
+        raise RunError(f"{name} cannot record the run: {reason}") from error
+
+
+def _settings(record: RunRecord) -> dict[str, Any]:
+    """Return what a tracker shows beside the numbers."""
+    shown = ("study", "role", "architecture", "size", "num_params", "vocab_size", "mixture", "seed")
+    return {**{key: getattr(record, key) for key in shown}, **record.config}
+
+
+def _identity(record: RunRecord) -> str:
+    """Return a name of the run that stays the same when it resumes, and no other run has."""
+    start = f"{record.study}/{record.run}/{record.started}/{record.config_fingerprint}"
+    return sha256(start.encode()).hexdigest()[:16]
+
+
+def _scalars(values: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    """Yield the numbers of a line without null; those in lists and mappings as `KEY/INNER`."""
+    for key, value in values.items():
+        if isinstance(value, list):
+            value = {str(index): inner for index, inner in enumerate(value)}
+        if isinstance(value, Mapping):
+            yield from ((f"{key}/{inner}", number) for inner, number in _scalars(value))
+        elif value is not None:
+            yield key, value
