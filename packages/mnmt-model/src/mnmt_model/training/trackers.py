@@ -126,13 +126,13 @@ class MLflow(Tracker):
         self._run = self._find(record) or self._create(record)
 
     def _experiment(self, study: str) -> str:
-        found = self._client.get_experiment_by_name(study)
-        return str(found.experiment_id if found else self._client.create_experiment(study))
+        experiment = self._client.get_experiment_by_name(study)
+        return str(experiment.experiment_id if experiment else self._client.create_experiment(study))
 
     def _find(self, record: RunRecord) -> str | None:
         same = f"tags.`mnmt.run` = '{_identity(record)}'"
-        found = self._client.search_runs([self._experiment(record.study)], same, max_results=1)
-        return found[0].info.run_id if found else None
+        runs = self._client.search_runs([self._experiment(record.study)], same, max_results=1)
+        return runs[0].info.run_id if runs else None
 
     def _create(self, record: RunRecord) -> str:
         tags = {"mnmt.run": _identity(record)}
@@ -217,8 +217,8 @@ def _open(name: str, folder: Path, step: int) -> Tracker:
 
 def _settings(record: RunRecord) -> dict[str, Any]:
     """Return what a tracker shows beside the numbers."""
-    shown = ("study", "role", "architecture", "size", "num_params", "vocab_size", "mixture", "seed")
-    return {**{key: getattr(record, key) for key in shown}, **record.config}
+    fields = ("study", "role", "architecture", "size", "num_params", "vocab_size", "mixture", "seed")
+    return {**{key: getattr(record, key) for key in fields}, **record.config}
 
 
 def _identity(record: RunRecord) -> str:
