@@ -17,7 +17,7 @@ from mnmt_data.store import PreparedData, open_prepared
 from mnmt_model import RunError
 from mnmt_model.export import Certificate, certify, conversion, export_hugging_face, export_run, import_run
 from mnmt_model.export.certificate import OURS
-from mnmt_model.runs.run_record import read_run, write_run
+from mnmt_model.runs.run_record import Eval, append_evals, read_run, write_run
 from mnmt_model.transformer.build import build_model, initialise
 from mnmt_model.transformer.model_config import ModelConfig
 
@@ -72,9 +72,41 @@ def test_a_run_is_exported_with_a_certificate(run: Path, model, data: PreparedDa
         assert content["engines"][engine]["largest_relative_difference"] < 1e-5
     assert content["tokenizer"]["equal"] == 32
     assert {"transformers", "ctranslate2", "torch"} <= content["versions"].keys()
-    assert "**Agrees.** Under transformers and ctranslate2" in (out / "certificate.md").read_text()
+    assert "**Agrees.** Under transformers and ctranslate2" in (out / "README.md").read_text()
     assert (out / "ctranslate2" / "model.bin").is_file()
     assert not (tmp_path / "out.failed").exists()
+
+
+def test_the_hub_reads_the_model_card(run: Path, tmp_path: Path) -> None:
+    write_run(run, replace(read_run(run), study="office", mixture={"xx-aa": 0.75, "xx-bb": 0.25}))
+    measurements = {
+        ("test", "bleu", 0): 31.25,
+        ("dev", "loss", 0): 1.5,  # The text that stopped or chose the model measures nothing.
+        ("test", "loss", 5): 1.25,  # Another step is another model.
+    }
+    append_evals(
+        run,
+        [
+            Eval(step=step, tokens=1, flops=1, task="xx-aa", testset=testset, metric=metric, value=value,
+                 signature="by hand")
+            for (testset, metric, step), value in measurements.items()
+        ],
+    )  # fmt: skip
+    export_run(run, tmp_path / "out", pairs=2)
+    from huggingface_hub import ModelCard
+
+    card = ModelCard.load(tmp_path / "out" / "README.md")
+    assert card.data.pipeline_tag == "translation"
+    assert card.data.language == ["aa", "bb", "xx"]
+    (result,) = card.data.eval_results
+    assert (result.dataset_name, result.metric_type, result.metric_value) == (
+        "office test xx-aa",
+        "bleu",
+        31.25,
+    )
+    assert "<2aa> Text to translate." in card.text
+    (code,) = re.findall(r"```python\n(.*?)```", card.text, re.DOTALL)
+    exec(code, {"FOLDER": str(tmp_path / "out"), "print": lambda lines: None})
 
 
 def test_log_probabilities_are_those_of_the_logits(model, folder: Path, data: PreparedData) -> None:
@@ -172,7 +204,7 @@ def test_what_fails_is_kept_apart(run: Path, tmp_path: Path, monkeypatch: pytest
     assert not (tmp_path / "out").exists()
     content = json.loads((tmp_path / "out.failed" / "certificate.json").read_text())
     assert content["agrees"] is False
-    assert "**Does not agree.**" in (tmp_path / "out.failed" / "certificate.md").read_text()
+    assert "**Does not agree.**" in (tmp_path / "out.failed" / "README.md").read_text()
 
 
 def test_nothing_is_written_over(run: Path, folder: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -134,95 +134,3 @@ def certificate_json(certificate: Certificate) -> dict[str, Any]:
         "versions": dict(certificate.versions),
         "pairs": [vars(pair) for pair in certificate.pairs],
     }
-
-
-_TABLE_PAIRS = 20
-"""Pairs in the table of certificate.md; certificate.json has all."""
-
-
-_PAGE = """# Certificate of an exported model
-
-{verdict}
-## Log-probabilities
-
-Of {num_pairs} test pairs, log p(target | source) in nats, `</s>` included, compared with {ours}'s. \
-Relative differences are |theirs - ours| / max(|ours|, 1) and must be at most {tolerance:g}.
-
-| engine | largest relative difference | largest difference | largest difference of a token |
-|--|--|--|--|
-{engine_rows}
-## Greedy translations
-
-{transformers} translated {translations} sources of these pairs, {tokens} tokens in all. Under {ours} each \
-token is at most {largest_gap:.2e} nats below the likeliest one; {allowed:g} is allowed.
-
-## Token ids
-
-| sentences of these pairs | |
-|--|--|
-| {equal} | the same ids |
-| {tie} | another segmentation that is as probable |
-| {literal} | their text holds a special token |
-| {num_different} | other ids |
-
-## What was compared
-
-- weights: SHA-256 `{weights_sha256}`
-- vocabulary: SHA-256 `{vocabulary_sha256}`
-- versions: {versions}
-
-## Pairs
-
-The first {shown}; certificate.json has all.
-
-| test set | line | tokens | {engines} |
-|--|--|--|{columns}
-{pair_rows}"""
-
-
-def certificate_page(content: Mapping[str, Any]) -> str:
-    """Return the text of certificate.md.
-
-    Args:
-        content: The content of certificate.json.
-    """
-    engines, pairs = [OURS, *content["engines"]], content["pairs"][:_TABLE_PAIRS]
-    versions = ", ".join(f"{name} {version}" for name, version in content["versions"].items())
-    return _PAGE.format(
-        verdict=_verdict(content),
-        num_pairs=content["num_pairs"],
-        ours=OURS,
-        tolerance=content["tolerance"],
-        engine_rows=_rows(
-            [name, *(f"{x:.2e}" for x in row.values())] for name, row in content["engines"].items()
-        ),
-        transformers=TRANSFORMERS,
-        translations=len(content["translations"]),
-        tokens=sum(translation["tokens"] for translation in content["translations"]),
-        largest_gap=content["largest_gap"],
-        allowed=GAP_TOLERANCE,
-        **{name: content["tokenizer"][name] for name in ("equal", "tie", "literal", "num_different")},
-        weights_sha256=content["weights_sha256"],
-        vocabulary_sha256=content["vocabulary_sha256"],
-        versions=versions,
-        shown=len(pairs),
-        engines=" | ".join(engines),
-        columns="--|" * len(engines),
-        pair_rows=_rows(_pair_row(pair, engines) for pair in pairs),
-    )
-
-
-def _verdict(content: Mapping[str, Any]) -> str:
-    if content["agrees"]:
-        return f"**Agrees.** Under {' and '.join(content['engines'])} this is the model that was trained.\n"
-    failures = "".join(f"- {failure}\n" for failure in content["failures"])
-    return f"**Does not agree.** Do not use this folder.\n\n{failures}"
-
-
-def _pair_row(pair: Mapping[str, Any], engines: Sequence[str]) -> list[str]:
-    log_probs = [f"{pair['log_probs'][engine]:.5f}" for engine in engines]
-    return [f"{pair['testset']}.{pair['task']}", str(pair["row"] + 1), str(pair["tokens"]), *log_probs]
-
-
-def _rows(rows: Iterable[Sequence[str]]) -> str:
-    return "".join(f"| {' | '.join(row)} |\n" for row in rows)

@@ -12,19 +12,21 @@ from torch import Tensor
 from mnmt_data.store import VOCABULARY, write_json
 from mnmt_model.checkpoints.atomic_folder import atomic_folder
 from mnmt_model.checkpoints.checkpoint import load_model
-from mnmt_model.checkpoints.checkpoint_folders import CHECKPOINTS, checkpoint_name, newest
+from mnmt_model.checkpoints.checkpoint_folders import CHECKPOINTS, checkpoint_name, newest, step_of
 from mnmt_model.checkpoints.state import MODEL, Progress, State, record_file, write_state
 from mnmt_model.checkpoints.tensor_files import write_tensors
 from mnmt_model.errors import RunError
-from mnmt_model.export.certificate import Certificate, certificate_json, certificate_page
+from mnmt_model.export.certificate import Certificate, certificate_json
 from mnmt_model.export.comparison import PAIRS, certify
 from mnmt_model.export.engines import convert_to_ctranslate2
 from mnmt_model.export.hugging_face import SENTENCEPIECE, export_hugging_face, read_hugging_face
 from mnmt_model.export.layouts import check_exportable
+from mnmt_model.export.model_card import model_card, write_model_card
 from mnmt_model.runs.run_config import RunConfig, new_record
 from mnmt_model.runs.run_data import open_data
-from mnmt_model.runs.run_record import read_run, utc_now, write_run
+from mnmt_model.runs.run_record import Eval, read_evals, read_run, utc_now, write_run
 from mnmt_model.train_config import TrainConfig
+from mnmt_model.training.evaluator import DEV
 from mnmt_model.transformer.build import build_model
 
 CTRANSLATE2_FOLDER = "ctranslate2"
@@ -56,7 +58,8 @@ def export_run(run: Path, out: Path, *, checkpoint: Path | None = None, pairs: i
     _check_absent(out)
     record = read_run(run)
     model = build_model(record.model, record.vocab_size)
-    load_model(newest(checkpoint or run), model)
+    exported = newest(checkpoint or run)
+    load_model(exported, model)
     check_exportable(record.model, model.state_dict())
     data = open_data(run)
     unproved = out.with_name(out.name + FAILED)
@@ -66,7 +69,11 @@ def export_run(run: Path, out: Path, *, checkpoint: Path | None = None, pairs: i
     if ctranslate2 is not None:
         convert_to_ctranslate2(unproved, ctranslate2)
     certificate = certify(model, unproved, data, ctranslate2=ctranslate2, pairs=pairs)
-    _write_certificate(certificate, unproved)
+    content = certificate_json(certificate)
+    write_json(unproved / "certificate.json", content)
+    tag = data.vocab.target_tag
+    card = model_card(record, _measured(run, exported), content, name=out.name, tag=tag)
+    write_model_card(unproved, card)
     if certificate.failures:
         raise RunError(f"{unproved}: does not agree with {run}: {'; '.join(certificate.failures[:3])}")
     unproved.rename(out)
@@ -117,10 +124,12 @@ def _check_absent(out: Path) -> None:
         raise RunError(f"{out}: exists already; remove it, or name another folder")
 
 
-def _write_certificate(certificate: Certificate, folder: Path) -> None:
-    content = certificate_json(certificate)
-    write_json(folder / "certificate.json", content)
-    (folder / "certificate.md").write_text(certificate_page(content), encoding="utf-8")
+def _measured(run: Path, checkpoint: Path) -> list[Eval]:
+    """Return the measurements of a checkpoint of training on test sets; none of an average."""
+    if checkpoint.parent.name != CHECKPOINTS:
+        return []
+    last = {(each.testset, each.task, each.metric): each for each in read_evals(run)}
+    return [each for each in last.values() if each.step == step_of(checkpoint) and each.testset != DEV]
 
 
 def _write_checkpoint(checkpoint: Path, weights: Mapping[str, Tensor]) -> None:
