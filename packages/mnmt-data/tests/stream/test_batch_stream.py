@@ -53,14 +53,6 @@ class Memory:
         return Shard.open(folder)
 
 
-class Reversed(Memory):
-    """The same pairs in the opposite order."""
-
-    def __init__(self, pairs):
-        rows = np.arange(pairs.info.pairs)[::-1]
-        self.info, self.src, self.tgt = pairs.info, pairs.src.take(rows), pairs.tgt.take(rows)
-
-
 SHARDS = {task: Memory(num_rows) for task, num_rows in TASKS.items()}
 TWO_PHASES = Schedule((Phase(mixture=Mixture(WEIGHTS)), Phase(mixture=Mixture(LATER), step=45)))
 BEST = {task: np.random.default_rng(1).permutation(num_rows) for task, num_rows in TASKS.items()}
@@ -362,14 +354,6 @@ def test_the_state_of_another_stream_is_refused(other, message):
         stream().restore(state)
 
 
-def test_other_data_of_equal_counts_are_refused():
-    """The same pairs in another order have the same counts."""
-    state = json.loads(json.dumps(stream().state()))
-    other = {**SHARDS, "en-de": Reversed(SHARDS["en-de"])}
-    with pytest.raises(DataError, match="the saved stream read other pairs of en-de, of equal number; "):
-        stream(shards=other).restore(state)
-
-
 def test_one_other_pair_of_prepared_data_is_refused(tmp_path):
     """As `PreparedData.shard` opens shards, with a digest of all."""
     shards = {}
@@ -380,13 +364,6 @@ def test_one_other_pair_of_prepared_data_is_refused(tmp_path):
     with pytest.raises(DataError, match="read other pairs of en-de"):
         other.restore(one.state())
     one.restore(one.state())
-
-
-def test_a_state_without_the_data_is_taken_with_a_warning(caplog):
-    state = stream().state()
-    del state["data"]
-    stream().restore({**state, "step": 3})
-    assert caplog.messages == ["the saved stream does not say which data it read; they are taken for these"]
 
 
 def test_a_state_of_another_version_is_refused():

@@ -136,22 +136,50 @@ def test_processes_that_are_started_anew_read_the_same(make):
     check(islice(loader, 3), expected_items(make(), WHOLE, 3))
 
 
-def test_a_state_of_other_data_of_equal_counts_is_refused(shards, make):
-    mixture = Mixture({"en-de": 0.5, "en-fr": 0.5})
-    same_counts = dict.fromkeys(TASKS, shards["en-de"])
-    dataset = BatchDataset(BatchStream(same_counts, mixture, batch_tokens=160, seed=1))
-    state = dataset.state_dict()
-    state["stream"]["data"]["en-fr"] = make(mixture=mixture).state()["data"]["en-fr"]
-    with pytest.raises(DataError, match="the saved stream read other pairs of en-fr"):
-        dataset.load_state_dict(state)
+def pairs_of(batches):
+    """The pairs of batches, as sorted tuples of task, source and target without padding."""
+    rows = [row for batch in batches for row in zip(batch.tasks, batch.src, batch.tgt, strict=True)]
+    return sorted((int(task), *(tuple(side[side != 0].tolist()) for side in sides)) for task, *sides in rows)
 
 
-@pytest.mark.parametrize("name", ["num_ranks", "accumulation"])
-def test_a_state_of_other_pieces_is_refused(make, name):
-    state = BatchDataset(make(), WHOLE).state_dict()
-    message = rf"^`{name}` of the saved data set is 1, but of this one 2; `seek` to a step instead\.$"
-    with pytest.raises(DataError, match=message):
-        BatchDataset(make(), Share(**{name: 2})).load_state_dict(state)
+SHARES = st.tuples(st.integers(1, 4), st.integers(1, 3))
+
+
+@given(before=SHARES, now=SHARES, steps=st.integers(0, 9), more=st.integers(1, 3))
+def test_other_ranks_read_the_rest_of_the_same_batches(make, before, now, steps, more):
+    """Across a change of the mixture at step 5."""
+    phases = Schedule(
+        (
+            Phase(mixture=Mixture({"en-de": 0.3, "en-fr": 0.7})),
+            Phase(step=5, mixture=Mixture({"en-de": 1.0, "en-fr": 0.0})),
+        )
+    )
+
+    def dataset(rank, share):
+        share = Share(rank=rank, num_ranks=share[0], accumulation=share[1])
+        return BatchDataset(make(mixture=phases, batch_tokens=500), share, convert=lambda batch: batch)
+
+    first = dataset(before[0] - 1, before)
+    list(islice(first, steps * before[1]))
+    state = pickle.loads(pickle.dumps(first.state_dict()))
+    pieces = []
+    for rank in range(now[0]):
+        again = dataset(rank, now)
+        again.load_state_dict(state)
+        pieces.append(list(islice(again, more * now[1])))
+    for step in range(more):
+        batch = make(mixture=phases, batch_tokens=500).batch(steps + step)
+        own = slice(step * now[1], (step + 1) * now[1])
+        assert pairs_of([piece for of_rank in pieces for piece in of_rank[own]]) == pairs_of([batch])
+
+
+@pytest.mark.parametrize(("item", "reader"), [(3, [0, 1]), (2, [0, 2])])
+def test_other_ranks_do_not_begin_within_a_step(make, item, reader):
+    share = Share(num_ranks=2, accumulation=2)
+    state = {**BatchDataset(make(), share).state_dict(), "item": item, "reader": reader}
+    BatchDataset(make(), share).load_state_dict(state)
+    with pytest.raises(DataError, match="2 ranks and `accumulation` 2 may be within a step"):
+        BatchDataset(make(), Share(num_ranks=3, accumulation=2)).load_state_dict(state)
 
 
 def test_a_state_of_other_workers_is_refused(make):

@@ -120,15 +120,23 @@ class BatchDataset(IterableDataset[Any]):
         return {"stream": self.stream.state(), "item": self._item, "reader": list(self._reader), **share}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue at the position of a state of this data set.
+        """Continue at the position of a state of this data set, perhaps of another rank or number of ranks.
+
+        The items of all ranks of a step are its batch, whatever their number. So after whole steps, other
+        shares read the rest of the same batches.
 
         Raises:
-            DataError: If the state is of another stream, or of other shares.
+            DataError: If the state is of another stream, or other shares would begin within a step.
         """
         self.stream.restore(state["stream"])
-        for name in ("num_ranks", "accumulation"):
-            if state[name] != (value := getattr(self.share, name)):
-                what = f"`{name}` of the saved data set is {state[name]}, but of this one {value}"
-                raise DataError(f"{what}; `seek` to a step instead.")
         number, workers = state["reader"]
-        self._item, self._reader = state["item"], (number, workers)
+        step, piece = divmod(state["item"], state["accumulation"])
+        before, now = ((each["num_ranks"], each["accumulation"]) for each in (state, vars(self.share)))
+        # One of several workers does not know how far the others are in a step of several pieces.
+        if before != now and (piece or (workers > 1 and max(before[1], now[1]) > 1)):
+            what = (
+                f"the saved data set of {before[0]} ranks and `accumulation` {before[1]} may be within a step"
+            )
+            raise DataError(f"{what}; save it after a step, without workers, or `seek` to a step.")
+        self._item = step * self.share.accumulation + piece
+        self._reader = (number, workers)
