@@ -123,3 +123,19 @@ def test_cores_are_those_that_slurm_gives_to_a_process(monkeypatch):
     assert workers.num_cores() == 3
     monkeypatch.delenv("SLURM_CPUS_PER_TASK")
     assert workers.num_cores() == 1
+
+
+def complain():
+    """Write two lines, one of them past Python."""
+    print("first", file=sys.stderr, flush=True)
+    os.write(2, "zwölf\n".encode())
+    return 0
+
+
+def test_lines_that_workers_write_to_stderr_can_be_passed_on(capfd):
+    lines = []
+    crew = LocalWorkers(complain, count=2, on_line=lines.append)
+    crew.start(2)
+    wait_for(lambda: crew.alive() == 0)
+    assert sorted(lines) == ["first", "first", "zwölf", "zwölf"]
+    assert capfd.readouterr().err == ""

@@ -28,7 +28,9 @@ LOCK_SECONDS = 0.5
 """How long to wait for a lock: other processes hold it for a moment when they check whether it is free."""
 HEARTBEAT = "heartbeat.json"
 PERIOD = 10.0
-"""Seconds from one heartbeat to the next."""
+"""Most seconds from one heartbeat to the next."""
+FIRST_PERIOD, GROWTH = 1.0, 1.1
+"""Seconds from the first heartbeat to the second, and the growth from one such period to the next."""
 DEAD_AFTER = 60.0
 """Seconds without a heartbeat after which a process of another machine counts as dead."""
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
@@ -196,8 +198,10 @@ class HeartbeatWriter:
         return round((self._clock() - since) / (self.step - step) * (self.steps - self.step), 1)
 
     def _run(self) -> None:
-        while not self._ended.wait(PERIOD):
+        period = FIRST_PERIOD
+        while not self._ended.wait(min(period, PERIOD)):
             self.renew()
+            period = min(PERIOD, GROWTH * period)
 
 
 def _other_machine(folder: Path) -> Heartbeat | None:

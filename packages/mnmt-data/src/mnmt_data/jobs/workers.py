@@ -11,6 +11,8 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerProcess
 from typing import Protocol
 
@@ -94,12 +96,22 @@ class LocalWorkers:
         work: The work of each.
         count: Maximal number of workers at a time.
         preload: Modules that are imported before workers are forked.
+        on_line: Called with each line that a worker writes to stderr; by default the line goes to this
+            process's stderr.
     """
 
     poll_seconds = 0.1
 
-    def __init__(self, work: Work, *, count: int, preload: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        work: Work,
+        *,
+        count: int,
+        preload: Sequence[str] = (),
+        on_line: Callable[[str], object] | None = None,
+    ) -> None:
         self.work, self.count, self.preload = work, count, tuple(preload)
+        self._lines = None if on_line is None else _LinePipe(on_line)
         self.exit_statuses: list[int] = []
         """Exit statuses of the workers in the order in which they ended; negative for a signal."""
         self._processes: dict[int, ForkServerProcess] = {}
@@ -111,6 +123,8 @@ class LocalWorkers:
                 process.join()
                 self.exit_statuses.append(process.exitcode or 0)
                 del self._processes[place]
+        if self._lines is not None:
+            self._lines.forward()  # also those of workers that have just ended
         return len(self._processes)
 
     def start(self, count: int) -> None:
@@ -120,7 +134,8 @@ class LocalWorkers:
         _start_forkserver()
         free = (place for place in range(self.count) if place not in self._processes)
         for place, _ in zip(free, range(count), strict=False):
-            process = context.Process(target=_run, args=(self.work, place))
+            stderr = None if self._lines is None else self._lines.writer
+            process = context.Process(target=_run, args=(self.work, place, stderr))
             process.start()  # a signal may come meanwhile; the new process then ends with this one
             self._processes[place] = process
 
@@ -138,6 +153,27 @@ class LocalWorkers:
     def describe(self) -> str:
         """Return a hint at the workers' error messages."""
         return "the lines above say why"
+
+
+class _LinePipe:
+    """A pipe that workers write their stderr to.
+
+    Args:
+        on_line: Called with each line.
+    """
+
+    def __init__(self, on_line: Callable[[str], object]) -> None:
+        self.reader, self.writer = multiprocessing.Pipe(duplex=False)
+        os.set_blocking(self.reader.fileno(), False)
+        self.on_line, self._rest = on_line, b""
+
+    def forward(self) -> None:
+        """Pass on the lines that are complete."""
+        with suppress(BlockingIOError):
+            while chunk := os.read(self.reader.fileno(), 2**16):
+                *lines, self._rest = (self._rest + chunk).split(b"\n")
+                for line in lines:
+                    self.on_line(line.decode(errors="replace"))
 
 
 def num_cores() -> int:
@@ -161,8 +197,10 @@ def _start_forkserver() -> None:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _run(work: Work, place: int) -> None:
+def _run(work: Work, place: int, stderr: Connection | None) -> None:
     """Do the work in a worker process, with its place among the workers in LOCAL_RANK."""
+    if stderr is not None:
+        os.dup2(stderr.fileno(), 2)
     for number in ASKED_TO_END:
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, ASKED_TO_END)

@@ -1,100 +1,104 @@
-"""Progress of a run: a bar on a terminal, plain lines in a log."""
+"""Progress of training: a sweep's, and one run's."""
 
 from __future__ import annotations
 
-import sys
 import time
-from collections.abc import Callable, Mapping
-from datetime import timedelta
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from typing import Any
 
-from tqdm import tqdm
-
+from mnmt_model.cli.display import MOST_RUNS, RunDisplay
+from mnmt_model.planning.quantities import duration
+from mnmt_model.runs.run_config import RunConfig
+from mnmt_model.sweep.run_queue import Outcome, SweepWatcher
+from mnmt_model.sweep.run_states import RunState, run_state, study_states
+from mnmt_model.sweep.workers import failure_line
 from mnmt_model.training.watcher import Watcher
 
-MINUTE = 60.0
 
-
-class StepProgress(Watcher):
-    """Shows the progress of one run: a bar, or a line in a log every tenth of the steps and every minute.
-
-    The remaining time is estimated from the steps of this process, so that a resumed run is right.
+class SweepProgress(SweepWatcher):
+    """Shows the progress of a sweep on stderr.
 
     Args:
-        total: Steps of the run.
+        runs: The runs of the study.
+        folder: Folder of the runs' folders.
+        jobs: Runs at a time.
         clock: Returns the time in seconds.
     """
 
-    def __init__(self, total: int, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self.total, self.clock = total, clock
-        self.line: Mapping[str, Any] = {}
-        self.bar: tqdm[Any] | None = None
-        self.first = 0
-        self.started = self.printed = clock()
+    def __init__(
+        self,
+        runs: Sequence[RunConfig],
+        folder: Path,
+        *,
+        jobs: int,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.runs = runs
+        self.display = RunDisplay(partial(study_states, runs, folder), folder, jobs=jobs, clock=clock)
+
+    def end(self, outcome: Outcome) -> None:
+        """Report a failure, and in the log of a small study each end."""
+        if outcome.error:
+            self.display.warn(failure_line(outcome.run, outcome.error))
+        elif len(self.runs) <= MOST_RUNS:
+            self.display.log(f"{outcome.run.name}: trained for {duration(outcome.wall_seconds)}")
+        self.display.look(now=True)
+
+    def retry(self, run: RunConfig, error: str | None) -> None:
+        """Report the first failure of a run."""
+        self.display.warn(failure_line(run, error or "failed"))
+        self.display.warn(f"{run.name} is tried once more")
+
+    def warn(self, line: str) -> None:
+        """Show a line that a worker writes to stderr."""
+        self.display.warn(line)
+
+    def look(self, *, waiting: bool) -> None:
+        """Show the runs, and once that other sweeps train all remaining runs."""
+        if waiting:
+            self.display.warn("waiting for runs that other sweeps train")
+        self.display.look()
+
+    def close(self) -> None:
+        """Leave the last state on the terminal."""
+        self.display.close()
+
+
+class RunProgress(Watcher):
+    """Shows the progress of one run on stderr, from the process that trains it.
+
+    Args:
+        run: The run.
+        folder: Its folder.
+        clock: Returns the time in seconds.
+    """
+
+    def __init__(self, run: RunConfig, folder: Path, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self.run, self.folder = run, folder
+        self.done, self.loss = 0, None
+        self.display = RunDisplay(lambda: [self.state()], folder.parent, clock=clock)
+
+    def state(self) -> RunState:
+        """Return the run's state; step and loss are newer than its heartbeat's."""
+        state = run_state(self.run, self.folder)
+        return replace(state, step=self.done, phase=None, loss=self.loss) if self.done else state
 
     def announce(self, phase: str) -> None:
-        """Print the activity before the first step."""
-        print(phase, file=sys.stderr, flush=True)
-
-    def log(self, line: Mapping[str, Any]) -> None:
-        """Store a line of metrics.jsonl to show from the next step on."""
-        self.line = line
+        """Show the activity before the first step."""
+        self.display.look(now=True)
 
     def step(self, step: int) -> None:
         """Count `step` as done."""
-        bar = self._start(step) if self.bar is None else self.bar
-        if not bar.disable:
-            bar.set_postfix(_postfix(self.line), refresh=False)
-        elif self._is_due(step):
-            print(self._describe(step), file=sys.stderr, flush=True)
-            self.printed = self.clock()
-        bar.update(step - bar.n)
+        self.done = step
+        self.display.look()
+
+    def log(self, line: Mapping[str, Any]) -> None:
+        """Use the loss of a line of metrics.jsonl."""
+        self.loss = line["loss"]
 
     def close(self) -> None:
-        """Close the bar."""
-        if self.bar is not None:
-            self.bar.close()
-
-    def _start(self, step: int) -> tqdm[Any]:
-        """Start the clock after the first step, which may include compilation."""
-        self.first = step
-        self.started = self.printed = self.clock()
-        terminal = sys.stderr.isatty()
-        self.bar = tqdm(total=self.total, initial=step, unit="step", smoothing=0, disable=not terminal)
-        return self.bar
-
-    def _is_due(self, step: int) -> bool:
-        tenth = step % max(1, self.total // 10) == 0 or step == self.total
-        return tenth or self.clock() - self.printed >= MINUTE
-
-    def _describe(self, step: int) -> str:
-        formats = {"loss": "loss {}", "tokens/s": "{} tokens/s", "MFU": "MFU {}"}
-        values = _postfix(self.line)
-        parts = [formats[name].format(values[name]) for name in formats if name in values]
-        if step > self.first:
-            seconds = (self.clock() - self.started) / (step - self.first) * (self.total - step)
-            parts.append(f"ETA {clock_time(seconds)}")
-        return join(f"step {step}/{self.total}", *parts)
-
-
-_FORMATS: dict[str, tuple[str, Callable[[float], str]]] = {
-    "loss": ("loss", "{:.3f}".format),
-    "tokens_per_second": ("tokens/s", tqdm.format_sizeof),
-    "mfu": ("MFU", "{:.0%}".format),
-    "lr": ("lr", "{:.3g}".format),
-}
-
-
-def _postfix(line: Mapping[str, Any]) -> dict[str, str]:
-    """Return {label: value} of the shown numbers of a line of metrics.jsonl."""
-    return {name: form(line[key]) for key, (name, form) in _FORMATS.items() if line.get(key) is not None}
-
-
-def join(*parts: str) -> str:
-    """Join the parts that are not empty into one line."""
-    return "  ".join(part for part in parts if part)
-
-
-def clock_time(seconds: float) -> str:
-    """Return a duration as hours, minutes and seconds, such as 1:02:03."""
-    return str(timedelta(seconds=round(seconds)))
+        """Leave the last state on the terminal."""
+        self.display.close()

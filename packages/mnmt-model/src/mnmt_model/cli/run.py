@@ -57,17 +57,19 @@ def log_probs(
         data: Folder of prepared data with the run's vocabulary; the run's own data by default.
         out: Parquet file to write; RUN/scores/train.TASK.parquet by default.
     """
-    from tqdm import tqdm
+    from rich.console import Console
+    from rich.progress import Progress
 
     from mnmt_model.runs.log_probs import write_log_probs
 
     out = out or run / "scores" / f"train.{task}.parquet"
-    with tqdm(unit="pair", unit_scale=True, disable=not sys.stderr.isatty()) as bar:
+    terminal = sys.stderr.isatty()
+    with Progress(console=Console(stderr=True, force_terminal=terminal), disable=not terminal) as progress:
+        task_id = progress.add_task("pairs", total=None)
 
         def advance(pairs: int, total: int) -> None:
-            bar.total = total
-            bar.update(pairs - bar.n)
-            if bar.disable:
+            progress.update(task_id, completed=pairs, total=total)
+            if not terminal:
                 print(f"pair {pairs:,} of {total:,}", file=sys.stderr, flush=True)
 
         write_log_probs(run, data, split="train", task=task, out=out, on_pairs=advance)

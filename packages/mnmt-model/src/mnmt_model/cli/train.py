@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 import tomllib
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -17,7 +15,7 @@ from mnmt_data.cli.console import Jobs
 from mnmt_data.jobs.cluster import ClusterConfig
 from mnmt_data.store import atomic_file
 from mnmt_data.study import read_study
-from mnmt_model.errors import Interrupted, RunError, one_line
+from mnmt_model.errors import Interrupted, RunError
 
 if TYPE_CHECKING:
     from mnmt_data.jobs.workers import Workers
@@ -28,8 +26,6 @@ CLUSTER_JOBS = 8
 """Default number of jobs of a sweep on a cluster."""
 
 Have = Annotated[tuple[Path, ...], Parameter("--have", negative="")]
-
-_log = logging.getLogger(__name__)
 
 
 def train(study: Path, run: str, *, out: Annotated[Path | None, Parameter(("--out", "-o"))] = None) -> None:
@@ -42,7 +38,9 @@ def train(study: Path, run: str, *, out: Annotated[Path | None, Parameter(("--ou
         run: Name of the run, as in `sweep`.
         out: Folder of the study's results; `results/NAME` by default.
     """
-    from mnmt_model.cli.progress import StepProgress
+    from mnmt_model.cli.progress import RunProgress
+    from mnmt_model.planning.quantities import duration
+    from mnmt_model.runs.run_record import read_run
     from mnmt_model.training.run import train as train_run
 
     configs, folder = study_runs(study, out)
@@ -50,9 +48,10 @@ def train(study: Path, run: str, *, out: Annotated[Path | None, Parameter(("--ou
     if config is None:
         names = ", ".join(candidate.name for candidate in configs)
         raise RunError(f"{study}: has no run {run!r}; its runs are {names}")
-    train_run(config, folder / run, watchers=[StepProgress(config.train.steps)])
+    train_run(config, folder / run, watchers=[RunProgress(config, folder / run)])
     if os.environ.get("RANK", "0") == "0":
-        print(f"trained: {folder / run}")
+        print(f"trained for {duration(read_run(folder / run).wall_seconds or 0.0)}: {folder / run}")
+        print(f"next: mnmt-eval score {folder / run}")
 
 
 def sweep(
@@ -82,9 +81,10 @@ def sweep(
         detach: Submit the jobs to the cluster and exit; the same command without it watches them.
         retry_failed: Try failed runs again.
     """
-    from mnmt_model.cli.sweep_progress import SweepProgress
+    from mnmt_model.cli.progress import SweepProgress
     from mnmt_model.sweep.next_run import allow_retries, check_batches, check_records, in_order
     from mnmt_model.sweep.run_queue import RunQueue
+    from mnmt_model.sweep.workers import local_workers
 
     if cluster == "local" and (detach or config != ClusterConfig()):
         raise RunError("--detach and options for jobs need --cluster slurm")
@@ -99,9 +99,11 @@ def sweep(
     _copy_study(study, folder / "study.toml")
     if retry_failed:
         allow_retries(ordered, folder)
-    workers = _workers(ordered, folder, cluster, jobs, name=f"mnmt-{runs[0].study}", config=config)
-    estimate = partial(_measured_seconds, study, folder.parent / "data", jobs, runs)
-    progress = SweepProgress(runs, folder, jobs=jobs, estimate=estimate if cluster == "local" else None)
+    progress = SweepProgress(runs, folder, jobs=jobs)
+    if cluster == "local":
+        workers: Workers = local_workers(ordered, folder, jobs=jobs, on_line=progress.warn)
+    else:
+        workers = _slurm_workers(ordered, folder, config)
     queue = RunQueue(ordered, folder, workers, jobs=jobs, watcher=progress)
     try:
         signum = 0 if detach else queue.train()
@@ -153,16 +155,11 @@ def _jobs(jobs: int | None, cluster: str) -> int:
     return jobs or (CLUSTER_JOBS if cluster == "slurm" else default_jobs())
 
 
-def _workers(
-    runs: Sequence[RunConfig], folder: Path, cluster: str, jobs: int, *, name: str, config: ClusterConfig
-) -> Workers:
-    from mnmt_model.sweep.workers import ClusterWork, local_workers
-
-    if cluster == "local":
-        return local_workers(runs, folder, jobs=jobs)
+def _slurm_workers(runs: Sequence[RunConfig], folder: Path, config: ClusterConfig) -> Workers:
     from mnmt_data.jobs.cluster import SlurmWorkers
+    from mnmt_model.sweep.workers import ClusterWork
 
-    work = ClusterWork(tuple(runs), folder.resolve())
+    work, name = ClusterWork(tuple(runs), folder.resolve()), f"mnmt-{runs[0].study}"
     return SlurmWorkers(work, folder=folder.parent / "jobs", name=name, config=config, detached=True)
 
 
@@ -174,31 +171,18 @@ def _farewell(logs: Path, study: str) -> str:
     )
 
 
-def _measured_seconds(study: Path, data: Path, jobs: int, runs: Sequence[RunConfig]) -> float | None:
-    """Estimate the seconds of a study's runs from measured steps; None if unknown.
-
-    On GPUs nothing is measured, since this process would keep memory that the runs need.
-    """
-    try:
-        import torch
-
-        from mnmt_model.sweep.study_plan import plan_study
-
-        if torch.cuda.is_available():
-            return None
-        plan = plan_study(read_study(study), data, jobs=jobs, runs=runs, measure=True)
-        return plan.wall_seconds
-    except Exception as error:  # training does not depend on the estimate
-        _log.info("the study's time is not known: %s", one_line(error))
-        return None
-
-
 def _report(outcomes: Sequence[Outcome], folder: Path) -> None:
-    """Print the number of finished runs, and the failed ones."""
-    for outcome in outcomes:
-        if outcome.status == "failed":
-            print(f"failed: {outcome.run.name}: {outcome.error}")
-    if any(outcome.status == "failed" for outcome in outcomes):
-        print("after removing the cause, the same command with --retry-failed tries them again")
-    finished = sum(outcome.status == "finished" for outcome in outcomes)
-    print(f"{finished} of {len(outcomes)} runs finished: {folder}")
+    """Print the failed runs, the number of finished ones, how long they trained, and the next command."""
+    from mnmt_model.planning.quantities import duration
+
+    failed = [outcome for outcome in outcomes if outcome.status == "failed"]
+    for outcome in failed:
+        print(f"failed: {outcome.run.name}: {outcome.error}")
+    finished = [outcome for outcome in outcomes if outcome.status == "finished"]
+    seconds = sum(outcome.wall_seconds for outcome in finished)
+    times = f"; their training times add up to {duration(seconds)}" if finished else ""
+    print(f"{len(finished)} of {len(outcomes)} runs finished in {folder}{times}")
+    if failed:
+        print("next: remove the cause, and the same command with --retry-failed tries them again")
+    elif finished:
+        print(f"next: mnmt-eval score {folder}, then mnmt-laws report {folder}")

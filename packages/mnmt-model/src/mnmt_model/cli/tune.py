@@ -39,7 +39,7 @@ def tune(
         out: Folder of the study's results; `results/NAME` by default.
         jobs: Trials to train at a time; by default one a GPU, or one a core without GPUs.
     """
-    from mnmt_model.cli.sweep_progress import SweepProgress
+    from mnmt_model.cli.progress import SweepProgress
     from mnmt_model.sweep import default_jobs, train_runs
 
     try:

@@ -37,8 +37,8 @@ def duration(seconds: float) -> str:
     """Format a duration: 45 s, 12 min, 3.5 h, 21 days."""
     for least, unit, name in DURATIONS:
         if seconds >= least:
-            return f"{_three_digits(seconds / unit)} {name}"
-    return f"{_three_digits(seconds)} s" if seconds >= 1 else "< 1 s"
+            return f"{_two_digits(seconds / unit)} {name}"
+    return f"{_two_digits(seconds)} s" if seconds >= 1 else "< 1 s"
 
 
 def data_size(size: int) -> str:
@@ -62,3 +62,7 @@ def table(rows: Sequence[Sequence[str]], *, left: int = 1) -> Iterator[str]:
 
 def _three_digits(number: float) -> str:
     return f"{number:.0f}" if number >= 99.95 else f"{number:.1f}" if number >= 9.995 else f"{number:.2f}"
+
+
+def _two_digits(number: float) -> str:
+    return f"{number:.0f}" if number >= 9.95 else f"{number:.1f}"

@@ -47,6 +47,9 @@ class SweepWatcher:
     def retry(self, run: RunConfig, error: str | None) -> None:
         """Handle the first failure of a run, before its second attempt."""
 
+    def warn(self, line: str) -> None:
+        """Handle a line that a worker writes to stderr."""
+
     def look(self, *, waiting: bool) -> None:
         """Handle a check of the study; `waiting` if other sweeps train all remaining runs."""
 
@@ -76,7 +79,8 @@ def train_runs(
     """
     ordered = in_order(runs)
     check_records(ordered, folder)
-    queue = RunQueue(ordered, folder, local_workers(ordered, folder, jobs=jobs), jobs=jobs, watcher=watcher)
+    workers = local_workers(ordered, folder, jobs=jobs, on_line=watcher.warn if watcher else None)
+    queue = RunQueue(ordered, folder, workers, jobs=jobs, watcher=watcher)
     if signum := queue.train():
         raise Interrupted(signum)
     return queue.outcomes(runs)

@@ -98,18 +98,6 @@ def count_states(states: Sequence[RunState]) -> dict[State, int]:
     return {name: counts[name] for name in STATES if counts[name]}
 
 
-def phase_lines(states: Sequence[RunState]) -> list[str]:
-    """Return a line for each process before its first step, such as "a and 7 more: compiling"."""
-    runs: dict[tuple[str, str | None, int | None], list[str]] = {}
-    for state in states:
-        if state.phase:
-            runs.setdefault((state.phase, state.host, state.pid), []).append(state.run)
-    return [
-        f"{names[0]}{f' and {len(names) - 1} more' if names[1:] else ''}: {phase}"
-        for (phase, *_), names in runs.items()
-    ]
-
-
 def seconds_left(states: Sequence[RunState], *, jobs: int | None = None) -> float | None:
     """Estimate the seconds until the last run ends; None while no speed is known.
 

@@ -99,13 +99,22 @@ def train_next(runs: Sequence[RunConfig], folder: Path, train: TrainRun) -> bool
             except RunInUseError:
                 continue  # claimed by another sweep
             except RunError as error:
-                message = one_line(error)
-                raise RunError(message if run.name in message else f"{run.name}: {message}") from None
+                raise RunError(failure_line(run, one_line(error))) from None
     return False
 
 
+def failure_line(run: RunConfig, error: str) -> str:
+    """Return an error with the name of its run."""
+    return error if run.name in error else f"{run.name}: {error}"
+
+
 def local_workers(
-    runs: Sequence[RunConfig], folder: Path, *, jobs: int, train: TrainRun = train_run
+    runs: Sequence[RunConfig],
+    folder: Path,
+    *,
+    jobs: int,
+    train: TrainRun = train_run,
+    on_line: Callable[[str], object] | None = None,
 ) -> LocalWorkers:
     """Return workers on this machine, which share its cores; each trains one run.
 
@@ -114,9 +123,10 @@ def local_workers(
         folder: Folder of the runs' folders.
         jobs: Workers at a time.
         train: Trains a run.
+        on_line: Called with each line that a worker writes to stderr.
     """
     work = RunWork(tuple(runs), folder, train, max(1, num_cores() // jobs))
-    return LocalWorkers(work, count=jobs, preload=PRELOADED)
+    return LocalWorkers(work, count=jobs, preload=PRELOADED, on_line=on_line)
 
 
 @dataclass(frozen=True)
