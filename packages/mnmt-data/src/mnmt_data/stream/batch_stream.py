@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
 from hashlib import blake2b
 from typing import Any, Self
@@ -14,12 +15,15 @@ from mnmt_data.store.shards import Shard
 from mnmt_data.stream.batch import Batch, Corpus, Pairs
 from mnmt_data.stream.batch_sampler import BatchSampler
 from mnmt_data.stream.bucketing import batch_by_tokens, check_not_empty, check_pairs_fit
+from mnmt_data.stream.hook import BatchHook
 from mnmt_data.stream.mixture import Mixture, Schedule
 from mnmt_data.stream.prefetch import WHOLE, PrefetchedWindow, Share, batch_window, prefetch_window
 
 __all__ = ["Batch", "BatchStream", "eval_batches"]
 
 Rows = NDArray[np.int64]
+
+logger = logging.getLogger(__name__)
 
 SAMPLE = 4096
 """Selected rows to sample, for mean lengths and for the fingerprint of an order."""
@@ -55,6 +59,7 @@ class BatchStream:
         batch_tokens: Source and target tokens of a batch on average, padding left out.
         seed: Seed of the choice of tasks, the order of pairs and the order of batches.
         orders: {task: its rows, best first}, of which the schedule's `keep` share is drawn from.
+        hook: Changes the pairs of every batch.
 
     Raises:
         DataError: If a task of positive weight has no pairs, or one longer than `batch_tokens`.
@@ -69,7 +74,9 @@ class BatchStream:
         batch_tokens: int,
         seed: int,
         orders: Mapping[str, Rows] | None = None,
+        hook: BatchHook | None = None,
     ) -> None:
+        self.hook = hook
         schedule = Schedule.constant(mixture) if isinstance(mixture, Mixture) else mixture
         self._shards = {task: shards[task] for task in _tasks_drawn(shards, schedule)}
         for shard in self._shards.values():
@@ -119,11 +126,11 @@ class BatchStream:
 
     def window(self, step: int, share: Share = WHOLE) -> PrefetchedWindow:
         """Read a rank's part of the window that holds the batch of a step."""
-        return prefetch_window(self.sampler, self._shards, step, share)
+        return prefetch_window(self.sampler, self._shards, step, share, self.hook)
 
     def counts(self, step: int) -> dict[str, int]:
         """Return {task: pairs drawn by the batches before `step`}."""
-        window = batch_window(self.sampler, self._shards, step)
+        window = batch_window(self.sampler, self._shards, step, self.hook)
         in_batches = np.bincount(
             np.concatenate([np.empty(0, dtype=np.int64), *window.batches[: step - window.first_step]]),
             minlength=len(window.locations.tasks),
@@ -134,7 +141,7 @@ class BatchStream:
 
     def locations(self, step: int) -> list[tuple[str, int]]:
         """Return `(task, row of its shard)` of every pair of a batch."""
-        window = batch_window(self.sampler, self._shards, step)
+        window = batch_window(self.sampler, self._shards, step, self.hook)
         batch = window.batches[step - window.first_step]
         tasks, rows = window.locations.tasks[batch].tolist(), window.locations.rows[batch].tolist()
         return [(self.tasks[task], row) for task, row in zip(tasks, rows, strict=True)]
@@ -149,7 +156,8 @@ class BatchStream:
 
     def state(self) -> dict[str, Any]:
         """Return the state for `restore`: a dict of plain values of constant size."""
-        return {**self._identity(), "data": self._digests, "step": self._step}
+        code = {"hook_code": self.hook.code} if self.hook else {}
+        return {**self._identity(), **code, "data": self._digests, "step": self._step}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue from a state with the same batches as the saved stream.
@@ -158,12 +166,16 @@ class BatchStream:
             DataError: If the state is of a stream with other data, weights, budget or seed.
         """
         expected = self._identity()
-        for name in (*expected, "block_rows"):  # absent where no shard is shuffled
+        for name in (*expected, "block_rows", "hook"):  # absent where no shard is shuffled, or without a hook
             if state.get(name) != (value := expected.get(name)):
                 raise DataError(
                     f"`{name}` of the saved stream is {state.get(name)}, but of this one {value}."
                 )
         self._check_data(state.get("data", {}))
+        if self.hook and state.get("hook_code") != self.hook.code:
+            logger.warning(
+                "%s has changed since the stream was saved; the batches may be others", self.hook.name
+            )
         self._step = state["step"]
 
     def _check_data(self, saved: Mapping[str, str]) -> None:
@@ -184,6 +196,7 @@ class BatchStream:
         """Return the values that must agree for a step to have the same batch."""
         sampler = self.sampler
         blocks = {"block_rows": dict(sampler.block_rows)} if sampler.block_rows else {}
+        hook = {"hook": self.hook.name} if self.hook else {}
         return {
             "stream": 2,
             "seed": sampler.seed,
@@ -193,6 +206,7 @@ class BatchStream:
             "num_tokens": {task: info.src_tokens + info.tgt_tokens for task, info in sampler.infos.items()},
             "selected": {task: _digest(_spread(order, len(order))) for task, order in sampler.orders.items()},
             **blocks,
+            **hook,
         }
 
     def _read(self, step: int, share: Share) -> PrefetchedWindow:

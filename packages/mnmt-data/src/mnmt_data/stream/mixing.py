@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from mnmt_data.store.prepared import PreparedData
 from mnmt_data.store.segments import check_file
 from mnmt_data.store.shards import READ_WHOLE
 from mnmt_data.stream.batch_stream import BatchStream
+from mnmt_data.stream.hook import BatchHook
 from mnmt_data.stream.mixture import Mixture, Phase, Schedule, annealed_shares, explicit_scalarization
 from mnmt_data.study import Ranges, check_ranges
 
@@ -83,7 +85,12 @@ class MixingConfig:
     selection: SelectionConfig | None = None
     """The share in use of data ordered by `mnmt-data select`; all by default."""
 
+    hook: str | None = None
+    """Function that changes the pairs of every batch, `package.module:function` (see `BatchHook`)."""
+
     def __post_init__(self) -> None:
+        if self.hook is not None and not re.fullmatch(r"[\w.]+:[\w.]+", self.hook):
+            raise ValueError(f"`hook` must be package.module:function, but is {self.hook!r}.")
         steps = [0, *(phase.step for phase in self.phases)]
         if steps != sorted(set(steps)):
             raise ValueError("`phases` must have rising steps, the first of at least 1.")
@@ -116,8 +123,8 @@ def open_stream(
     """Open the training batches of a run.
 
     Raises:
-        DataError: If a shard or an order of selected data is missing or broken, the mixture names a task
-            without training pairs, or a phase names a task that is not in the mixture.
+        DataError: If a shard, an order of selected data or the hook is missing or broken, the mixture names a
+            task without training pairs, or a phase names a task that is not in the mixture.
     """
     data.check_trainable(mixture.tasks)
     try:
@@ -131,6 +138,7 @@ def open_stream(
         batch_tokens=batch_tokens,
         seed=seed,
         orders={task: read_order(data, task) for task in tasks} if config.selection else None,
+        hook=BatchHook.load(config.hook, data) if config.hook else None,
     )
 
 
