@@ -1,6 +1,5 @@
 from .errors import EvalError as EvalError
 from .metrics.config import BleurtConfig as BleurtConfig
-from .metrics.config import CometConfig as CometConfig
 from .metrics.config import LanguageConfig as LanguageConfig
 from .metrics.config import MetricConfig as MetricConfig
 from .metrics.protocol import Metric as Metric

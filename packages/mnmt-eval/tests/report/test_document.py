@@ -195,11 +195,13 @@ def test_each_systems_worst_sentences_and_their_disagreements_are_among_the_chos
     scores: list[list[int]], count: int
 ) -> None:
     badness = np.array(scores, dtype=np.float64).T
-    selection = rows_to_read(badness, count)
+    is_short = np.arange(len(scores)) % 3 == 1
+    selection = rows_to_read(badness, count, is_short)
     systems, sentences = badness.shape
     assert len(selection) == min(count, sentences)
     assert selection.tolist() == sorted(set(selection.tolist()))
-    lists = badness if systems == 1 else np.vstack([badness, np.ptp(badness, axis=0)])
+    gaps = np.where(is_short, -1, np.ptp(badness, axis=0))
+    lists = badness if systems == 1 else np.vstack([badness, gaps])
     share = count // len(lists)
     for own in lists:
         worst = np.argsort(-own, kind="stable")[:share]

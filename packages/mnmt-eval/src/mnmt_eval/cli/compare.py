@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,14 +13,16 @@ from cyclopts import Parameter
 from mnmt_eval.cli.options import (
     DEFAULT_METRIC_FLAGS,
     DEFAULT_TEXT_FLAGS,
+    Columns,
     Flag,
     Json,
     MetricFlags,
+    Names,
     Systems,
     TextFlags,
 )
 from mnmt_eval.cli.table_formats import Format
-from mnmt_eval.compare.config import CompareConfig
+from mnmt_eval.compare.config import CompareConfig, score_files
 from mnmt_eval.errors import EvalError
 from mnmt_eval.metrics.config import BOOTSTRAP_SAMPLES, PERMUTATION_SAMPLES
 
@@ -40,6 +42,8 @@ def compare(
     text: TextFlags = DEFAULT_TEXT_FLAGS,
     baseline: str | None = None,
     metrics: MetricFlags = DEFAULT_METRIC_FLAGS,
+    scores: Columns = (),
+    lower_is_better: Names = (),
     by: str | None = None,
     losses: Flag = False,
     page: Path | None = None,
@@ -59,6 +63,10 @@ def compare(
         text: The text that they translated.
         baseline: The system that others are tested against; by default the first.
         metrics: Metrics and their options.
+        scores: A file with scores of sentences made elsewhere, as `metricx=scores.jsonl`: with a column for
+            each system, or a file a system; COMET's, MetricX's, WMT's or bare numbers. `None` is a missing
+            score. No reference is needed then.
+        lower_is_better: Those of --scores of which lower values are better; of MetricX they are.
         by: Score and test groups of sentences apart: `origin` (which side was written first), `length`, or
             `eighths` or `thirds` of the sentences by length.
         losses: Compare the losses of runs too, on the references of their data; each loads its model.
@@ -81,14 +89,18 @@ def compare(
     from mnmt_eval.compare.averages import average_directions
     from mnmt_eval.compare.comparison import all_remarks
 
+    translated = text.open(systems, reference_free=bool(scores))
+    metric_set = metrics.metric_set
+    if not metrics.metric and not all(each.text.references for each in translated):
+        metric_set = replace(metric_set, names=())
     config = CompareConfig(
-        metrics=metrics.metric_set,
+        metrics=metric_set,
+        scores=score_files(scores, lower_is_better),
         samples=samples,
         permutations=permutations,
         grouping=by,
         losses=losses,
     )
-    translated = text.open(systems)
     if page is None:
         comparisons = [compare_systems(each, config, baseline=baseline) for each in translated]
     else:

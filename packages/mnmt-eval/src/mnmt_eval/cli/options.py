@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter, Token
 
 from mnmt_eval.errors import EvalError
-from mnmt_eval.metrics.config import BleurtConfig, CometConfig, LanguageConfig, MetricConfig
+from mnmt_eval.metrics.config import BleurtConfig, LanguageConfig, MetricConfig
 from mnmt_eval.metrics.registry import DEFAULT_METRICS, MetricSet
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class TextFlags:
     reference: Paths = None
     """A file with a reference a line, or several. By default the references of the runs' data."""
     source: Path | None = None
-    """A file with a source sentence a line, for comet, language and groups by length."""
+    """A file with a source sentence a line, for language, groups by length and the page."""
     task: str | None = None
     """The language pair, such as `en-de`, which bleu and language need; for runs by default every pair."""
     testset: str = "test"
@@ -60,18 +60,19 @@ class TextFlags:
     source_column: str | None = None
     """The column with source sentences; by default of the references' file."""
 
-    def open(self, systems: list[str]) -> list[TranslatedText]:
+    def open(self, systems: list[str], *, reference_free: bool = False) -> list[TranslatedText]:
         """Read the texts, with the systems' translations of each; see `open_systems`.
 
         Raises:
-            EvalError: If there is a source, but no reference.
+            EvalError: If there is a source, but no reference, which only `reference_free` allows.
         """
         from mnmt_eval.compare import name_systems, open_systems
 
         named = name_systems(systems, self.column)
-        return open_systems(named, testset=self.testset, task=self.task, files=self._files(named))
+        files = self._files(named, reference_free)
+        return open_systems(named, testset=self.testset, task=self.task, files=files)
 
-    def _files(self, systems: Sequence[System]) -> TextFiles | None:
+    def _files(self, systems: Sequence[System], reference_free: bool) -> TextFiles | None:
         """Return the files of references and sources; None if no option names any."""
         from mnmt_eval.runs.texts import TextFiles
 
@@ -80,7 +81,7 @@ class TextFlags:
             if len(tables) != 1 or any(system.column is None for system in systems):
                 raise EvalError("--reference-column: of which file? Name it with --reference.")
             references = tuple(tables)
-        if not references:
+        if not references and (not reference_free or any(system.is_run for system in systems)):
             for option, value in (("--source", self.source), ("--source-column", self.source_column)):
                 if value is not None:
                     raise EvalError(
@@ -90,7 +91,7 @@ class TextFlags:
         return TextFiles(
             task=self.task or "",
             references=references,
-            source=self.source or (references[0] if self.source_column else None),
+            source=self.source or (next(iter(references or tables)) if self.source_column else None),
             reference_columns=self.reference_column,
             source_column=self.source_column,
         )
@@ -112,12 +113,11 @@ class LanguageFlags:
 class MetricFlags:
     """Metrics and their options."""
 
-    metric: Names = DEFAULT_METRICS
-    """Metrics: bleu, chrf, chrf++, ter, language, bleurt, comet."""
+    metric: Annotated[Names, Parameter(show_default=lambda names: ",".join(names or DEFAULT_METRICS))] = ()
+    """Metrics: bleu, chrf, chrf++, ter, language, bleurt."""
     tokenizer: str | None = None
     """BLEU's tokenizer, one of sacreBLEU's; by default the target language decides."""
     bleurt: BleurtConfig = field(default_factory=BleurtConfig)
-    comet: CometConfig = field(default_factory=CometConfig)
     language: LanguageFlags = field(default_factory=LanguageFlags)
 
     @property
@@ -128,10 +128,8 @@ class MetricFlags:
             EvalError: If one is unknown.
         """
         language = LanguageConfig(candidates=self.language.candidates)
-        config = MetricConfig(
-            tokenizer=self.tokenizer, bleurt=self.bleurt, comet=self.comet, language=language
-        )
-        return MetricSet(names=self.metric, config=config)
+        config = MetricConfig(tokenizer=self.tokenizer, bleurt=self.bleurt, language=language)
+        return MetricSet(names=self.metric or DEFAULT_METRICS, config=config)
 
 
 DEFAULT_METRIC_FLAGS = MetricFlags()

@@ -15,7 +15,7 @@ from mnmt_eval.errors import EvalError
 from mnmt_eval.metrics.config import BleurtConfig, MetricConfig
 from mnmt_eval.metrics.registry import METRICS
 
-_METRICS = tuple(name for name in METRICS if name not in ("language", "comet"))
+_METRICS = tuple(name for name in METRICS if name != "language")
 """The metrics that compare two texts."""
 
 

@@ -126,7 +126,7 @@ def compare_systems(
         EvalError: If there is no such baseline, or a metric is unknown or cannot be used.
     """
     check_baseline(translated, baseline)
-    measurements = measure(translated, config.metrics, losses=config.losses)
+    measurements = measure(translated, config)
     return compare_measurements(translated, measurements, config, baseline=baseline)
 
 

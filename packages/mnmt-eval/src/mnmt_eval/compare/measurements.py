@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from mnmt_data.store import read_record
+from mnmt_eval.compare.config import CompareConfig
+from mnmt_eval.compare.score_files import read_scores
 from mnmt_eval.compare.systems import SystemOutput, TranslatedText
 from mnmt_eval.errors import EvalError
 from mnmt_eval.metrics.protocol import Floats, Metric
@@ -27,16 +29,20 @@ class Measurement:
     """{system: its statistics, (sentences, k)}."""
 
 
-def measure(translated: TranslatedText, metrics: MetricSet, *, losses: bool = False) -> list[Measurement]:
-    """Return the statistics by each metric and, if requested, the losses.
+def measure(translated: TranslatedText, config: CompareConfig) -> list[Measurement]:
+    """Return the statistics by each metric, by scores from files and, if requested, the losses.
 
     Raises:
         EvalError: If a metric lacks an extra, a model or an option, or a loss its run.
         RunError: If a run cannot be loaded for its losses.
         DataError: If its data cannot be read.
     """
-    of_outputs = measure_systems(translated, metrics)
-    return [*of_outputs, measure_losses(translated)] if losses else of_outputs
+    from_files = (read_scores(files, translated) for files in config.scores)
+    return [
+        *measure_systems(translated, config.metrics),
+        *(Measurement(metric=metric, systems=systems) for metric, systems in from_files),
+        *([measure_losses(translated)] if config.losses else []),
+    ]
 
 
 def measure_systems(translated: TranslatedText, metrics: MetricSet) -> list[Measurement]:

@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 from mnmt_data.errors import folder_holds
+from mnmt_eval.compare.config import split_name
 from mnmt_eval.errors import EvalError, require_runs
 from mnmt_eval.runs.run_files import (
     RUN,
@@ -116,7 +117,7 @@ def name_systems(arguments: Sequence[str], columns: Sequence[str] = ()) -> list[
     Raises:
         EvalError: If nothing is at such a path, or two systems have one name.
     """
-    pairs = [_split_name(argument) for argument in arguments]
+    pairs = [split_name(argument) for argument in arguments]
     paths = [(name, path) for name, place in pairs for path in _systems_at(place, named=bool(name))]
     shortest = iter(_shortest_names([path for name, path in paths if not name]))
     whole = [System(name=name or next(shortest), path=path) for name, path in paths]
@@ -166,7 +167,8 @@ def open_systems(
         if runs and not files.task:
             raise EvalError(f"{runs[0]}: has many tasks; name one with --task, as in --task en-de.")
         translated = _open(replace(files.read(testset), tasks=tasks_of_runs(runs)), systems)
-        _check_references(translated, files.references[0])
+        if files.references:
+            _check_references(translated, files.references[0])
         return [translated]
     if not any(system.is_run for system in systems):
         raise EvalError("plain files are compared with references; name them with --reference.")
@@ -196,6 +198,8 @@ def _open(text: ReferenceText, systems: Sequence[System]) -> TranslatedText:
         )
         for system in systems
     )
+    if not text.references and not text.src:
+        text = replace(text, lines=len(outputs[0].lines))
     scored = {scored_sentences(output.search) for output in outputs}
     if len(scored) > 1 and all(system.is_run for system in systems):
         raise EvalError(
@@ -223,7 +227,8 @@ def _check_count(output: SystemOutput, text: ReferenceText) -> None:
         hint = ", of which the last is blank"
     elif count and count % len(text) == 0:
         hint = f", {count // len(text)} times as many: if these are candidates, `mnmt-eval rerank` chooses"
-    raise EvalError(f"{path}: must have {len(text)} lines, one for each reference, but has {count}{hint}.")
+    of = "reference" if text.references else "sentence"
+    raise EvalError(f"{path}: must have {len(text)} lines, one for each {of}, but has {count}{hint}.")
 
 
 def _read(system: System, testset: str, task: str) -> list[str]:
@@ -253,14 +258,6 @@ def _common_tasks(runs: Sequence[Path], testset: str) -> list[str]:
             f"no task of test set {testset!r} is translated by every run; run `mnmt-eval score` first."
         )
     return tasks
-
-
-def _split_name(argument: str) -> tuple[str, Path]:
-    """Return the name and the path of an argument such as `ours=out.de`; without a name, `""`."""
-    name, equals, place = argument.partition("=")
-    if equals and name and place and not Path(argument).exists():
-        return name, Path(place)
-    return "", Path(argument)
 
 
 def _systems_at(path: Path, *, named: bool) -> list[Path]:

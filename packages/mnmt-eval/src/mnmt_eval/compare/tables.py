@@ -84,7 +84,8 @@ def _overview(comparison: TextComparison) -> Table:
     names = [score.system for score in comparison.metrics[0].ranked]
     columns = {
         metric.title: [
-            _estimate(scores[name], metric, _is_best(scores[name]), scores[name]) for name in names
+            _estimate(scores[name], metric, _is_best(scores[name], comparison.baseline), scores[name])
+            for name in names
         ]
         for metric, scores in zip(comparison.metrics, by_metric, strict=True)
     }
@@ -112,8 +113,8 @@ def _label(name: str, baseline: str | None) -> str:
     return f"{name} (baseline)" if name == baseline else name
 
 
-def _is_best(score: SystemScore) -> bool:
-    return score.against_baseline is not None and score.rank.best == 1
+def _is_best(score: SystemScore, baseline: str | None) -> bool:
+    return baseline is not None and score.rank.best == 1
 
 
 def _number(value: float, metric: MetricComparison | DirectionAverage, *, sign: str = "") -> str:
@@ -148,9 +149,7 @@ def _ranking(metric: MetricComparison, baseline: str | None) -> Table:
     scores = metric.ranked
     columns = {
         "system": [Cell(text=_label(score.system, baseline)) for score in scores],
-        metric.title: [
-            _estimate(score, metric, baseline is not None and score.rank.best == 1) for score in scores
-        ],
+        metric.title: [_estimate(score, metric, _is_best(score, baseline)) for score in scores],
     }
     if baseline is not None:
         ranks = [Cell(text=str(score.rank)) for score in scores]

@@ -1,7 +1,5 @@
 from .bleurt import Bleurt as Bleurt
-from .comet import Comet as Comet
 from .config import BleurtConfig as BleurtConfig
-from .config import CometConfig as CometConfig
 from .config import LanguageConfig as LanguageConfig
 from .config import MetricConfig as MetricConfig
 from .language_accuracy import LanguageAccuracy as LanguageAccuracy

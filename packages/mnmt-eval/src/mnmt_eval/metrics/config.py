@@ -26,16 +26,6 @@ class BleurtConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CometConfig:
-    """COMET's scores."""
-
-    scores: tuple[Path, ...] = ()
-    """A file that `comet-score --to_json` wrote, or several; each may be of several systems."""
-    model: str | None = None
-    """The model that computed them, for the signature."""
-
-
-@dataclass(frozen=True, kw_only=True)
 class LanguageConfig:
     """Options of language accuracy."""
 
@@ -52,11 +42,10 @@ class MetricConfig:
     """
 
     num_references: int = 1
-    """References per sentence; 0 suits `language`, and a COMET model that needs none."""
+    """References per sentence; 0 suits `language` alone."""
     tokenizer: str | None = None
     """BLEU's tokenizer, one of sacreBLEU's; by default the target language decides."""
     bleurt: BleurtConfig = field(default_factory=BleurtConfig)
-    comet: CometConfig = field(default_factory=CometConfig)
     language: LanguageConfig = field(default_factory=LanguageConfig)
 
     def __post_init__(self) -> None:

@@ -15,7 +15,7 @@ from mnmt_eval.errors import EvalError
 
 Floats: TypeAlias = NDArray[np.float64]
 
-_FOUR_DECIMALS = ("bleurt", "comet", "loss")
+_FOUR_DECIMALS = ("bleurt", "loss")
 _LOWER_IS_BETTER = ("ter", "loss")
 _MAX_LISTED = 5
 """The number of lines that a message lists."""
@@ -28,7 +28,7 @@ class Score:
     name: str
     """The metric's name, such as `chrf++`."""
     value: float
-    """The value: from 0 to 100, except for `bleurt`, `comet` and `loss`; `ter` may exceed 100."""
+    """The value: from 0 to 100, except for `bleurt` and `loss`; `ter` may exceed 100."""
     signature: str
 
 
@@ -192,8 +192,8 @@ def make_signature(*, nrefs: int, **settings: str) -> str:
 
 
 def higher_is_better(metric: str) -> bool:
-    """Return whether better translations have higher values of a metric, or of a run's `loss`."""
-    return metric not in _LOWER_IS_BETTER
+    """Return whether better translations have higher values of a metric, by its name."""
+    return metric not in _LOWER_IS_BETTER and not metric.lower().startswith("metricx")
 
 
 def column_title(metric: str, *, higher: bool | None = None) -> str:

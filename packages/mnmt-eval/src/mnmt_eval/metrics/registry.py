@@ -25,7 +25,6 @@ _CONSTRUCTORS: dict[str, Callable[[str, MetricConfig], Metric]] = {
     "chrf++": lambda target, config: metrics.Chrf(word_order=2, num_references=config.num_references),
     "ter": lambda target, config: metrics.Ter(num_references=config.num_references),
     "bleurt": lambda target, config: metrics.Bleurt(config.bleurt),
-    "comet": lambda target, config: metrics.Comet(config.comet, num_references=config.num_references),
     "language": lambda target, config: metrics.LanguageAccuracy(target, config.language),
 }
 
@@ -76,7 +75,7 @@ class MetricSet:
     """The options."""
 
     def __post_init__(self) -> None:
-        for name in self.names or ("",):
+        for name in self.names:
             if name not in METRICS:
                 raise EvalError(f"`metric` must be of {', '.join(METRICS)}, but has {name!r}.")
 
@@ -91,6 +90,8 @@ class MetricSet:
         Raises:
             EvalError: If a metric needs an extra or an option.
         """
+        if num_references == 0 and (names := [name for name in self.names if name != "language"]):
+            raise EvalError(f"{names[0]}: needs references; name them with --reference.")
         target = languages_of(task)[1] if task else ""
         languages = dict.fromkeys(language for name in tasks for language in languages_of(name))
         language = replace(

@@ -100,7 +100,7 @@ class BootstrapIntervals:
 
 def interval_of(resampled: Floats, *, value: float, signature: str) -> ConfidenceInterval:
     """Return the interval of all but the lowest and the highest 40th of the resampled values, (samples,)."""
-    ordered = np.sort(resampled)
+    ordered = np.sort(resampled[~np.isnan(resampled)])
     outside = len(ordered) // 40
     return ConfidenceInterval(
         value=value,

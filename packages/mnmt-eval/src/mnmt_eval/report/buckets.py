@@ -26,6 +26,11 @@ _UNSPACED = "฀-໿က-႟ក-៿぀-ヿ㐀-鿿"
 _WORD = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+")
 
 
+def words_of(line: str) -> list[str]:
+    """Return the words of a line, or of scripts without spaces its characters."""
+    return _WORD.findall(line)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Bucket:
     """Some sentences of a text, or some words of its references."""
@@ -96,7 +101,7 @@ def frequency_buckets(translated: TranslatedText, rows: NDArray[np.int64]) -> Bu
     often as its reference has it (compare-mt; Neubig et al. 2019). Words that no reference has are in no
     bucket.
     """
-    references = [Counter(_WORD.findall(line)) for line in translated.text.references[0]]
+    references = [Counter(words_of(line)) for line in translated.text.references[0]]
     total: Counter[str] = Counter()
     for counts in references:
         total.update(counts)
@@ -131,6 +136,6 @@ def _f1(
     places: Mapping[str, int],
     words: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    outputs = [Counter(_WORD.findall(line)) for line in lines]
+    outputs = [Counter(words_of(line)) for line in lines]
     matches = _count([one & other for one, other in zip(references, outputs, strict=True)], places)
     return 200 * matches / np.maximum(words + _count(outputs, places), 1)

@@ -17,10 +17,8 @@ from mnmt_eval.compare.measurements import Measurement, measure
 from mnmt_eval.compare.systems import TranslatedText
 from mnmt_eval.errors import EvalError
 from mnmt_eval.metrics.language_accuracy import LanguageAccuracy
-from mnmt_eval.metrics.protocol import decimals
-from mnmt_eval.report.buckets import Buckets, frequency_buckets, length_buckets, sentence_buckets
+from mnmt_eval.report.buckets import Buckets, frequency_buckets, length_buckets, sentence_buckets, words_of
 from mnmt_eval.report.symptoms import symptoms
-from mnmt_eval.runs.losses import Loss
 from mnmt_eval.runs.run_files import EXPERTS
 from mnmt_eval.runs.texts import ReferenceText
 
@@ -29,6 +27,9 @@ if TYPE_CHECKING:
 
 WRONG_LANGUAGE = "wrong language"
 """The symptom of translations that the metric `language` finds off-target."""
+
+FEW_WORDS = 5
+"""Lines of fewer words differ by all or nothing, so they come last among disagreements."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +71,7 @@ class ReportConfig:
 
     @property
     def _names(self) -> tuple[str, ...]:
-        return (*self.comparison.metrics.names, *[Loss.name] * self.comparison.losses)
+        return self.comparison.names
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,6 +103,8 @@ class ReportedText:
     """Source sentences; empty if unknown."""
     references: Sequence[Sequence[str]]
     """The sentences of the first reference, those of the second, …"""
+    is_short: Sequence[bool]
+    """Whether source, references and translations of a reported sentence all have fewer than `FEW_WORDS`."""
     systems: Sequence[ReportedSystem]
     buckets: Mapping[str, Buckets]
     """{`length`, `group` or `frequency`: the sentences by that}; `group` if groups were requested."""
@@ -117,6 +120,8 @@ class ReportContent:
     """The metric that sentences are sorted by."""
     higher_is_better: bool
     """Whether better sentences have higher values of `worst_by`."""
+    decimals: int
+    """The decimals of its values."""
     texts: Sequence[ReportedText]
     experts: Sequence[ExpertUse] = ()
     """The use of the experts of each run of a mixture, if their choices were counted."""
@@ -145,9 +150,7 @@ def make_report(translated: Sequence[TranslatedText], config: ReportConfig) -> R
     """
     for each in translated:
         check_baseline(each, config.baseline)
-    measurements = [
-        measure(each, config.comparison.metrics, losses=config.comparison.losses) for each in translated
-    ]
+    measurements = [measure(each, config.comparison) for each in translated]
     comparisons = [
         compare_measurements(each, by_metric, config.comparison, baseline=config.baseline)
         for each, by_metric in zip(translated, measurements, strict=True)
@@ -156,6 +159,7 @@ def make_report(translated: Sequence[TranslatedText], config: ReportConfig) -> R
         comparisons=comparisons,
         worst_by=config.sorted_by,
         higher_is_better=measurements[0][config.place].metric.higher_is_better,
+        decimals=measurements[0][config.place].metric.decimals,
         texts=[
             _report_text(each, by_metric, config)
             for each, by_metric in zip(translated, measurements, strict=True)
@@ -178,19 +182,20 @@ def _expert_uses(translated: Sequence[TranslatedText]) -> Iterator[ExpertUse]:
                 yield use
 
 
-def rows_to_read(badness: NDArray[np.float64], count: int) -> NDArray[np.int64]:
+def rows_to_read(badness: NDArray[np.float64], count: int, is_short: NDArray[np.bool_]) -> NDArray[np.int64]:
     """Return the sentences on which systems disagree most, and the worst of each system.
 
     Args:
         badness: (systems, sentences), higher where a translation is worse; nan where it has no score.
         count: The number of sentences.
+        is_short: Sentences whose disagreements count as the least, (sentences,).
 
     Returns:
         Rows in ascending order, selected by each sentence's best place on the list of disagreements and on
         any system's list of its worst.
     """
     scored = np.nan_to_num(badness, nan=-np.inf)
-    disagreement = np.where(np.isnan(badness).any(axis=0), -np.inf, np.ptp(badness, axis=0))
+    disagreement = np.where(np.isnan(badness).any(axis=0) | is_short, -np.inf, np.ptp(badness, axis=0))
     lists = scored if len(badness) == 1 else np.vstack([scored, disagreement])
     places = np.argsort(np.argsort(-lists, axis=1, kind="stable"), axis=1, kind="stable")
     rows = np.argsort(places.min(axis=0), kind="stable")[:count]
@@ -205,7 +210,8 @@ def _report_text(
     scores = np.stack([sorting.metric.sentence_scores(each) for each in sorting.systems.values()])
     scores[_rightly_blank(translated)] = np.nan  # to which metrics give no fair score
     badness = -scores if sorting.metric.higher_is_better else scores
-    rows = rows_to_read(badness, config.sentences)
+    is_short = _are_short(translated)
+    rows = rows_to_read(badness, config.sentences, is_short)
     return ReportedText(
         testset=text.testset,
         task=text.task,
@@ -213,15 +219,25 @@ def _report_text(
         numbers=(rows + 1).tolist(),
         sources=_take(text.src, rows),
         references=[_take(lines, rows) for lines in text.references],
+        is_short=is_short[rows].tolist(),
         systems=[
             _report_system(translated, place, scores[place], rows, measurements, config)
             for place in range(len(translated.names))
         ],
         buckets={
-            "length": length_buckets(text, sorting, rows),
+            **({"length": length_buckets(text, sorting, rows)} if text.src or text.references else {}),
             **_group_buckets(text, sorting, rows, config.comparison.grouping),
-            "frequency": frequency_buckets(translated, rows),
+            **({"frequency": frequency_buckets(translated, rows)} if text.references else {}),
         },
+    )
+
+
+def _are_short(translated: TranslatedText) -> NDArray[np.bool_]:
+    """Return which sentences have fewer than `FEW_WORDS` words in every text, (sentences,)."""
+    text = translated.text
+    texts = [*text.references, *[text.src] * bool(text.src), *(output.lines for output in translated.outputs)]
+    return np.array(
+        [all(len(words_of(line)) < FEW_WORDS for line in lines) for lines in zip(*texts, strict=True)]
     )
 
 
@@ -239,8 +255,10 @@ def _group_buckets(
 
 
 def _rightly_blank(translated: TranslatedText) -> NDArray[np.bool_]:
-    """Return which translations are blank as their references are, (systems, sentences)."""
-    references = [any(map(str.strip, lines)) for lines in zip(*translated.text.references, strict=True)]
+    """Return which translations are blank as their references are, or else sources, (systems, sentences)."""
+    text = translated.text
+    originals = text.references or ([text.src] if text.src else [["unknown"] * len(text)])
+    references = [any(map(str.strip, lines)) for lines in zip(*originals, strict=True)]
     lines = [[bool(line.strip()) for line in output.lines] for output in translated.outputs]
     return np.logical_not(np.logical_or(lines, references))
 
@@ -255,7 +273,7 @@ def _report_system(
 ) -> ReportedSystem:
     name, text, lines = translated.names[place], translated.text, translated.outputs[place].lines
     by_line = _symptoms(text, lines, _in_wrong_language(name, measurements, len(text)))
-    rounded = scores.round(decimals(config.sorted_by))
+    rounded = scores.round(measurements[config.place].metric.decimals)
     return ReportedSystem(
         name=name,
         translations=_take(lines, rows),
@@ -269,7 +287,7 @@ def _symptoms(
     text: ReferenceText, lines: Sequence[str], is_wrong: NDArray[np.bool_]
 ) -> list[tuple[str, ...]]:
     sources = text.src or [""] * len(text)
-    references = zip(*text.references, strict=True)
+    references = zip(*text.references, strict=True) if text.references else [()] * len(text)
     return [
         (*symptoms(source, expected, line), *[WRONG_LANGUAGE] * wrong)
         for source, expected, line, wrong in zip(sources, references, lines, is_wrong.tolist(), strict=True)

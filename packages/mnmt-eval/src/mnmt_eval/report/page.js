@@ -41,7 +41,7 @@ function card(row, { text, system, other, scores, others }) {
   for (const symptom of system.symptoms[row].filter((name) => name !== "empty")) {
     head.append(element("span", "symptom", symptom));
   }
-  const beside = other ? other.translations[row] : text.references[0][row];
+  const beside = other ? other.translations[row] : text.references[0]?.[row] ?? system.translations[row];
   const words = [system.translations[row], beside].map(splitWords);
   const marks = differingWords(...words);
   const terms = element("dl");
@@ -63,13 +63,15 @@ function card(row, { text, system, other, scores, others }) {
   return item;
 }
 
-// Empty outputs differ most and leave nothing to read: they are counted in one line, and come last.
+// Empty outputs differ most and leave nothing to read, and lines of few words differ by all or nothing: they come last.
 const isEmpty = (row, { system, other }) => [system, other].some((each) => each?.symptoms[row].includes("empty"));
 
-function tellEmpty({ system, other }) {
+function tellLast({ system, other }) {
   const counts = [system, other].map((each) => [each?.symptom_counts.empty ?? 0, each?.name]).filter(([n]) => n);
-  if (fields.order.value !== "disagreement" || filters.symptom === "empty" || !counts.length) return "";
-  return ` · empty outputs come last: ${counts.map(([n, name]) => `${n.toLocaleString("en")} of ${name}`).join(", ")}`;
+  if (fields.order.value !== "disagreement") return "";
+  const short = ` · lines of fewer than ${data.few_words} words come last`;
+  if (filters.symptom === "empty" || !counts.length) return short;
+  return `${short}, then empty outputs: ${counts.map(([n, name]) => `${n.toLocaleString("en")} of ${name}`).join(", ")}`;
 }
 
 // The sort key of a row; rows with lower keys come first.
@@ -77,7 +79,10 @@ function rank({ text, system, other, scores, leads }) {
   const value = (row) => (at(scores, text, row) === null ? Infinity : sign * at(scores, text, row));
   const lead = (row) => (leads ? sign * (at(leads, text, row) ?? 0) : 0);
   return {
-    disagreement: (row) => (isEmpty(row, { system, other }) ? Infinity : -Math.abs(lead(row))),
+    disagreement: (row) => {
+      if (isEmpty(row, { system, other })) return Infinity;
+      return text.is_short[row] ? Number.MAX_VALUE : -Math.abs(lead(row));
+    },
     behind: lead,
     ahead: (row) => -lead(row),
     worst: value,
@@ -94,8 +99,7 @@ function rows(chosen) {
       .some((line) => line.toLowerCase().includes(wanted));
   const passes = [...tests(chosen), ...(wanted ? [contains] : [])];
   const ranked = rank(chosen);
-  const length = (row) => (fields.order.value === "disagreement" ? text.references[0][row].length : 0);
-  const compare = (a, b) => (ranked(a) === ranked(b) ? length(b) - length(a) || a - b : ranked(a) - ranked(b));
+  const compare = (a, b) => (ranked(a) === ranked(b) ? a - b : ranked(a) - ranked(b));
   return text.numbers
     .map((_, row) => row)
     .filter((row) => passes.every((test) => test(row)))
@@ -108,7 +112,7 @@ function drawCards(chosen) {
   const { total, numbers } = chosen.text;
   const few = `the ${numbers.length.toLocaleString("en")} of ${total.toLocaleString("en")} that systems disagree on most or did worst`;
   const part = numbers.length < total ? ` of ${few}` : "";
-  count.textContent = `${found.length.toLocaleString("en")} sentence${found.length === 1 ? "" : "s"}${part}${tellEmpty(chosen)}`;
+  count.textContent = `${found.length.toLocaleString("en")} sentence${found.length === 1 ? "" : "s"}${part}${tellLast(chosen)}`;
   more.hidden = found.length <= shown;
   clear.hidden = !fields.contains.value && FILTERS.every((name) => filters[name] == null);
 }

@@ -14,8 +14,7 @@ import jinja2
 from mnmt_data.store import atomic_file
 from mnmt_eval.compare.tables import sections
 from mnmt_eval.errors import EvalError
-from mnmt_eval.metrics.protocol import decimals
-from mnmt_eval.report.document import WRONG_LANGUAGE, ReportContent
+from mnmt_eval.report.document import FEW_WORDS, WRONG_LANGUAGE, ReportContent
 from mnmt_eval.report.pictures import Picture, pictures
 from mnmt_eval.report.symptoms import SYMPTOMS
 
@@ -78,7 +77,8 @@ def _data(report: ReportContent, mixtures: Sequence[Picture]) -> dict[str, Any]:
     best = next((score.system for score in ranked if score.system != first.baseline), first.baseline)
     return {
         "metric": report.worst_by,
-        "decimals": decimals(report.worst_by),
+        "decimals": report.decimals,
+        "few_words": FEW_WORDS,
         "higher_is_better": report.higher_is_better,
         "symptoms": (*SYMPTOMS, WRONG_LANGUAGE) if "language" in report.metrics else SYMPTOMS,
         "baseline": first.baseline,

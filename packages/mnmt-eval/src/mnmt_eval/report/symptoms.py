@@ -23,19 +23,21 @@ def symptoms(source: str, references: Sequence[str], translation: str) -> tuple[
     """Return the symptoms that a translation shows against every one of its references.
 
     `empty`: it is blank, but the source is not. `copy`: it is the source, but no reference is. `repetition`:
-    the same two words recur again and again. `too short`, `too long`: compared with the reference.
+    the same two words recur again and again. `too short`, `too long`: compared with the reference; without
+    references no translation is.
     """
     if not translation.strip():
         return ("empty",) if source.strip() else ()
-    by_reference = [_symptoms(source.strip(), line.strip(), translation.strip()) for line in references]
+    lines: list[str | None] = [line.strip() for line in references] or [None]
+    by_reference = [_symptoms(source.strip(), line, translation.strip()) for line in lines]
     return tuple(name for name in SYMPTOMS if all(name in names for names in by_reference))
 
 
-def _symptoms(source: str, reference: str, translation: str) -> set[str]:
-    length, expected = len(translation), len(reference)
+def _symptoms(source: str, reference: str | None, translation: str) -> set[str]:
+    length, expected = len(translation), len(translation if reference is None else reference)
     tests = {
         "copy": translation == source != reference,
-        "repetition": _count_repeats(translation) >= max(_REPEATS, _count_repeats(reference) + 1),
+        "repetition": _count_repeats(translation) >= max(_REPEATS, _count_repeats(reference or "") + 1),
         "too short": length * _RATIO + _SLACK < expected,
         "too long": length > expected * _RATIO + _SLACK,
     }

@@ -2,7 +2,7 @@
 const data = JSON.parse(document.getElementById("data").textContent);
 const form = document.getElementById("view");
 const fields = form.elements;
-const REFERENCE = "the reference";
+const REFERENCE = data.texts[0].references.length ? "the reference" : "nothing";
 const BUCKETS = ["length", "group", "frequency"].filter((name) => name in data.texts[0].buckets);
 const FILTERS = ["score", "lead", ...BUCKETS, "symptom"];
 // Fields of pages with mixtures of experts.

@@ -24,7 +24,7 @@ class ReferenceText:
     task: str
     """The language pair; empty if unknown."""
     references: Sequence[Sequence[str]]
-    """The sentences of the first reference, those of the second, …"""
+    """The sentences of the first reference, those of the second, …; none of a reference-free comparison."""
     reference_names: Sequence[str] = ()
     """The references' files, with columns; empty for those of prepared data."""
     tasks: Sequence[str] = ()
@@ -33,9 +33,11 @@ class ReferenceText:
     """Source sentences; empty if unknown."""
     origins: Sequence[str] | None = None
     """The language that each pair was written in; None if unknown."""
+    lines: int = 0
+    """The number of sentences, where neither references nor sources tell it."""
 
     def __len__(self) -> int:
-        return len(self.references[0])
+        return len(self.references[0] if self.references else self.src) or self.lines
 
     @property
     def name(self) -> str:
@@ -158,7 +160,7 @@ class TextFiles:
     task: str = ""
     """The language pair; empty if unknown."""
     references: tuple[Path, ...]
-    """A file, or several with a reference each."""
+    """A file, or several with a reference each; none for a reference-free comparison."""
     source: Path | None = None
     """A file of sources, or None if they are not known."""
     reference_columns: tuple[str, ...] = ()
@@ -186,15 +188,14 @@ class TextFiles:
             for path in self.references
             for column in self.reference_columns or (None,)
         ]
-        first, references = self.references[0], [lines for _, lines in sides]
-        if not references[0]:
-            raise EvalError(f"{first}: must have at least one line, but is empty.")
-        src: list[str] = []
+        references, src = [lines for _, lines in sides], list[str]()
         if self.source is not None:
             src = read_text(self.source, self.source_column, option="--source-column")
             sides.append((self.source, src))
-        count = len(references[0])
         for path, lines in sides:
+            first, count = sides[0][0], len(sides[0][1])
+            if not count:
+                raise EvalError(f"{first}: must have at least one line, but is empty.")
             if len(lines) != count:
                 raise EvalError(f"{path}: must have {count} lines, as {first} has, but has {len(lines)}.")
         return ReferenceText(

@@ -92,7 +92,7 @@ def remarks_on(
 
     Args:
         outputs: Translations, a line for each line of the references.
-        references: One or more references.
+        references: The references, if there are any.
         source: The source sentences; empty if unknown.
     """
     for reference in references:
@@ -102,9 +102,8 @@ def remarks_on(
             yield remark
             continue
         yield from _more_marks(output, references)
-        for check in (_blank_lines, _case, _unicode_form, _order):
-            if remark := check(output, references[0]):
-                yield remark
+        for reference in references[:1]:
+            yield from filter(None, (check(output, reference) for check in _CHECKS))
     for one, other in combinations(outputs, 2):
         if list(one.lines) == list(other.lines):
             both = f"{one.name} and {other.name}" if one.name != other.name else f"two systems of {one.name}"
@@ -124,7 +123,7 @@ def _more_marks(output: NamedLines, references: Sequence[NamedLines]) -> Iterato
     """Yield a line for each kind of mark that outputs have oftener than all references."""
     for mark in MARKS:
         marked = _marked(output.lines, mark)
-        usual = max(len(_marked(each.lines, mark)) for each in references) if marked else 0
+        usual = max((len(_marked(each.lines, mark)) for each in references), default=0) if marked else 0
         if len(marked) - usual >= max(1, mark.share * len(output.lines)):
             yield output.remark(marked, f"have {mark.what}", mark.cure)
 
@@ -147,7 +146,8 @@ def _other_text(output: NamedLines, references: Sequence[NamedLines], source: Se
     copied = _numbers(line.strip() and line == src for line, src in zip(output.lines, source, strict=False))
     if len(copied) > 0.9 * len(output.lines):
         return output.remark(copied, "are the same as the source", "is it the right file?")
-    if holds_numbers(output.lines) and not holds_numbers(references[0].lines):
+    originals = references[0].lines if references else source
+    if holds_numbers(output.lines) and not holds_numbers(originals):
         return f"{output.name}: holds only numbers, such as {output.lines[0]}; are they scores?"
     return None
 
@@ -225,3 +225,7 @@ def _places_of_rare_words(lines: Sequence[str]) -> dict[str, int]:
         for word in set(_WORD.findall(line)):
             places[word] = 0 if word in places else number
     return {word: number for word, number in places.items() if number}
+
+
+_CHECKS = (_blank_lines, _case, _unicode_form, _order)
+"""Checks of outputs against a reference."""

@@ -12,6 +12,7 @@ from text_files import write
 
 from mnmt_eval.analysis.experts import expert_use
 from mnmt_eval.compare import CompareConfig, name_systems, open_systems
+from mnmt_eval.compare.config import score_files
 from mnmt_eval.metrics.registry import MetricSet
 from mnmt_eval.report import ReportConfig, make_report, write_report
 from mnmt_eval.runs import TextFiles
@@ -71,11 +72,21 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         testset="test",
         files=TextFiles(task="en-de", references=(folder / "en-de.ref",)),
     )
+    scores = write(folder / "scores.tsv", ["good\tmiddle", *["0.5\t0.25", "\t0.5"] * 60])
+    (unreferenced,) = open_systems(
+        name_systems([f"{name}={folder / f'en-de.{name}'}" for name in ("good", "middle")]),
+        testset="test",
+        files=TextFiles(references=()),
+    )
+    free = CompareConfig(metrics=MetricSet(names=()), scores=score_files([f"qe={scores}"]))
     config = ReportConfig(comparison=CompareConfig(metrics=MetricSet(names=("chrf", "ter"))))
     reported = make_report(alone, config)
     grouped = replace(config, comparison=replace(config.comparison, grouping="eighths"))
     return {
         "three": write_report(make_report(texts, grouped), folder / "three"),
+        "reference-free": write_report(
+            make_report([unreferenced], ReportConfig(comparison=free)), folder / "free"
+        ),
         "one": write_report(reported, folder / "one"),
         "experts": write_report(
             replace(

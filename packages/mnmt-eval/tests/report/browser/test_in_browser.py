@@ -45,14 +45,19 @@ def test_it_opens_on_the_largest_disagreements_of_the_best_and_the_baseline(visi
     good, baseline = scores(page, "good"), scores(page, "a system with quite a long name")
     shown = numbers(page)
     assert sorted(shown) == list(range(1, 121))
-    gaps = [abs(good[number - 1] - baseline[number - 1]) for number in shown[:-1]]
+    words = [len(line.split()) for line in data_of(page)["texts"][0]["references"][0]]
+    long = [number for number in shown[:-1] if words[number - 1] >= 5]
+    gaps = [abs(good[number - 1] - baseline[number - 1]) for number in long]
     assert gaps == sorted(gaps, reverse=True)
+    assert len(long) > 80
+    assert shown[:-1] == [*long, *sorted(set(shown[:-1]) - set(long))]
     assert shown[-1] == 8
+    assert "lines of fewer than 5 words come last" in page.inner_text("[role=status]")
 
 
 def test_empty_outputs_are_told_once(visit: Visit) -> None:
     page = visit()
-    assert "empty outputs come last: 1 of good" in page.inner_text("[role=status]")
+    assert "then empty outputs: 1 of good" in page.inner_text("[role=status]")
     page.click("[data-filter=symptom][data-value=empty]")
     assert numbers(page) == [8]
     assert page.inner_text(".card").count("empty") == 1
@@ -144,13 +149,23 @@ def test_a_group_of_a_table_is_read_by_a_click(visit: Visit) -> None:
     assert page.evaluate("document.getElementById('read').getBoundingClientRect().top") < 900
 
 
+def test_systems_without_references_are_read_beside_each_other(visit: Visit) -> None:
+    page = visit("reference-free")
+    show_all(page)
+    assert len(numbers(page)) == 120
+    assert page.eval_on_selector(".card dl", "card => card.children.length") == 4
+    assert page.locator(".card .score").all_inner_texts()[:4] == ["0.2500", "0.5000"] * 2
+    page.select_option("[name=against]", "nothing")
+    assert page.eval_on_selector(".card dl", "card => card.children.length") == 2
+
+
 def test_filters_that_a_page_lacks_are_passed_over(visit: Visit) -> None:
     page = visit("one", address="#group=2%2F8")
     show_all(page)
     assert len(numbers(page)) == 120
 
 
-@pytest.mark.parametrize("name", ["three", "one", "experts"])
+@pytest.mark.parametrize("name", ["three", "one", "experts", "reference-free"])
 @pytest.mark.parametrize("width", [390, 1280])
 def test_nothing_is_cut_and_no_column_is_hidden(visit: Visit, name: str, width: int) -> None:
     page = visit(name, width=width)
