@@ -8,7 +8,6 @@ from pathlib import Path
 
 from mnmt_eval.errors import EvalError
 from mnmt_eval.metrics.config import BOOTSTRAP_SAMPLES, PERMUTATION_SAMPLES, SEED
-from mnmt_eval.metrics.protocol import higher_is_better
 from mnmt_eval.metrics.registry import MetricSet
 
 SIGNIFICANT = 0.05
@@ -75,6 +74,8 @@ def score_files(arguments: Sequence[str], lower_is_better: Collection[str] = ())
     Raises:
         EvalError: If `lower_is_better` names none of them.
     """
+    from mnmt_eval.metrics.protocol import higher_is_better  # with numpy, which help pages do without
+
     paths: dict[str, list[Path]] = {}
     for argument in arguments:
         name, path = split_name(argument)
