@@ -23,7 +23,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -77,7 +77,7 @@ warmup_steps = {warmup}
 cooldown_steps = {cooldown}
 dropout = 0.1"""
 TUNING = 'steps = {steps}\nlearning_rate = 0.01\ninitial = "{initial}"'
-SELECTION = "[train.mixing.selection]\nkeep = {keep}\nhalf_life = {half_life}"
+SELECTION = "[train.mixing]\nkeep = {keep}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +89,6 @@ class Arm:
     """Rows of the noisy shard, best first."""
 
     keep: float = 1.0
-    half_life: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,8 +158,7 @@ def measure(corpus: Path, experiment: Experiment) -> Figures:
     scores = {model: log_probs(model, data) for model in (base, tuned)}
     order = select(data, scores[base], scores[tuned])
     best = Arm(name="selected", order=order, keep=KEEP)
-    for arm in (best, replace(best, name="annealed", half_life=max(1, experiment.steps // 2))):
-        losses_of[arm.name] = train_arm(experiment, data, arm)
+    losses_of[best.name] = train_arm(experiment, data, best)
     return {
         "pairs": {kind: int((kinds == kind).sum()) for kind in (CLEAN, *NOISE)},
         "steps": experiment.steps,
@@ -221,7 +219,7 @@ def train_arm(experiment: Experiment, data: PreparedData, arm: Arm) -> dict[str,
         path = order_path(folder / "data", TASK)
         path.parent.mkdir(exist_ok=True)
         np.save(path, arm.order)
-        selection = SELECTION.format(keep=arm.keep, half_life=arm.half_life)
+        selection = SELECTION.format(keep=arm.keep)
     train = FROM_SCRATCH.format(
         steps=experiment.steps, warmup=min(200, experiment.steps // 4), cooldown=experiment.steps // 4
     )

@@ -24,16 +24,20 @@ def mixture(*parts):
 
 
 def schedule(*phases):
-    """Phases from (weights, steps) or (weights, steps, kept)."""
+    """Phases from (weights, steps)."""
     starts = np.cumsum([0, *(phase[1] for phase in phases[:-1])]).tolist()
-    kept = [phase[2] if len(phase) > 2 else 1.0 for phase in phases]
-    batches = zip(starts, phases, kept, strict=True)
-    return Schedule(tuple(Phase(mixture=mixture(*p[0]), step=step, keep=share) for step, p, share in batches))
+    batches = zip(starts, phases, strict=True)
+    return Schedule(tuple(Phase(mixture=mixture(*phase[0]), step=step) for step, phase in batches))
 
 
-def sampler(*phases, batch_tokens=200, seed=0, orders=None, infos=INFOS):
+def sampler(*phases, batch_tokens=200, seed=0, orders=None, keep=1.0, infos=INFOS):
     return BatchSampler(
-        schedule=schedule(*phases), infos=infos, batch_tokens=batch_tokens, seed=seed, orders=orders or {}
+        schedule=schedule(*phases),
+        infos=infos,
+        batch_tokens=batch_tokens,
+        seed=seed,
+        orders=orders or {},
+        keep=keep,
     )
 
 
@@ -129,34 +133,24 @@ def test_tasks_seeds_and_epochs_have_orders_of_their_own():
 
 
 @given(
-    kept=st.lists(st.sampled_from([0.01, 0.1, 0.5, 1.0]), min_size=1, max_size=4),
-    steps=st.integers(1, 300),
-    parts=weights,
+    keep=st.sampled_from([0.01, 0.1, 0.5, 1.0]), steps=st.integers(1, 300), parts=st.tuples(weights, weights)
 )
-def test_selection_reads_the_best_rows_and_starts_anew_when_their_share_changes(kept, steps, parts):
-    batches = sampler(*((parts, steps, share) for share in kept), orders=BEST)
+def test_selection_reads_the_best_rows_in_epochs_through_all_phases(keep, steps, parts):
+    batches = sampler((parts[0], steps), (parts[1], steps), orders=BEST, keep=keep)
     for task in TASKS:
-        stretches = []
-        for number, share in enumerate(kept):
-            first, last = number * steps, (number + 1) * steps
-            read = [w.rows.get(task, BEST[task][:0]) for w in windows(batches, last) if w.first_step >= first]
-            if not stretches or kept[number - 1] != share:
-                stretches.append((share, []))
-            stretches[-1][1].extend(np.concatenate(read).tolist())
-        for share, rows in stretches:
-            assert_epochs(np.array(rows), BEST[task][: max(1, round(share * ROWS[task]))].tolist())
+        best = BEST[task][: max(1, round(keep * ROWS[task]))].tolist()
+        assert_epochs(rows_read(batches, task, 2 * steps), best)
 
 
 def test_a_task_without_an_order_is_read_whole_whatever_is_kept():
-    batches = sampler(([0, 1, 0], 1, 0.1), orders={"en-de": BEST["en-de"]})
+    batches = sampler(([0, 1, 0], 1), orders={"en-de": BEST["en-de"]}, keep=0.1)
     assert set(rows_read(batches, "en-fr", 100).tolist()) == set(range(23))
 
 
-def test_orders_restarted_differ_from_those_before():
-    batches = sampler(([0, 0, 1], 300), ([0, 0, 1], 300, 0.5), ([0, 0, 1], 300), orders=BEST)
-    rows = [np.concatenate([w.rows["en-it"] for w in windows(batches, 900) if w.phase is phase])
-            for phase in batches.schedule.phases]  # fmt: skip
-    assert np.count_nonzero(rows[0][:4000] == rows[2][:4000]) < 15
+@pytest.mark.parametrize("keep", [0.0, 1.5, np.nan])
+def test_a_share_that_is_none_is_refused(keep):
+    with pytest.raises(ValueError, match=rf"`keep` must be in \(0, 1\], but is {keep}"):
+        sampler(([1, 1, 1], 1), keep=keep)
 
 
 @given(st.tuples(*[st.integers(1, 50)] * 3), st.integers(1, 10**5))
@@ -217,5 +211,5 @@ def test_epochs_are_the_draws_over_the_rows(phases, steps):
 
 def test_epochs_are_of_the_rows_in_play():
     every = sampler(((1, 0, 0), 100), batch_tokens=100)
-    half = sampler(((1, 0, 0), 100, 0.5), batch_tokens=100, orders=BEST)
+    half = sampler(((1, 0, 0), 100), batch_tokens=100, orders=BEST, keep=0.5)
     assert half.epochs(50)["en-de"] == 2 * every.epochs(50)["en-de"]

@@ -3,8 +3,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from mnmt_data.counter_rng import random_words, stream_key
 from mnmt_data.errors import DataError
@@ -13,13 +11,12 @@ from mnmt_data.store.atomic_file import checksum
 from mnmt_data.store.prepared import PreparedData
 from mnmt_data.stream.mixing import (
     MixingConfig,
-    SelectionConfig,
     WeightPhase,
     open_stream,
     order_path,
     read_order,
 )
-from mnmt_data.stream.mixture import Mixture, annealed_shares
+from mnmt_data.stream.mixture import Mixture
 from mnmt_data.study import read_study, structure
 
 MIXTURE = Mixture({"xx-aa": 0.25, "xx-bb": 0.75})
@@ -48,40 +45,16 @@ def data(tmp_path_factory):
 
 
 def phases(config):
-    return [(p.step, dict(p.mixture.weights), p.keep) for p in config.schedule(MIXTURE).phases]
-
-
-@given(half_life=st.integers(1, 10_000), floor=st.floats(0.01, 1))
-def test_the_annealed_share_follows_the_formula_at_its_steps(half_life, floor):
-    shares = annealed_shares(half_life=half_life, floor=floor)
-    steps, kept = list(shares), list(shares.values())
-    assert steps[0] == 0
-    assert steps == sorted(set(steps))
-    assert kept[0] == 1 or len(kept) == 1
-    assert kept == sorted(kept, reverse=True)
-    assert kept[-1] == floor
-    for step, share in list(shares.items())[:-1]:
-        assert share == pytest.approx(max(floor, 0.5 ** (step / half_life)))
-
-
-def test_an_annealed_share_moves_eight_times_a_half_life():
-    assert list(annealed_shares(half_life=800, floor=0.25)) == list(range(0, 1700, 100))
+    return [(p.step, dict(p.mixture.weights)) for p in config.schedule(MIXTURE).phases]
 
 
 def test_without_a_table_the_weights_hold_for_ever():
-    assert phases(MixingConfig()) == [(0, {"xx-aa": 0.25, "xx-bb": 0.75}, 1.0)]
+    assert phases(MixingConfig()) == [(0, {"xx-aa": 0.25, "xx-bb": 0.75})]
 
 
-def test_changes_of_weights_and_shares_are_laid_together():
-    config = MixingConfig(
-        phases=(WeightPhase(step=5, weights={"xx-aa": 1.0}),),
-        selection=SelectionConfig(keep=0.5, half_life=8),
-    )
-    found = phases(config)
-    assert [step for step, _, _ in found] == list(range(9))
-    assert [weights["xx-aa"] for _, weights, _ in found] == [0.25] * 5 + [1.0] * 4
-    assert found[0][2] == 1
-    assert found[-1][2] == 0.5
+def test_a_phase_begins_at_its_step():
+    config = MixingConfig(phases=(WeightPhase(step=5, weights={"xx-aa": 1.0}),))
+    assert phases(config) == [(0, {"xx-aa": 0.25, "xx-bb": 0.75}), (5, {"xx-aa": 1.0, "xx-bb": 0.0})]
 
 
 def test_explicit_scalarization_draws_evenly_and_weights_the_loss():
@@ -98,8 +71,7 @@ def test_explicit_scalarization_draws_evenly_and_weights_the_loss():
             "`phases` must have rising steps, the first of at least 1.",
         ),
         (lambda: WeightPhase(step=1, weights={"xx-aa": 0.5}), "`weights` must sum to 1, but sum to 0.5."),
-        (lambda: SelectionConfig(keep=0.0), r"`keep` must be in \(0, 1\], but is 0.0."),
-        (lambda: SelectionConfig(keep=0.5, half_life=-1), "`half_life` must be at least 0, but is -1."),
+        (lambda: MixingConfig(keep=0.0), r"`keep` must be in \(0, 1\], but is 0.0."),
     ],
 )
 def test_a_wrong_setting_is_named(make, message):
@@ -108,11 +80,11 @@ def test_a_wrong_setting_is_named(make, message):
 
 
 def test_the_table_is_read_strictly():
-    table = {"phases": [{"step": 9, "weights": {"xx-aa": 1.0}}], "selection": {"keep": 0.5}}
+    table = {"phases": [{"step": 9, "weights": {"xx-aa": 1.0}}], "keep": 0.5}
     config = structure(json.loads(json.dumps(table)), MixingConfig, where="mixing")
     assert config.phases == (WeightPhase(step=9, weights={"xx-aa": 1.0}),)
-    with pytest.raises(ValueError, match="unknown key `kept`; the valid ones are keep, half_life"):
-        structure({"selection": {"keep": 0.5, "kept": 0.5}}, MixingConfig, where="mixing")
+    with pytest.raises(ValueError, match="unknown key `kept`"):
+        structure({"keep": 0.5, "kept": 0.5}, MixingConfig, where="mixing")
 
 
 def test_a_change_of_a_task_that_is_not_there_is_named(data):
@@ -151,7 +123,7 @@ def selected(data):
 
 
 def test_only_the_kept_share_of_selected_data_is_read(selected):
-    config = MixingConfig(selection=SelectionConfig(keep=0.1))
+    config = MixingConfig(keep=0.1)
     stream = open_stream(selected, MIXTURE, config, batch_tokens=100, seed=1)
     best = {task: set(read_order(selected, task)[:30].tolist()) for task in selected.tasks}
     read = {address for step in range(256) for address in stream.locations(step)}

@@ -101,9 +101,6 @@ def mixtures(draw, tasks=("a", "b", "c")):
     ("field", "message"),
     [
         ({"step": -1}, r"`step` must not be negative, but is -1\."),
-        ({"keep": 0.0}, r"`keep` must be in \(0, 1\], but is 0\.0\."),
-        ({"keep": 1.5}, r"`keep` must be in \(0, 1\], but is 1\.5\."),
-        ({"keep": nan}, r"`keep` must be in \(0, 1\], but is nan\."),
         ({"loss_weights": {"a": 1.0, "z": 2.0}}, r"`loss_weights` must be of tasks .*, but one is 'z'\."),
         ({"loss_weights": {"a": -1.0}}, r"`loss_weights` must be finite and not negative, but a has -1\.0\."),
         ({"loss_weights": {"b": nan}}, r"`loss_weights` must be finite and not negative, but b has nan\."),
@@ -152,7 +149,7 @@ def test_a_step_is_in_the_last_phase_that_has_begun(steps, step):
 
 def test_a_constant_schedule_is_one_phase():
     (phase,) = Schedule.constant(EVEN).phases
-    assert (phase.mixture, phase.step, phase.keep, dict(phase.loss_weights)) == (EVEN, 0, 1.0, {})
+    assert (phase.mixture, phase.step, dict(phase.loss_weights)) == (EVEN, 0, {})
 
 
 @given(mixtures(), st.tuples(*[st.floats(0, 10)] * 3))
@@ -179,7 +176,6 @@ def test_a_description_is_plain_and_tells_schedules_apart():
     schedules = [
         Schedule.constant(EVEN),
         Schedule.constant(ONLY_A),
-        Schedule((Phase(mixture=EVEN, keep=0.5),)),
         Schedule((Phase(mixture=EVEN, loss_weights={"a": 2.0}),)),
         Schedule((Phase(mixture=EVEN), Phase(mixture=EVEN, step=1))),
         Schedule((Phase(mixture=EVEN), Phase(mixture=EVEN, step=2))),

@@ -15,7 +15,7 @@ from mnmt_data.store.score_file import ScoresInfo, score_table
 from mnmt_data.store.segments import write_segment
 from mnmt_data.store.shards import segment_path
 from mnmt_data.store.vocabulary import Vocabulary, train_vocabulary
-from mnmt_data.stream.mixing import MixingConfig, SelectionConfig, open_stream, order_path
+from mnmt_data.stream.mixing import MixingConfig, open_stream, order_path
 from mnmt_data.stream.mixture import Mixture
 from mnmt_data.stream.selection import best_first, pair_scores, select
 
@@ -103,7 +103,7 @@ def test_selection_is_written_and_training_draws_the_best(data, scored):
     np.testing.assert_allclose(np.load(out.with_suffix(".scores.npy")), CONTRASTS)
     described = json.loads(out.with_suffix(".json").read_text())
     assert (described["score"], described["tuned"]["run"]) == ("contrast", "tuned")
-    mixing = MixingConfig(selection=SelectionConfig(keep=0.5))
+    mixing = MixingConfig(keep=0.5)
     stream = open_stream(data, Mixture({TASK: 1.0}), mixing, batch_tokens=40, seed=1)
     drawn = {row for step in range(10) for _, row in stream.locations(step)}
     assert drawn == set(ORDER[:3])

@@ -11,7 +11,7 @@ from safetensors.torch import load_file
 
 from mnmt_data.errors import DataError
 from mnmt_data.store import open_prepared
-from mnmt_data.stream import MixingConfig, Mixture, SelectionConfig, WeightPhase, open_stream
+from mnmt_data.stream import MixingConfig, Mixture, WeightPhase, open_stream
 from mnmt_data.study import read_study
 from mnmt_model import RunConfig, run_configs, train
 from mnmt_model.checkpoints import find_checkpoints
@@ -113,7 +113,7 @@ def test_selected_data_must_have_been_selected(run: RunConfig, tmp_path: Path) -
     with pytest.raises(
         DataError, match=r"train\.xx-aa\.npy: no such order of selected data; `mnmt-data select`"
     ):
-        train(mixed(run, EVEN, selection=SelectionConfig(keep=0.5)), tmp_path / "run")
+        train(mixed(run, EVEN, keep=0.5), tmp_path / "run")
 
 
 def test_a_mixture_may_be_a_temperature(study_file: Path, results: Path, tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ def select(
     samples: Count = 0,
     as_json: Json = False,
 ) -> None:
-    """Order a task's training pairs, best first, for `[train.mixing.selection]` to keep a share of them.
+    """Order a task's training pairs, best first, for `keep` of `[train.mixing]` to use a share of them.
 
     The order is PREPARED/selection/train.TASK.npy.
 

@@ -6,7 +6,7 @@ from mnmt_data.stream.batch_sampler import BatchSampler
 from mnmt_data.stream.batch_stream import BatchStream, eval_batches
 from mnmt_data.stream.bucketing import batch_by_tokens, check_not_empty, split_evenly
 from mnmt_data.stream.hook import BatchHook, DrawnPairs
-from mnmt_data.stream.mixing import MixingConfig, SelectionConfig, WeightPhase, open_stream, order_path
+from mnmt_data.stream.mixing import MixingConfig, WeightPhase, open_stream, order_path
 from mnmt_data.stream.mixture import Mixture, Phase, Schedule, explicit_scalarization
 from mnmt_data.stream.prefetch import WHOLE, PrefetchedWindow, Share, prefetch_window
 from mnmt_data.stream.selection import pair_scores
@@ -27,7 +27,6 @@ __all__ = [
     "Phase",
     "PrefetchedWindow",
     "Schedule",
-    "SelectionConfig",
     "Share",
     "StepBatch",
     "TaskSampler",

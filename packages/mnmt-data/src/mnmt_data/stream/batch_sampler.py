@@ -70,10 +70,15 @@ class BatchSampler:
     orders: Mapping[str, Rows] = field(default_factory=dict)
     """{task: its rows, best first}, for data selection."""
 
-    selected_tokens: Mapping[str, Mapping[float, float]] = field(default_factory=dict)
-    """{task: {share in use: mean tokens of a pair among the best}}, for data selection."""
+    selected_tokens: Mapping[str, float] = field(default_factory=dict)
+    """{task: mean tokens of a pair in use}, for data selection."""
+
+    keep: float = 1.0
+    """Share of the rows of `orders` in use, the best first."""
 
     def __post_init__(self) -> None:
+        if not 0 < self.keep <= 1:
+            raise ValueError(f"`keep` must be in (0, 1], but is {self.keep}.")
         for task, order in self.orders.items():
             pairs = self.infos[task].pairs if task in self.infos else len(order)
             if len(order) != pairs:
@@ -118,7 +123,7 @@ class BatchSampler:
             pairs = stretch.batch_pairs * max(0, min(step, stretch.end_step) - stretch.first_step)
             for task, weight in stretch.phase.mixture.weights.items():
                 if weight > 0:
-                    epochs[task] += pairs * weight / stretch.orders[task].size
+                    epochs[task] += pairs * weight / self._rows_in_use(task)
         return epochs
 
     def batch_pairs(self, step: int) -> int:
@@ -134,14 +139,13 @@ class BatchSampler:
         rows = {}
         for index, task in enumerate(self.schedule.tasks):
             if counts[index]:
-                order = stretch.orders[task]
-                draws = order.first_draw + before[index] + np.arange(counts[index])
-                key = stream_key(self.seed, "rows", task, order.restarts)
+                draws = stretch.before[index] + before[index] + np.arange(counts[index])
+                key, size = stream_key(self.seed, "rows", task, 0), self._rows_in_use(task)
                 if task in self.orders:
-                    rows[task] = self.orders[task][epoch_rows(draws, order.size, key)]
+                    rows[task] = self.orders[task][epoch_rows(draws, size, key)]
                 else:
                     blocks = self.block_rows.get(task, 1)
-                    rows[task] = epoch_rows(draws, order.size, key, block_rows=blocks)
+                    rows[task] = epoch_rows(draws, size, key, block_rows=blocks)
         return rows
 
     @cached_property
@@ -163,30 +167,11 @@ class BatchSampler:
             window_batches=min(MOST_BATCHES, max(1, ceil(WINDOW_PAIRS / pairs))),
             draws=TaskSampler(mixture=phase.mixture, seed=self.seed, labels=("tasks", number)),
             before=last.before + draws_in_phase if last else draws_in_phase,
-            orders=self._row_orders(phase, last),
         )
 
-    def _row_orders(self, phase: Phase, last: _Stretch | None) -> dict[str, _RowOrder]:
-        """Return each task's order of rows.
-
-        The last phase's order continues unless the share of rows in use changes.
-        """
-        orders = {}
-        for index, (task, weight) in enumerate(phase.mixture.weights.items()):
-            if weight > 0 or (last and task in last.orders):
-                size = self._rows_in_use(task, phase)
-                before = last.orders.get(task) if last else None
-                if last and before and before.size == size:
-                    first = before.first_draw + int(last.draws_in_phase[index])
-                    orders[task] = _RowOrder(size=size, restarts=before.restarts, first_draw=first)
-                else:
-                    restarts = before.restarts + 1 if before else 0
-                    orders[task] = _RowOrder(size=size, restarts=restarts, first_draw=0)
-        return orders
-
-    def _rows_in_use(self, task: str, phase: Phase) -> int:
+    def _rows_in_use(self, task: str) -> int:
         pairs = self._info(task).pairs
-        return max(1, round(phase.keep * pairs)) if task in self.orders else pairs
+        return max(1, round(self.keep * pairs)) if task in self.orders else pairs
 
     def _info(self, task: str) -> SegmentInfo:
         if task not in self.infos or not self.infos[task].pairs:
@@ -197,27 +182,13 @@ class BatchSampler:
 
     def _batch_pairs(self, phase: Phase) -> int:
         weights = {task: weight for task, weight in phase.mixture.weights.items() if weight > 0}
-        tokens = sum(weight * self._mean_tokens(task, phase) for task, weight in weights.items())
+        tokens = sum(weight * self._mean_tokens(task) for task, weight in weights.items())
         return max(1, round(self.batch_tokens / max(tokens, 1)))
 
-    def _mean_tokens(self, task: str, phase: Phase) -> float:
+    def _mean_tokens(self, task: str) -> float:
         """Return the mean number of tokens of a pair in use."""
-        info, selected = self._info(task), self.selected_tokens.get(task, {})
-        return selected.get(phase.keep, (info.src_tokens + info.tgt_tokens) / info.pairs)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _RowOrder:
-    """A task's rows in shuffled epochs."""
-
-    size: int
-    """Rows in use."""
-
-    restarts: int
-    """Number of changes of the share of rows in use."""
-
-    first_draw: int
-    """Draws from this order before the phase."""
+        info = self._info(task)
+        return self.selected_tokens.get(task, (info.src_tokens + info.tgt_tokens) / info.pairs)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -232,8 +203,6 @@ class _Stretch:
     draws: TaskSampler
     before: Rows
     """(tasks,) pairs of each task drawn before the phase."""
-
-    orders: Mapping[str, _RowOrder]
 
     @cached_property
     def draws_in_phase(self) -> Rows:

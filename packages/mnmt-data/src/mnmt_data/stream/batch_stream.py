@@ -58,7 +58,8 @@ class BatchStream:
         mixture: The share of each task, or a schedule of shares.
         batch_tokens: Source and target tokens of a batch on average, padding left out.
         seed: Seed of the choice of tasks, the order of pairs and the order of batches.
-        orders: {task: its rows, best first}, of which the schedule's `keep` share is drawn from.
+        orders: {task: its rows, best first}, of which the share `keep` is drawn from.
+        keep: The share of selected data in use, in (0, 1].
         hook: Changes the pairs of every batch.
 
     Raises:
@@ -74,6 +75,7 @@ class BatchStream:
         batch_tokens: int,
         seed: int,
         orders: Mapping[str, Rows] | None = None,
+        keep: float = 1.0,
         hook: BatchHook | None = None,
     ) -> None:
         self.hook = hook
@@ -90,13 +92,11 @@ class BatchStream:
             block_rows=_block_rows(self._shards),
             orders=orders,
             selected_tokens={
-                task: {
-                    keep: _mean_tokens(self._shards[task], order, keep)
-                    for keep in {phase.keep for phase in schedule.phases}
-                }
+                task: _mean_tokens(self._shards[task], order, keep)
                 for task, order in orders.items()
                 if task in self._shards
             },
+            keep=keep,
         )
         self._step = 0
         self._window: PrefetchedWindow | None = None
@@ -201,7 +201,7 @@ class BatchStream:
             "stream": 2,
             "seed": sampler.seed,
             "batch_tokens": sampler.batch_tokens,
-            "schedule": sampler.schedule.describe(),
+            "schedule": [{**phase, "kept": sampler.keep} for phase in sampler.schedule.describe()],
             "num_rows": {task: info.pairs for task, info in sampler.infos.items()},
             "num_tokens": {task: info.src_tokens + info.tgt_tokens for task, info in sampler.infos.items()},
             "selected": {task: _digest(_spread(order, len(order))) for task, order in sampler.orders.items()},

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tokenize import TokenError
-from typing import ClassVar, Literal, TypeVar
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,10 +20,8 @@ from mnmt_data.store.segments import check_file
 from mnmt_data.store.shards import READ_WHOLE
 from mnmt_data.stream.batch_stream import BatchStream
 from mnmt_data.stream.hook import BatchHook
-from mnmt_data.stream.mixture import Mixture, Phase, Schedule, annealed_shares, explicit_scalarization
+from mnmt_data.stream.mixture import Mixture, Phase, Schedule, explicit_scalarization
 from mnmt_data.study import Ranges, check_ranges
-
-Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,34 +45,10 @@ class WeightPhase:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SelectionConfig:
-    """The share of selected data in use (Wang et al. 2018, "Denoising NMT training").
-
-    The share at step t is max(`keep`, 2^(-t / `half_life`)), lowered eight times per half-life; without
-    a half-life it is `keep` throughout.
-    """
-
-    RANGES: ClassVar[Ranges] = {"(0, 1]": ("keep",), "[0, inf)": ("half_life",)}
-
-    keep: float
-    """Share of the best pairs in use at the end, in (0, 1]."""
-
-    half_life: int = 0
-    """Steps in which the share halves; 0 keeps `keep` of the pairs from the start."""
-
-    def __post_init__(self) -> None:
-        check_ranges(self)
-
-    def shares(self) -> dict[int, float]:
-        """Return {step: share in use from this step on}."""
-        if not self.half_life or self.keep == 1:
-            return {0: self.keep}
-        return annealed_shares(half_life=self.half_life, floor=self.keep)
-
-
-@dataclass(frozen=True, kw_only=True)
 class MixingConfig:
     """The `[train.mixing]` table."""
+
+    RANGES: ClassVar[Ranges] = {"(0, 1]": ("keep",)}
 
     scalarization: Literal["implicit", "explicit"] = "implicit"
     """`implicit`: draw tasks by their weights; `explicit`: draw them equally, weight their losses (eq. 4)."""
@@ -82,8 +56,8 @@ class MixingConfig:
     phases: tuple[WeightPhase, ...] = ()
     """Other weights from later steps on."""
 
-    selection: SelectionConfig | None = None
-    """The share in use of data ordered by `mnmt-data select`; all by default."""
+    keep: float = 1.0
+    """Share of the training pairs in use, the best of the order that `mnmt-data select` makes."""
 
     hook: str | None = None
     """Function that changes the pairs of every batch, `package.module:function` (see `BatchHook`)."""
@@ -91,6 +65,7 @@ class MixingConfig:
     def __post_init__(self) -> None:
         if self.hook is not None and not re.fullmatch(r"[\w.]+:[\w.]+", self.hook):
             raise ValueError(f"`hook` must be package.module:function, but is {self.hook!r}.")
+        check_ranges(self)
         steps = [0, *(phase.step for phase in self.phases)]
         if steps != sorted(set(steps)):
             raise ValueError("`phases` must have rising steps, the first of at least 1.")
@@ -104,17 +79,12 @@ class MixingConfig:
         weights = {0: mixture} | {
             phase.step: _mixture_over(mixture.tasks, phase.weights) for phase in self.phases
         }
-        shares = self.selection.shares() if self.selection else {0: 1.0}
-        steps = sorted({*weights, *shares})
-        return Schedule(
-            tuple(self._phase(step, _value_at(weights, step), _value_at(shares, step)) for step in steps)
-        )
+        return Schedule(tuple(self._phase(step, each) for step, each in weights.items()))
 
-    def _phase(self, step: int, mixture: Mixture, keep: float) -> Phase:
-        phase = (
-            explicit_scalarization(mixture) if self.scalarization == "explicit" else Phase(mixture=mixture)
-        )
-        return replace(phase, step=step, keep=keep)
+    def _phase(self, step: int, mixture: Mixture) -> Phase:
+        is_explicit = self.scalarization == "explicit"
+        phase = explicit_scalarization(mixture) if is_explicit else Phase(mixture=mixture)
+        return replace(phase, step=step)
 
 
 def open_stream(
@@ -137,7 +107,8 @@ def open_stream(
         schedule,
         batch_tokens=batch_tokens,
         seed=seed,
-        orders={task: read_order(data, task) for task in tasks} if config.selection else None,
+        orders={task: read_order(data, task) for task in tasks} if config.keep < 1 else None,
+        keep=config.keep,
         hook=BatchHook.load(config.hook, data) if config.hook else None,
     )
 
@@ -174,8 +145,3 @@ def _mixture_over(tasks: tuple[str, ...], weights: Mapping[str, float]) -> Mixtu
             f"`phases` must be of the run's tasks ({', '.join(tasks)}), but one is {unknown[0]}."
         )
     return Mixture({task: weights.get(task, 0.0) for task in tasks})
-
-
-def _value_at(values: Mapping[int, Value], step: int) -> Value:
-    """Return the value in effect at a step."""
-    return values[max(start for start in values if start <= step)]

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from itertools import pairwise
-from math import ceil, exp2, fsum, isfinite, log2
+from math import fsum, isfinite
 from typing import Any
 
 SUM_TOLERANCE = 1e-6
@@ -62,10 +62,6 @@ class Mixture:
         return tuple(self.weights)
 
 
-MOVES_A_HALVING = 8
-"""Number of steps in which an annealed share halves."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Phase:
     """Consecutive steps with the same sampling settings.
@@ -83,14 +79,9 @@ class Phase:
     loss_weights: Mapping[str, float] = field(default_factory=dict)
     """{task: the weight of its pairs' loss}; 1 for absent tasks."""
 
-    keep: float = 1.0
-    """Share of each selected task's pairs in use, the best first."""
-
     def __post_init__(self) -> None:
         if self.step < 0:
             raise ValueError(f"`step` must not be negative, but is {self.step}.")
-        if not 0 < self.keep <= 1:
-            raise ValueError(f"`keep` must be in (0, 1], but is {self.keep}.")
         if unknown := sorted(set(self.loss_weights) - set(self.mixture.tasks)):
             raise ValueError(f"`loss_weights` must be of tasks of the mixture, but one is {unknown[0]!r}.")
         for task, weight in self.loss_weights.items():
@@ -157,18 +148,6 @@ class Schedule:
                 "mixture": asdict(phase.mixture),
                 "step": phase.step,
                 "loss_weights": dict(phase.loss_weights),
-                "kept": phase.keep,
             }
             for phase in self.phases
         ]
-
-
-def annealed_shares(*, half_life: int, floor: float) -> dict[int, float]:
-    """Return {step: share in use}: max(floor, 2^(-step / half_life)), in about eight steps per half-life.
-
-    The share falls from 1 to `floor`, which is in (0, 1] (Wang et al. 2018).
-    """
-    halvings = -log2(floor)
-    moves = ceil(MOVES_A_HALVING * halvings)
-    steps = sorted({round(half_life * halvings * move / max(moves, 1)) for move in range(moves + 1)})
-    return {step: max(floor, exp2(-step / half_life)) for step in steps[:-1]} | {steps[-1]: floor}

@@ -139,6 +139,8 @@ def read_run(folder: Path) -> RunRecord:
     mixing = known["config"].get("train", {}).get("mixing", {})
     if "changes" in mixing:  # the name of `phases` in mnmt-model 0.5
         mixing["phases"] = mixing.pop("changes")
+    if (selection := mixing.pop("selection", None)) and not selection["half_life"]:
+        mixing["keep"] = selection["keep"]
     return RunRecord(**{**known, "absent": frozenset(absent)})
 
 
