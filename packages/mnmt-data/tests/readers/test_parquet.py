@@ -61,7 +61,7 @@ def test_a_map_without_the_languages_names_its_keys(tmp_path):
 
 
 def test_blocks_do_not_end_where_row_groups_do(tmp_path, monkeypatch):
-    monkeypatch.setattr("mnmt_data.readers.arrow_tables.BLOCK_PAIRS", 4)
+    monkeypatch.setattr("mnmt_data.readers.parquet.BLOCK_PAIRS", 4)
     numbers = [str(number) for number in range(11)]
     path = write(tmp_path, {"en": numbers, "de": numbers}, row_group_size=3)
     blocks = list(open_reader(str(path), "en-de").blocks())
@@ -101,7 +101,7 @@ def test_a_column_must_hold_strings(tmp_path):
 
 
 def test_invalid_text_names_the_row(tmp_path, monkeypatch):
-    monkeypatch.setattr("mnmt_data.readers.arrow_tables.BLOCK_PAIRS", 2)
+    monkeypatch.setattr("mnmt_data.readers.parquet.BLOCK_PAIRS", 2)
     bytes_ = pa.array([b"a", b"b", b"c", b"\xff"], pa.binary())
     broken = pa.Array.from_buffers(pa.string(), 4, bytes_.buffers())
     path = write(tmp_path, {"en": broken, "de": ["A", "B", "C", "D"]})

@@ -92,7 +92,7 @@ SMALL = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    for module in ("text_pairs", "arrow_tables"):
+    for module in ("text_pairs", "parquet"):
         monkeypatch.setattr(f"mnmt_data.readers.{module}.BLOCK_PAIRS", 4)
     monkeypatch.setattr(blocks_of, "__kwdefaults__", blocks_of.__kwdefaults__ | {"size": 4})
     monkeypatch.setattr("mnmt_data.readers.byte_sources.CHUNK_BYTES", 50)

@@ -64,15 +64,6 @@ def test_columns_of_a_table(tmp_path, name):
     assert read(reader).scores == {}
 
 
-def test_columns_of_a_saved_data_set(tmp_path):
-    table, path = table_of(PAIRS), str(tmp_path / "data.arrow")
-    with pa.OSFile(path, "wb") as file, pa.ipc.new_stream(file, table.schema) as stream:
-        stream.write_table(table)
-    (tmp_path / "state.json").write_text(json.dumps({"_data_files": [{"filename": "data.arrow"}]}))
-    block = read(open_reader(str(tmp_path), "en-de"), BICLEANER, LASER)
-    assert {score: values.tolist() for score, values in block.scores.items()} == SCORES
-
-
 def test_columns_of_a_file_without_a_header_have_numbers(tmp_path):
     (tmp_path / "x.tsv").write_text("a\tA\t0.5\nb\tB\t1\n")
     reader = open_reader(str(tmp_path / "x.tsv"), "en-de")

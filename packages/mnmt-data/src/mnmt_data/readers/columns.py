@@ -96,7 +96,7 @@ class Table:
     """Fields of readers of tables."""
 
     path: Path
-    """The file, or the folder or name of a data set."""
+    """The file."""
 
     task: str
     """The language pair."""

@@ -7,16 +7,15 @@ from pathlib import Path
 from types import MappingProxyType
 
 from mnmt_data.errors import DataError
-from mnmt_data.readers.arrow_tables import ParquetPairs
 from mnmt_data.readers.byte_sources import CODECS, ByteSource, File, check_is_file, plain_name
 from mnmt_data.readers.catalogue import po_pairs
-from mnmt_data.readers.language_codes import languages, opposite, task_spellings
+from mnmt_data.readers.language_codes import opposite, task_spellings
 from mnmt_data.readers.layouts import mtdata_texts, named_texts, only_file, sacrebleu_texts
 from mnmt_data.readers.opus_zip import open_zip
+from mnmt_data.readers.parquet import ParquetPairs
 from mnmt_data.readers.patterns import LANG, files_named, texts_named
 from mnmt_data.readers.reader import Reader
 from mnmt_data.readers.records import CsvPairs, JsonPairs, TsvPairs
-from mnmt_data.readers.saved_dataset import HUB, is_dataset, open_dataset, open_hub_dataset
 from mnmt_data.readers.tmx import tmx_pairs
 from mnmt_data.readers.wmt_markup import MARKUP, open_wmt
 from mnmt_data.readers.xliff import XLIFF, xliff_pairs
@@ -76,13 +75,11 @@ def _readers_named(folder: Path, testset: str, pair_name: str, task: str) -> tup
         *named_texts(folder, testset, pair_name, task),
         *sacrebleu_texts(folder, testset, pair_name, task),
     )
-    dataset = folder / f"{testset}.{pair_name}"
-    datasets = (open_dataset(dataset, task),) if is_dataset(dataset) else ()
     files: dict[str, list[Path]] = {}
-    for path in (folder / f"{dataset.name}{ending}" for ending in FORMATS):
+    for path in (folder / f"{testset}.{pair_name}{ending}" for ending in FORMATS):
         if path.is_file():
             files.setdefault(plain_name(path), []).append(path)
-    return (*texts, *datasets, *(_open_file(only_file(paths), task) for paths in files.values()))
+    return (*texts, *(_open_file(only_file(paths), task) for paths in files.values()))
 
 
 def open_readers(source: str, task: str) -> list[Reader]:
@@ -90,9 +87,8 @@ def open_readers(source: str, task: str) -> list[Reader]:
 
     Args:
         source: The path of a file with an ending of `FORMATS`; or of two texts, plain or compressed, with
-            `{lang}` for the language codes: `raw/europarl.{lang}.gz`; or the folder of a saved data set; or
-            the name of a data set for `open_hub_dataset`. Paths may have wildcards: `raw/part-*.tsv.gz`, and
-            be URLs: `s3://bucket/europarl.{lang}.gz`. `~` is the home folder.
+            `{lang}` for the language codes: `raw/europarl.{lang}.gz`. Paths may have wildcards,
+            `raw/part-*.tsv.gz`, and be URLs: `s3://bucket/europarl.{lang}.gz`. `~` is the home folder.
         task: The language pair, `SRC-TGT`.
 
     Returns:
@@ -101,9 +97,6 @@ def open_readers(source: str, task: str) -> list[Reader]:
     Raises:
         DataError: If a file is missing, nothing matches, or the ending of a name is unknown.
     """
-    if source.startswith(HUB) and not is_url(source):
-        languages(task)
-        return [open_hub_dataset(source, task)]
     if LANG in source:
         return [*texts_named(source, task)]
     return [_open_file(path, task) for path in files_named(source)]
@@ -122,9 +115,7 @@ def open_reader(source: str, task: str) -> Reader:
 
 
 def _open_file(path: Path, task: str) -> Reader:
-    """Open a file by the ending of its name, or the folder of a saved data set."""
-    if is_dataset(path):
-        return open_dataset(path, task)
+    """Open a file by the ending of its name."""
     check_is_file(path)
     for ending, opened in FORMATS.items():
         if path.name.lower().endswith(ending):

@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 _URL = re.compile(r"([a-z][a-z0-9+.-]+):/+(?=[^/])")
 """A protocol of two letters or more; `Path` leaves one slash of two."""
 
-_STAMP = ("size", "ETag", "etag", "mtime", "LastModified", "Last-Modified", "updated", "created", "sha256")
+_STAMP = ("size", "ETag", "etag", "mtime", "LastModified", "Last-Modified", "updated", "created", "blob_id")
 """What file systems tell of a file that changes with its content."""
 
 
@@ -104,7 +104,7 @@ def fetch(url: str, path: Path) -> None:
     Raises:
         DataError: If it cannot be fetched, or comes in another size than announced.
     """
-    from fsspec.callbacks import TqdmCallback  # type: ignore[import-untyped]
+    from fsspec.callbacks import TqdmCallback
 
     size = _info(url).get("size")
     logger.warning("fetching %s%s", url, f", {size / 2**20:,.0f} MiB" if size and size >= 2**20 else "")
@@ -136,7 +136,7 @@ def _info(url: str) -> dict[str, Any]:
 def _open(url: str) -> tuple[Any, str]:
     """Return the file system of a URL, and the path in it."""
     try:
-        import fsspec  # type: ignore[import-untyped]
+        import fsspec
         from aiohttp import ClientTimeout
     except ImportError:
         raise DataError(f"{url}: {missing_extra('remote')}.") from None
