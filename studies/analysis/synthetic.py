@@ -15,18 +15,21 @@ import pandas as pd
 
 from benchmarks.measurement import Figures, run
 from mnmt_laws import Observations, Recommendation, ResidualBootstrap, fit, observe, recommend
+from mnmt_laws.figures import marks
+from mnmt_laws.figures.style import Chart, color, count_axis, ramp, styled, value_axis
 from mnmt_laws.laws import LawName
 from studies.page import PAGES, write_page
 from studies.tables import print_rows
 
 OUT = PAGES / "synthetic"
 IMPORTANCE = {"xx-aa": 2.0, "xx-bb": 1.0}
-HARD = "xx-aa"
+HARD, EASY = "xx-aa", "xx-bb"
+KINDS = {"trained": "circle", "trained after the prediction": marks.RING}
 LAWS: tuple[LawName, ...] = ("joint", "per-weighting")
 
 
 def main(*, refits: int = 200, smoke: bool = False) -> None:
-    """Print and write what was advised, what it was worth, and how far runs lie from the laws.
+    """Print and write what was advised and worth, the distances of runs from laws, and README's picture.
 
     Args:
         refits: Draws of the forecast.
@@ -44,7 +47,7 @@ def main(*, refits: int = 200, smoke: bool = False) -> None:
     for name, rows in results.items():
         print_rows(name, rows)
     if not smoke:
-        write_page(OUT, results, {})
+        write_page(OUT, results, {"overview": draw_overview(study)})
 
 
 def costs_of(frame: pd.DataFrame) -> pd.DataFrame:
@@ -92,6 +95,40 @@ def distance(study: Observations, law: LawName) -> Figures:
         row[f"R2 of {task}"] = 1 - float(np.var(observed - predicted) / np.var(observed))
         row[f"distance of {task}"] = float(np.sqrt(np.mean((observed / predicted - 1) ** 2)))
     return row
+
+
+def draw_overview(study: Observations) -> Chart:
+    """Draw README's picture: losses of the easier language over size, a line of the joint law a share."""
+    joint = fit(study, law="joint", uncertainty=ResidualBootstrap(refits=0))
+    rows = pd.concat([study.fit, study.held_out])
+    rows = rows[rows["task"] == EASY]
+    kinds = np.where(rows["role"] == "held-out", *reversed(KINDS))
+    rows = rows.assign(kind=kinds, p=rows["weight"].map(share_label))
+    weights = np.sort(study.fit.loc[study.fit["task"] == EASY, "weight"].unique())
+    sizes = np.geomspace(rows["size"].min(), rows["size"].max(), 30)
+    grid = pd.DataFrame([(weight, size) for weight in weights for size in sizes], columns=["weight", "size"])
+    grid = grid.assign(task=EASY, line=grid["weight"], p=grid["weight"].map(share_label))
+    grid["value"] = joint.predict(grid)
+    labels = [share_label(weight) for weight in weights]
+    return styled(
+        marks.panel(
+            marks.lines(grid),
+            marks.points(rows, kinds=KINDS),
+            x=count_axis("size", rows["size"], "parameters of the model, without embeddings"),
+            y=value_axis(
+                "value",
+                pd.concat([rows["value"], grid["value"]]),
+                "test loss of one language, nats a token",
+                log=False,
+            ),
+            color=color("p", labels, ramp(len(labels))),
+        )
+    )
+
+
+def share_label(weight: float) -> str:
+    """Return a legend's label of a weight, to five percent: the advised .156 is beside .15."""
+    return f"{5 * round(20 * weight)}% of the training"
 
 
 if __name__ == "__main__":
