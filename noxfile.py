@@ -30,7 +30,9 @@ SOURCES = [f"packages/mnmt-{package}/src" for package in PACKAGES]
 BUILD_REQUIREMENTS = ("torch", "scikit-build-core", "pybind11", "cmake", "ninja")
 SHARED = ROOT / ".nox/shared"
 """The environment of all sessions, except for those that test an installation."""
-GROUPS = [f"--group={name}" for name in ("test", "types", "docs", "benchmarks", "browser", "dev")]
+GROUPS = [
+    f"--group={name}" for name in ("test", "types", "docs", "benchmarks", "browser", "notebooks", "dev")
+]
 
 # Makes torch, oneDNN and MKL take the kernels for processors without AVX, which round differently.
 SSE41 = {"ATEN_CPU_CAPABILITY": "default", "ONEDNN_MAX_CPU_ISA": "SSE41", "MKL_CBWR": "COMPATIBLE"}

@@ -3,6 +3,7 @@
 import contextlib
 import io
 import re
+import shlex
 import shutil
 import sys
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ SNIPPETS = [
     "docs/laws/tutorial.md",
     "docs/laws/uncertainty.md",
     "docs/moe/own-layer.md",
+    "examples/README.md",
     "packages/mnmt-laws/README.md",
     "packages/mnmt-moe-ext/README.md",
 ]
@@ -178,3 +180,16 @@ def test_commands_run(tmp_path, monkeypatch, command, made_up_text, page):
 
 def check_run(run):
     assert run.returncode == 0, f"{run.args[-1]}{run.stderr}"
+
+
+@pytest.mark.slow
+def test_the_first_page_prints_what_its_table_gives(tmp_path, command):
+    page = blocks("README.md")
+    table, answer = (
+        next(block.text for block in page if block.language == language) for language in ("csv", "text")
+    )
+    (asked,) = (block.text for block in page if block.text.startswith("mnmt-laws recommend"))
+    (tmp_path / "runs.csv").write_text(table, encoding="utf-8")
+    run = command(tmp_path, *shlex.split(asked))
+    assert run.returncode == 0, run.stderr
+    check_output("\n".join(run.stdout.splitlines()[:4]), answer)
