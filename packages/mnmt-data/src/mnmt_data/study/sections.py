@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
-from dataclasses import fields, is_dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from importlib.metadata import entry_points
 from typing import Any, get_args, get_type_hints
@@ -17,6 +17,35 @@ SECTION_GROUP = "mnmt.study_sections"
 CHECK_GROUP = "mnmt.study_checks"
 """Group of entry points `name = "module:function"`: functions that check several sections together. They get
 a `StudyFile`, and raise `StudyError`."""
+
+NEW_RUNS_GROUP = "mnmt.new_runs"
+"""Group of entry points `name = "module:function"`: a function that chooses the runs of a new study. It gets
+a `StudyFile` of `[data]`, its prepared data or a part of them, `shares` and `seconds`; returns `NewRuns`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewRuns:
+    """The runs of a new study."""
+
+    tables: Mapping[str, Any]
+    """{section: its table}."""
+
+    count: int
+    """Number of runs."""
+
+    sizes: tuple[int, ...]
+    """N of each size, ascending."""
+
+    steps: int
+    """Steps of the longest runs."""
+
+    seconds: float
+    """Expected time of training."""
+
+
+def new_runs_chooser() -> Callable[..., NewRuns] | None:
+    """Return the function that chooses the runs of a new study; None if no installed package has one."""
+    return next((chooser for _, chooser in _load(NEW_RUNS_GROUP)), None)
 
 
 @cache
