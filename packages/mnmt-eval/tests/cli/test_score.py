@@ -9,11 +9,13 @@ from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 
+import numpy as np
 import pytest
 from command_line import CommandLine
 
 from mnmt_data.store import checksum
 from mnmt_data.store.description import FileInfo, PreparedDescription
+from mnmt_data.store.shards import write_loss_weights
 from mnmt_eval.cli import score_jobs
 from mnmt_eval.cli.score_jobs import default_jobs
 from mnmt_eval.metrics import metric
@@ -57,16 +59,24 @@ def test_score_appends_the_metrics_of_every_task_and_keeps_the_translations(
         assert (each.step, each.tokens, each.flops) == (40, before[-1].tokens, before[-1].flops)
 
 
-def test_an_exact_test_set_is_scored_if_it_is_named(
+def test_pairs_of_an_exact_test_set_count_as_often_as_their_weights_say(
     command_line: CommandLine, results: Path, tiny_run: Path
 ) -> None:
+    shards, rng = results / "data" / "shards", np.random.default_rng(1)
+    counts = {}
     for task in ("xx-aa", "xx-bb"):
-        (results / "data" / "shards" / f"test.{task}" / "weights.npy").touch()
-    assert command_line.run("score", tiny_run).stdout == (
-        b"scored: 0 metrics computed, 0 there before; a test set whose pairs have weights is scored if "
-        b"--testset names it\n"
-    )
-    assert len(command_line.scored(tiny_run, "--testset", "test")) == 4
+        pairs = len(lines_of(results / "data" / "text" / f"test.{task}.xx"))
+        counts[task] = rng.integers(1, 5, pairs)
+        write_loss_weights(shards / f"test.{task}", counts[task] / counts[task].sum())
+    rows = command_line.scored(tiny_run)
+    assert len(rows) == 4
+    for row in rows:
+        task = row["task"]
+        hypotheses = lines_of(tiny_run / "translations" / f"test.{task}.txt")
+        references = lines_of(results / "data" / "text" / f"test.{task}.{task[3:]}")
+        repeated = [np.repeat(lines, counts[task]).tolist() for lines in (hypotheses, references)]
+        score = metric(row["metric"], target=task[3:]).score(repeated[0], [repeated[1]])
+        assert row["value"] == pytest.approx(score.value, rel=1e-5)  # weights are float32
 
 
 def test_by_default_runs_are_scored_side_by_side_only_if_that_takes_all_cores(

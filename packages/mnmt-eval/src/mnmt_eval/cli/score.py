@@ -34,8 +34,8 @@ def score(
     Args:
         runs: Runs, or folders of runs. Metrics that were computed before with the same options are not
             computed again.
-        testset: Test sets, as `test` or `test,debian`. By default all but exact ones, whose pairs have
-            weights, which metrics of translations do not know.
+        testset: Test sets, as `test` or `test,debian`; all by default. Pairs of exact ones count by their
+            weights.
         metrics: Metrics and their options.
         search: Options of the search.
         max_sentences: Sentences of each test set, from its start; all by default.
@@ -67,7 +67,4 @@ def score(
     if as_json:
         print(json.dumps({"evals": rows}, ensure_ascii=False))
     else:
-        weights = (
-            "" if rows or testset else "; a test set whose pairs have weights is scored if --testset names it"
-        )
-        print(f"scored: {computed} metrics computed, {len(rows) - computed} there before{weights}")
+        print(f"scored: {computed} metrics computed, {len(rows) - computed} there before")

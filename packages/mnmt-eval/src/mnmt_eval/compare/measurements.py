@@ -83,7 +83,7 @@ def _statistics(metric: Metric, translated: TranslatedText) -> dict[str, Floats]
     stored = {o.system.name: known for o in outputs if (known := _stored(metric, o, text)) is not None}
     others = [o for o in outputs if o.system.name not in stored]
     computed = metric.system_statistics([o.lines for o in others], text.references, text.src)
-    statistics = stored | {o.system.name: each for o, each in zip(others, computed, strict=True)}
+    statistics = stored | {o.system.name: text.weigh(each) for o, each in zip(others, computed, strict=True)}
     return {name: statistics[name] for name in translated.names}
 
 

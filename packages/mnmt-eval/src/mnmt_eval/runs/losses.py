@@ -59,4 +59,4 @@ def sentence_losses(run: Path, text: ReferenceText) -> Floats:
     path = run / "scores" / f"{text.testset}.{text.task}.parquet"
     write_log_probs(run, split=text.testset, task=text.task, out=path)
     nats, tokens = ScoreFile.open(path).nats_and_tokens()
-    return np.stack([nats, tokens.astype(np.float64)], axis=1)[: len(text)]
+    return text.weigh(np.stack([nats, tokens.astype(np.float64)], axis=1)[: len(text)])

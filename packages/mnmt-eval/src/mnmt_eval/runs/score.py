@@ -152,15 +152,25 @@ class _TextScorer:
             folder=self.run.folder, text=self.text, step=self._step, search=self.search
         )
 
+        known: dict[str, Translation] = {}
+
         def translate_lines(lines: Sequence[str]) -> list[Translation]:
-            return translate(
+            # An exact test set has each source many times, with every target.
+            repeated = self.text.weights is not None
+            new = [line for line in dict.fromkeys(lines) if line not in known] if repeated else lines
+            translations = translate(
                 self.engine(),
                 self.run.data.vocab,
-                lines,
+                new,
                 target=self.text.target,
                 max_source=self.run.max_source,
                 on_lines=on_lines,
             )
+            if not repeated:
+                return translations
+            on_lines(len(lines) - len(new))
+            known.update(zip(new, translations, strict=True))
+            return [known[line] for line in lines]
 
         return stored.get(translate_lines, on_existing=on_lines)
 
@@ -178,6 +188,7 @@ class _TextScorer:
     def _compute(self, metric: Metric, hypotheses: Sequence[str]) -> Floats:
         """Return a metric's statistics of each sentence, and store them in `scores/`."""
         statistics = metric.sentence_statistics(hypotheses, self.text.references, self.text.src)
+        statistics = self.text.weigh(statistics)
         scores = SentenceScores(
             statistics=statistics,
             metric=metric.signature,

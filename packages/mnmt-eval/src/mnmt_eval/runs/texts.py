@@ -7,9 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from mnmt_data.readers import check_code
 from mnmt_eval.errors import EvalError
 from mnmt_eval.language import languages_of
+from mnmt_eval.metrics.protocol import Floats
 from mnmt_eval.text import checksum, read_text
 
 if TYPE_CHECKING:
@@ -36,6 +39,9 @@ class ReferenceText:
     lines: int = 0
     """The number of sentences, where neither references nor sources tell it."""
 
+    weights: Floats | None = None
+    """(sentences,) of pairs that stand for a distribution, as in an exact test set; None if each counts 1."""
+
     def __len__(self) -> int:
         return len(self.references[0] if self.references else self.src) or self.lines
 
@@ -51,8 +57,18 @@ class ReferenceText:
 
     @property
     def checksum(self) -> str:
-        """The checksum of sources and references."""
-        return checksum(self.src, *self.references)
+        """The checksum of sources, references and weights."""
+        weights = [] if self.weights is None else [[str(weight) for weight in self.weights.tolist()]]
+        return checksum(self.src, *self.references, *weights)
+
+    def weigh(self, statistics: Floats) -> Floats:
+        """Return a metric's statistics of each sentence, (sentences, k), times its weight over the mean one.
+
+        Metrics are functions of sums, so the value of the sum is that of the distribution.
+        """
+        if self.weights is None:
+            return statistics
+        return statistics * (self.weights / self.weights.mean())[:, None]
 
     def head(self, count: int | None) -> ReferenceText:
         """Return the first `count` sentences; all of them if it is None."""
@@ -61,6 +77,7 @@ class ReferenceText:
             references=[lines[:count] for lines in self.references],
             src=self.src[:count],
             origins=None if self.origins is None else self.origins[:count],
+            weights=None if self.weights is None else self.weights[:count],
         )
 
 
@@ -71,8 +88,7 @@ def read_testsets(
 
     Args:
         data: The prepared data.
-        testsets: Names of test sets. By default every test set whose pairs have no weights, which metrics of
-            translations ignore.
+        testsets: Names of test sets; all of them by default.
         max_sentences: The number of sentences of each, from its start; all by default.
 
     Raises:
@@ -85,7 +101,7 @@ def read_testsets(
     return [
         _read_prepared(data, testset, task).head(max_sentences)
         for task, testset in available
-        if (testset in testsets if testsets else not data.weighted(testset, task))
+        if not testsets or testset in testsets
     ]
 
 
@@ -150,7 +166,12 @@ def _read_prepared(data: PreparedData, testset: str, task: str) -> ReferenceText
     if task not in tasks:
         raise EvalError(f"{data.folder}: has no {testset} {task}; it has {', '.join(tasks)}.")
     src, references = data.text(testset, task)
-    return ReferenceText(testset=testset, task=task, tasks=data.evaluated, references=[references], src=src)
+    weights = None
+    if data.weighted(testset, task):
+        weights = data.shard(testset, task).loss_weights().astype(np.float64)
+    return ReferenceText(
+        testset=testset, task=task, tasks=data.evaluated, references=[references], src=src, weights=weights
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
