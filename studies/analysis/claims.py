@@ -140,18 +140,13 @@ def page_with(tables: str, page: str) -> str:
 
 
 def sections(claims: ClaimsFile) -> Iterator[str]:
-    """Yield the count of verdicts, and the two tables of each paper."""
+    """Yield the count of verdicts, and for each paper a fold with the claims that runs tell of."""
     yield "## Verdicts\n\n" + table(("", *VERDICTS), verdict_counts(claims)) + "\n"
     for name, paper in claims.papers.items():
-        rows = [claim for claim in claims.claims if claim.paper == name]
-        tested = (tested_row(claim, claims) for claim in rows if claim.verdict != IMPLEMENTED)
-        yield f"## {paper.title}\n\n"
-        yield table(("", "claim", "verdict", "number", "tables"), tested)
-        yield "\nEquations, definitions and set-up, as public names:\n\n"
-        built = (
-            (claim.id, claim.claim, f"`{claim.function}`") for claim in rows if claim.verdict == IMPLEMENTED
-        )
-        yield table(("", "what", "name"), built) + "\n"
+        rows = [claim for claim in claims.claims if claim.paper == name and claim.verdict in OBSERVED]
+        yield f"## {paper.title}\n\n<details>\n<summary>{len(rows)} claims, with a number each</summary>\n\n"
+        yield table(("", "claim", "verdict", "number", "tables"), (tested_row(row, claims) for row in rows))
+        yield "\n</details>\n\n"
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
