@@ -71,15 +71,18 @@ def rows_of(batches, decode=tuple):
     return sorted((int(task), *(decode(side[side != 0].tolist()) for side in sides)) for task, *sides in rows)
 
 
-def test_a_sampled_segmentation_has_the_same_text_tags_and_ends(make, vocab):
-    steps = range(3)  # a window
-    plain, sampled = ([stream.batch(step) for step in steps] for stream in (make(None), make()))
-    assert rows_of(plain, vocab.decode) == rows_of(sampled, vocab.decode)
-    assert rows_of(plain) != rows_of(sampled)
-    tags = {0: vocab.tag("de"), 1: vocab.tag("fr")}
-    for task, src, tgt in rows_of(sampled):
-        assert (src[0], src[-1], tgt[-1]) == (tags[task], 1, 1)
-        assert 1 not in src[:-1] + tgt[:-1]
+def test_a_sampled_segmentation_has_the_same_text_tags_and_ends(make, shards, vocab):
+    stream, changed = make(), 0
+    for step in range(STEPS):
+        batch = stream.batch(step)
+        for (task, row), *sides in zip(stream.locations(step), batch.src, batch.tgt, strict=True):
+            for before, padded in zip(shards[task].gather(np.array([row])), sides, strict=True):
+                after = padded[padded != 0]
+                assert vocab.decode(after) == vocab.decode(before[0])
+                assert (after[-1], after[:-1].min() > 1) == (1, True)
+                changed += not np.array_equal(after, before[0])
+            assert sides[0][0] == vocab.tag(task[-2:])
+    assert changed > STEPS
 
 
 @given(step=st.integers(0, STEPS - 1), ranks=st.integers(1, 4), accumulation=st.integers(1, 2))
@@ -112,10 +115,18 @@ def test_another_seed_draws_another_segmentation(make):
     assert sum(len(variants) > 1 for variants in seen.values()) > len(seen) / 4
 
 
+def test_batches_have_their_tokens_after_the_hook(make):
+    def doubled(pairs):
+        return [[np.repeat(row, 2) for row in side] for side in (pairs.src, pairs.tgt)]
+
+    sizes = [[sum(stream.tokens(step)) for step in range(STEPS)] for stream in (make(None), make(doubled))]
+    assert np.mean(sizes, axis=1) == pytest.approx([400, 400], rel=0.1)
+
+
 def test_pairs_that_become_too_long_or_empty_stay(make):
-    plain = [make(None).batch(step) for step in range(3)]
+    plain = [make(lambda pairs: (pairs.src, pairs.tgt)).batch(step) for step in range(3)]
     for function in (
-        lambda pairs: ([np.repeat(row, 30) for row in pairs.src], pairs.tgt),
+        lambda pairs: ([np.repeat(row, 61) for row in pairs.src], pairs.tgt),
         lambda pairs: (pairs.src, [row[:0] for row in pairs.tgt]),
     ):
         assert rows_of(make(function).batch(step) for step in range(3)) == rows_of(plain)

@@ -70,8 +70,8 @@ class BatchSampler:
     orders: Mapping[str, Rows] = field(default_factory=dict)
     """{task: its rows, best first}, for data selection."""
 
-    selected_tokens: Mapping[str, float] = field(default_factory=dict)
-    """{task: mean tokens of a pair in use}, for data selection."""
+    mean_tokens: Mapping[str, float] = field(default_factory=dict)
+    """{task: mean tokens of a pair}, where pairs are selected or changed by a hook."""
 
     keep: float = 1.0
     """Share of the rows of `orders` in use, the best first."""
@@ -188,7 +188,7 @@ class BatchSampler:
     def _mean_tokens(self, task: str) -> float:
         """Return the mean number of tokens of a pair in use."""
         info = self._info(task)
-        return self.selected_tokens.get(task, (info.src_tokens + info.tgt_tokens) / info.pairs)
+        return self.mean_tokens.get(task, (info.src_tokens + info.tgt_tokens) / info.pairs)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from mnmt_data.counter_rng import random_words, stream_key
 from mnmt_data.errors import DataError
 from mnmt_data.store.shards import Shard
 from mnmt_data.stream.batch import Batch, Corpus, Pairs
@@ -27,6 +28,9 @@ logger = logging.getLogger(__name__)
 
 SAMPLE = 4096
 """Selected rows to sample, for mean lengths and for the fingerprint of an order."""
+
+HOOK_SAMPLE = 512
+"""Rows of a task to sample, at least, for mean lengths after a hook."""
 
 
 def eval_batches(shard: Shard, *, batch_tokens: int) -> Iterator[Batch]:
@@ -91,10 +95,10 @@ class BatchStream:
             seed=seed,
             block_rows=_block_rows(self._shards),
             orders=orders,
-            selected_tokens={
-                task: _mean_tokens(self._shards[task], order, keep)
-                for task, order in orders.items()
-                if task in self._shards
+            mean_tokens={
+                task: self._mean_tokens(task, orders.get(task), keep, seed)
+                for task in self._shards
+                if hook or task in orders
             },
             keep=keep,
         )
@@ -209,6 +213,20 @@ class BatchStream:
             **hook,
         }
 
+    def _mean_tokens(self, task: str, order: Rows | None, keep: float, seed: int) -> float:
+        """Estimate the mean number of tokens of a pair in use, as the hook changes it, from a sample."""
+        corpus = self._shards[task]
+        if order is None:
+            rows = np.arange(0, corpus.info.pairs, max(1, corpus.info.pairs // HOOK_SAMPLE))
+        else:
+            rows = _spread(order, max(1, round(keep * len(order))))
+        if self.hook is None:
+            return float(np.add(*corpus.lengths(rows)).mean())
+        rows = rows[:: max(1, len(rows) // HOOK_SAMPLE)]
+        keys = random_words(stream_key(seed, "hook", task), 0, len(rows))
+        src, tgt = self.hook(*corpus.gather(rows), [task] * len(rows), keys)
+        return float((src.lengths + tgt.lengths).mean())
+
     def _read(self, step: int, share: Share) -> PrefetchedWindow:
         window = self._window
         if window is None or window.share != share or not window.holds(step):
@@ -230,12 +248,6 @@ def _block_rows(corpora: Mapping[str, Corpus]) -> dict[str, int]:
     """Return {task: consecutive rows to draw together} of shuffled shards."""
     shards = {task: corpus for task, corpus in corpora.items() if isinstance(corpus, Shard)}
     return {task: shard.block_rows for task, shard in shards.items() if shard.block_rows > 1}
-
-
-def _mean_tokens(corpus: Corpus, order: Rows, keep: float) -> float:
-    """Estimate the mean number of tokens of a pair among the best from a sample."""
-    src, tgt = corpus.lengths(_spread(order, max(1, round(keep * len(order)))))
-    return float((src + tgt).mean())
 
 
 def _spread(order: Rows, size: int) -> Rows:
