@@ -43,7 +43,7 @@ def compare(
     baseline: str | None = None,
     metrics: MetricFlags = DEFAULT_METRIC_FLAGS,
     scores: Columns = (),
-    lower_is_better: Names = (),
+    lower_is_better: Annotated[Names, Parameter(show_default=False)] = (),
     by: str | None = None,
     losses: Flag = False,
     page: Path | None = None,

@@ -34,6 +34,10 @@ def _join_with_commas(names: Sequence[str]) -> str:
     return ",".join(names) or "all"
 
 
+def _metrics_or_default(names: Sequence[str]) -> str:
+    return ",".join(names or DEFAULT_METRICS)
+
+
 Names = Annotated[
     tuple[str, ...], Parameter(converter=_split_at_commas, negative="", show_default=_join_with_commas)
 ]
@@ -113,7 +117,7 @@ class LanguageFlags:
 class MetricFlags:
     """Metrics and their options."""
 
-    metric: Annotated[Names, Parameter(show_default=lambda names: ",".join(names or DEFAULT_METRICS))] = ()
+    metric: Annotated[Names, Parameter(show_default=_metrics_or_default)] = ()
     """Metrics: bleu, chrf, chrf++, ter, language, bleurt."""
     tokenizer: str | None = None
     """BLEU's tokenizer, one of sacreBLEU's; by default the target language decides."""
