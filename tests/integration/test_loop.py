@@ -48,6 +48,13 @@ def loop(study, study_text, tmp_path):
     return Loop(folder=tmp_path, results=tmp_path / "results/tiny")
 
 
+def scores_of(loop, run, task):
+    """Return BLEU and chrF of a run on a task's test set, as text."""
+    rows = map(json.loads, (loop.results / "runs" / run / "evals.jsonl").read_text().splitlines())
+    values = {row["metric"]: row["value"] for row in rows if (row["task"], row["testset"]) == (task, "test")}
+    return [f"{values[metric]:.1f}" for metric in ("bleu", "chrf")]
+
+
 @pytest.mark.slow
 def test_the_advised_mixture_and_equal_weights_are_trained_and_held_against_the_prediction(loop, command):
     before = {folder.name for folder in (loop.results / "runs").iterdir()}
@@ -58,7 +65,14 @@ def test_the_advised_mixture_and_equal_weights_are_trained_and_held_against_the_
     records = [read_run(loop.results / "runs" / name) for name in trained]
     assert {(record.role, record.size) for record in records} == {("held-out", prediction["size"])}
     assert {"xx-aa": 0.5, "xx-bb": 0.5} in [record.mixture for record in records]
+    done = command(loop.folder, "mnmt-eval", "score", "results/tiny/runs")
+    assert done.returncode == 0, done.stderr
     lines = loop.call(command, "compare").splitlines()
+    printed = [line.split()[-2:] for line in lines if line.split()[0] in ("xx-aa", "xx-bb")]
+    runs = [part["runs"] for part in prediction["mixtures"].values()]
+    assert printed == [scores_of(loop, run, task) for (run,) in runs for task in ("xx-aa", "xx-bb")]
+    assert lines[-2] == prediction["answer"]
+    assert lines[-1] == f"page: {(loop.results / 'report/index.html').as_uri()}"
     means = [float(line.split()[-1]) for line in lines if line.split()[0] == "mean"]
     gain = float(next(line for line in lines if line.startswith("gain")).split()[-1])
     assert gain == pytest.approx(means[1] - means[0], abs=2e-4)
