@@ -54,7 +54,7 @@ class BatchHook:
     """
 
     name: str
-    """Where the function is, `package.module:function`; a saved stream knows it by this name."""
+    """Module and function, joined by a colon; a saved stream knows the hook by this name."""
 
     function: HookFunction
     vocab: Vocabulary

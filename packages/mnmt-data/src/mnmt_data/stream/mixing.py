@@ -60,7 +60,7 @@ class MixingConfig:
     """Share of the training pairs in use, the best of the order that `mnmt-data select` makes."""
 
     hook: str | None = None
-    """Function that changes the pairs of every batch, `package.module:function` (see `BatchHook`)."""
+    """Function that changes the pairs of every batch, as module, colon and name (see `BatchHook`)."""
 
     def __post_init__(self) -> None:
         if self.hook is not None and not re.fullmatch(r"[\w.]+:[\w.]+", self.hook):
