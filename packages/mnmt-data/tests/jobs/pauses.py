@@ -14,3 +14,9 @@ def pause(folder: Path) -> int:
     note.rename(folder / str(os.getpid()))
     while True:
         signal.pause()
+
+
+def complain() -> int:
+    """Write two lines to stderr at once, since two processes may."""
+    os.write(2, "first\nzwölf\n".encode())
+    return 0

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from pauses import pause
+from pauses import complain, pause
 
 from mnmt_data.errors import DataError
 from mnmt_data.jobs import Crew, LocalWorkers, workers
@@ -123,13 +123,6 @@ def test_cores_are_those_that_slurm_gives_to_a_process(monkeypatch):
     assert workers.num_cores() == 3
     monkeypatch.delenv("SLURM_CPUS_PER_TASK")
     assert workers.num_cores() == 1
-
-
-def complain():
-    """Write two lines, one of them past Python."""
-    print("first", file=sys.stderr, flush=True)
-    os.write(2, "zwölf\n".encode())
-    return 0
 
 
 def test_lines_that_workers_write_to_stderr_can_be_passed_on(capfd):

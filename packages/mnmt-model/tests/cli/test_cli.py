@@ -90,7 +90,9 @@ def test_sweep_trains_everything_and_says_so(
 ) -> None:
     result = command("sweep", study_file, "-o", results, "-j", 2)
     assert result.status == 0, result.stderr
-    assert result.stdout == f"5 of 5 runs finished: {results / 'runs'}\n"
+    first, following = result.stdout.splitlines()
+    assert first.startswith(f"5 of 5 runs finished in {results / 'runs'}; their training times add up to ")
+    assert following == f"next: mnmt-eval score {results / 'runs'}, then mnmt-laws report {results / 'runs'}"
 
 
 @pytest.mark.slow

@@ -176,4 +176,4 @@ def test_plan_and_sweep_leave_out_what_a_table_has(
     assert "0 runs" in command("plan", study, *nothing).stdout
     swept = command("sweep", study, *nothing)
     assert (swept.status, swept.stderr) == (0, f"10 of 10 runs are left out: see {some}, {rest}\n")
-    assert swept.stdout == f"0 of 0 runs finished: {tmp_path / 'runs'}\n"
+    assert swept.stdout == f"0 of 0 runs finished in {tmp_path / 'runs'}\n"
