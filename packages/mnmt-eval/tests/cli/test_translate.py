@@ -52,8 +52,8 @@ def test_each_device_has_a_process(
             counts.append(count)
             super().__init__(count, start)
 
-    monkeypatch.setattr("mnmt_eval.runs.run_translator.ForkedWorkers", CountedWorkers)
-    monkeypatch.setattr("mnmt_eval.runs.run_translator.find_devices", lambda name: ("cpu", "cpu", "cpu"))
+    monkeypatch.setattr("mnmt_eval.translate.parallel.ForkedWorkers", CountedWorkers)
+    monkeypatch.setattr("mnmt_eval.translate.parallel.find_devices", lambda name: ("cpu", "cpu", "cpu"))
     assert command_line.run(*arguments, stdin=b"a\nb\nc\n").stdout == alone.stdout
     assert counts == [3]
 

@@ -47,7 +47,7 @@ def score(
     require_runs("score")
     from mnmt_eval.cli.score_jobs import default_jobs, score_all
     from mnmt_eval.runs import ScoreConfig
-    from mnmt_eval.runs.run_translator import find_devices
+    from mnmt_eval.translate.parallel import find_devices
     from mnmt_model.runs import find_runs
 
     devices = find_devices(device)

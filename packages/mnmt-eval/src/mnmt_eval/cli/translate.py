@@ -57,7 +57,8 @@ def translate(
     require_runs("translate")
     import torch
 
-    from mnmt_eval.runs.run_translator import find_devices, open_translator, search_in_parallel
+    from mnmt_eval.runs.run_translator import open_translator
+    from mnmt_eval.translate.parallel import find_devices, search_in_parallel
 
     config, engine, devices = search.config, search.engine_config, find_devices(work.device)
     engine.check(config)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,6 @@ from mnmt_model.checkpoints import weights_checksum
 from mnmt_model.export.conversion import CTRANSLATE2_FOLDER, FAILED
 from mnmt_model.export.layouts import check_convertible
 from mnmt_model.runs.load import OpenedRun
-from mnmt_model.transformer import IncrementalModel
 
 EXPORTS = "exports"
 """Folder in a run that holds a folder for each checkpoint that was exported."""
@@ -111,16 +109,7 @@ def start_engine(
     if engine.name == "ctranslate2":
         folder = _export_folder(run.opened, weights_checksum(run.opened.checkpoint)) / CTRANSLATE2_FOLDER
         return CTranslate2Engine(folder=folder, config=search, compute=engine.exported_compute, device=device)
-    return move(TorchEngine(model=run.loaded.model, config=search), device)
-
-
-def move(engine: Engine, device: str) -> Engine:
-    """Return an engine that `start_engine` has made, on a device such as `cuda:1`."""
-    if isinstance(engine, CTranslate2Engine):
-        return replace(engine, device=device)
-    assert isinstance(engine, TorchEngine)
-    assert isinstance(engine.model, IncrementalModel)
-    return replace(engine, model=IncrementalModel(engine.model.translation_model.to(device)), device=device)
+    return TorchEngine(model=run.loaded.model, config=search).to(device)
 
 
 def find_export(run: OpenedRun, *, on_export: OnExport = print_nothing) -> Path:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -61,6 +61,10 @@ class CTranslate2Engine:
             rows = np.flatnonzero(limits == limit)
             results |= zip(rows.tolist(), self._search(sources[rows], limit), strict=True)
         return [results[row] for row in range(len(sources))]
+
+    def to(self, device: str) -> Self:
+        """Return the engine on a device, where the model is loaded when it is first used."""
+        return replace(self, device=device)
 
     def _search(self, sources: Sources, limit: int) -> Iterator[Sequence[Hypothesis]]:
         """Yield the translations of each source, of at most `limit` tokens."""

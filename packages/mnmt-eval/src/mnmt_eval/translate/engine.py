@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Generic, Protocol
+from dataclasses import dataclass, replace
+from typing import Any, Generic, Protocol, Self
 
 import torch
 
@@ -27,6 +27,10 @@ class Engine(Protocol):
         """
         ...
 
+    def to(self, device: str) -> Self:
+        """Return the engine on a device such as `cuda:1`."""
+        ...
+
 
 @dataclass(frozen=True, kw_only=True)
 class TorchEngine(Generic[State]):
@@ -45,3 +49,10 @@ class TorchEngine(Generic[State]):
             RuntimeError: If memory does not suffice.
         """
         return search(self.model, torch.from_numpy(sources).to(self.device), self.config)
+
+    def to(self, device: str) -> Self:
+        """Return the engine on a device; a model that is elsewhere must have a method `to`."""
+        if device == self.device:
+            return self
+        model: Any = self.model
+        return replace(self, model=model.to(device), device=device)

@@ -25,6 +25,10 @@ class IncrementalModel:
     def __init__(self, model: TranslationModel) -> None:
         self.translation_model = model.eval()
 
+    def to(self, device: str) -> IncrementalModel:
+        """Move the model to a device such as `cuda:1`, and return it."""
+        return IncrementalModel(self.translation_model.to(device))
+
     @torch.inference_mode()
     def encode(self, src: Tensor, padding_mask: Tensor) -> DecoderState:
         """Return the state before the first target token.

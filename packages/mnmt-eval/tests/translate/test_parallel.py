@@ -5,7 +5,7 @@ import re
 import pytest
 
 from mnmt_eval.errors import EvalError
-from mnmt_eval.runs.run_translator import find_devices
+from mnmt_eval.translate.parallel import find_devices
 
 
 @pytest.mark.parametrize(
