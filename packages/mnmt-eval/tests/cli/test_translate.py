@@ -90,7 +90,7 @@ def test_a_checkpoint_can_be_named_and_drawn_from(
     samples = translated(command_line, tiny_run, *arguments, stdin=source_of(results))
     checkpoint = tiny_run / "checkpoints" / "step-00000040"
     done = command_line.run(
-        "translate", "--checkpoint", checkpoint, *arguments, "--window-lines", "1", stdin=source_of(results)
+        "translate", "--model", checkpoint, *arguments, "--window-lines", "1", stdin=source_of(results)
     )
     assert done.stdout.decode().splitlines() == samples
 

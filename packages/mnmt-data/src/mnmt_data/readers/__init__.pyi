@@ -5,6 +5,7 @@ from .encoding import check_head as check_head
 from .encoding import not_utf8 as not_utf8
 from .encoding import utf8_remedy as utf8_remedy
 from .language_codes import base_language as base_language
+from .language_codes import best_tags as best_tags
 from .language_codes import canonical_task as canonical_task
 from .language_codes import check_code as check_code
 from .lines import lines_of as lines_of

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
@@ -16,11 +16,16 @@ from mnmt_data.cli.console import Jobs
 from mnmt_eval.cli.options import Json
 from mnmt_eval.cli.progress import TranslateProgress, print_message
 from mnmt_eval.cli.search_options import TranslationFlags
-from mnmt_eval.errors import EvalError, require_runs
+from mnmt_eval.errors import EvalError, require_hugging_face, require_runs
+from mnmt_eval.translate.folders import is_model_folder
 from mnmt_eval.translate.lines import source_lines, tagged_source_lines
 from mnmt_eval.translate.outputs import Output, StreamOutput, open_file_output
 from mnmt_eval.translate.translation import Format
 from mnmt_eval.translate.window import WINDOW_LINES
+
+if TYPE_CHECKING:
+    from mnmt_eval.runs.run_translator import RunTranslator
+    from mnmt_eval.translate.model_folder import FolderTranslator
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,27 +42,30 @@ class WorkFlags:
 
 def translate(
     *,
-    run: Annotated[Path, Parameter(("--run", "--checkpoint"))],
+    model: Annotated[Path, Parameter(("--model", "--run"))],
     task: str | None = None,
+    source_prefix: str = "",
     out: Annotated[Path | None, Parameter(alias="-o")] = None,
     as_json: Json = False,
     search: Annotated[TranslationFlags, Parameter("*")] = TranslationFlags(),  # noqa: B008 - it is frozen
     work: Annotated[WorkFlags, Parameter("*")] = WorkFlags(),
 ) -> None:
-    """Translate text, a sentence a line, with a trained run: from stdin to stdout, or to a file.
+    """Translate text, a sentence a line, with a trained model: from stdin to stdout, or to a file.
 
     Args:
-        run: The run's folder, for its newest checkpoint; or a checkpoint, or an average of checkpoints.
+        model: A run's folder, for its newest checkpoint; a checkpoint, or an average of checkpoints; or a
+            folder with a Hugging Face encoder-decoder, or its export for CTranslate2, and its tokenizer.
         task: The language pair, such as `en-de`. By default every line names its own: `en-de<TAB>text`.
+        source_prefix: Text before every source, such as "translate English to German: ", for models of T5.
         out: A file, which an interrupted command resumes.
         as_json: Write a JSON object a line, with every candidate and its scores.
         search: Options of the search.
         work: Options that change the speed, but no translation.
     """
-    require_runs("translate")
+    is_folder = is_model_folder(model)
+    (require_hugging_face if is_folder else require_runs)("translate")
     import torch
 
-    from mnmt_eval.runs.run_translator import open_translator
     from mnmt_eval.translate.parallel import find_devices, search_in_parallel
 
     config, engine, devices = search.config, search.engine_config, find_devices(work.device)
@@ -66,18 +74,26 @@ def translate(
     num_processes = len(devices) if work.jobs is None else work.jobs
     if num_processes > 1:
         torch.set_num_threads(1)  # OpenMP's threads would not survive the fork
-    translator = open_translator(
-        run,
-        config=config,
-        engine=engine,
-        window_lines=work.window_lines,
-        device=devices[0],
-        will_fork=num_processes > 1,
-        on_export=print_message,
-    )
+    common: dict[str, Any] = {
+        "config": config,
+        "engine": engine,
+        "window_lines": work.window_lines,
+        "device": devices[0],
+    }
+    translator: FolderTranslator | RunTranslator
+    if is_folder:
+        from mnmt_eval.translate.model_folder import open_model_folder
+
+        translator = open_model_folder(model, prefix=source_prefix, **common)
+    else:
+        from mnmt_eval.runs.run_translator import open_translator
+
+        if source_prefix:
+            raise EvalError("--source-prefix: is of use only with a Hugging Face model.")
+        translator = open_translator(model, will_fork=num_processes > 1, on_export=print_message, **common)
     target = None if task is None else translator.target_of(task)
     form: Format = "json" if as_json else "table" if config.n_best > 1 else "text"
-    made_with = {"pair": task or "tagged", **translator.made_with}
+    made_with = {} if out is None else {"pair": task or "tagged", **translator.made_with}
     with (
         search_in_parallel(translator.translator, jobs=num_processes, devices=devices) as search_batches,
         TranslateProgress() as progress,

@@ -1,10 +1,10 @@
-"""Search with CTranslate2, in a model that mnmt-model has exported."""
+"""Search with CTranslate2, in a model that mnmt-model or its own converter has exported."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +15,7 @@ import torch
 
 from mnmt_eval.errors import EvalError
 from mnmt_eval.search.config import SearchConfig
+from mnmt_eval.search.hugging_face import TargetTag
 from mnmt_eval.search.hypotheses import Hypothesis
 from mnmt_eval.search.next_tokens import check_finite
 from mnmt_eval.search.protocol import EOS, PAD
@@ -45,6 +46,10 @@ class CTranslate2Engine:
     compute: Compute = "float32"
     device: str = "cpu"
     """The processor, or a GPU and its number, as torch names devices."""
+    pieces: Sequence[str] = ()
+    """The text of every token id; by default the model's vocabulary in its order."""
+    target_tag: TargetTag = "none"
+    """How the language of targets is set; if it is, every source begins with its token."""
 
     def search(self, sources: Sources) -> Sequence[Sequence[Hypothesis]]:
         """Return the translations of each source, best score first.
@@ -70,6 +75,8 @@ class CTranslate2Engine:
         """Yield the translations of each source, of at most `limit` tokens."""
         src = [[self._pieces[token] for token in row if token != PAD] for row in sources.tolist()]
         options, pad = self._options(limit), self._pieces[PAD]
+        if self.target_tag != "none":
+            options["target_prefix"] = [[row.pop(0)] for row in src]
         results = self._translator.translate_batch(src, **options)
         expects_pad = any(pad in hypothesis for result in results for hypothesis in result.hypotheses)
         if expects_pad:
@@ -83,7 +90,7 @@ class CTranslate2Engine:
     def _alpha(self) -> float:
         return max(self.config.length_penalty.alpha, _NO_PENALTY)
 
-    def _options(self, limit: int) -> Mapping[str, Any]:
+    def _options(self, limit: int) -> dict[str, Any]:
         config = self.config
         return {
             "beam_size": config.beam,
@@ -119,9 +126,7 @@ class CTranslate2Engine:
         check_finite(np.array([log_prob for _, log_prob in n_best]))
         divisors = self.config.length_penalty.divisors(np.array([len(tgt) for tgt, _ in n_best]))
         hypotheses = [
-            Hypothesis(
-                tokens=tuple(map(self._ids.__getitem__, tgt)), log_prob=log_prob, score=log_prob / divisor
-            )
+            Hypothesis(tokens=tuple(map(self._id, tgt)), log_prob=log_prob, score=log_prob / divisor)
             for (tgt, log_prob), divisor in zip(n_best, divisors.tolist(), strict=True)
         ]
         return sorted(hypotheses, key=lambda hypothesis: -hypothesis.score)
@@ -132,19 +137,31 @@ class CTranslate2Engine:
         import ctranslate2
 
         kind, index = device_of(self.device)
-        return ctranslate2.Translator(
-            str(self.folder),
-            device=kind,
-            device_index=index,
-            compute_type=self.compute,
-            inter_threads=1,
-            intra_threads=torch.get_num_threads(),
-        )
+        try:
+            return ctranslate2.Translator(
+                str(self.folder),
+                device=kind,
+                device_index=index,
+                compute_type=self.compute,
+                inter_threads=1,
+                intra_threads=torch.get_num_threads(),
+            )
+        except RuntimeError as error:
+            raise EvalError(f"{self.folder}: CTranslate2 cannot load it: {error}") from None
 
     @cached_property
-    def _pieces(self) -> list[str]:
+    def _pieces(self) -> Sequence[str]:
+        if self.pieces:
+            return self.pieces
         pieces: list[str] = json.loads((self.folder / "shared_vocabulary.json").read_text(encoding="utf-8"))
         return pieces
+
+    def _id(self, piece: str) -> int:
+        if piece not in self._ids:
+            raise EvalError(
+                f"{self.folder}: has the token {piece!r}, which the tokenizer lacks; copy its own."
+            )
+        return self._ids[piece]
 
     @cached_property
     def _ids(self) -> dict[str, int]:

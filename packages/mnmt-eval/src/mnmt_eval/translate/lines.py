@@ -45,13 +45,18 @@ class SourceLine:
     text: str
     """The line without its end."""
     target: str
-    """The language to translate it into."""
+    """The language to translate it into, or the language pair where the vocabulary needs both."""
     task: str = ""
     """Its task, such as `en-de`; empty if it is not known."""
     number: int = 0
     """The line's number in its file, from 1."""
     digest: str = ""
     """A checksum of this line and all lines before it."""
+
+    @property
+    def language(self) -> str:
+        """The language to translate it into."""
+        return self.target.rpartition("-")[2]
 
 
 def is_blank(text: str) -> bool:

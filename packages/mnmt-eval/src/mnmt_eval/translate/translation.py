@@ -116,7 +116,7 @@ def as_json(line: SourceLine, translation: Translation) -> str:
     """Format a translation with all its numbers as one line of JSON."""
     content = {
         "line": line.number,
-        "target": line.target,
+        "target": line.language,
         "text": translation.text,
         "score": translation.score,
         "truncated": translation.truncated,

@@ -110,7 +110,7 @@ class LineWindow:
     def _translation(self, line: int) -> Translation:
         parts = [candidates for candidates in self._results[line] if candidates is not None]
         joints = [part.joint for part in self._parts[line]]
-        return join_parts(parts, joints=joints, target=self._lines[line].target) if parts else BLANK
+        return join_parts(parts, joints=joints, target=self._lines[line].language) if parts else BLANK
 
 
 def _encode(
