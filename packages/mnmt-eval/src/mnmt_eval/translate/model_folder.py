@@ -86,9 +86,9 @@ def open_model_folder(
         EvalError: If the folder cannot be loaded, or the engine cannot search so.
     """
     exported = ctranslate2_folder(folder)
-    chosen = _choose(folder, exported, config, engine)
+    engine = _choose(folder, exported, config, engine)
     tokenizer = load_tokenizer(folder)
-    model = None if chosen.name == "ctranslate2" else HuggingFaceModel(load_hugging_face(folder))
+    model = None if engine.name == "ctranslate2" else HuggingFaceModel(load_hugging_face(folder))
     settings = read_settings(folder)
     vocab = HuggingFaceVocabulary(
         folder=folder,
@@ -103,11 +103,11 @@ def open_model_folder(
         searching: Engine = torch_engine
     else:
         assert exported is not None
-        check_compute(chosen.exported_compute, device)
+        check_compute(engine.exported_compute, device)
         searching = CTranslate2Engine(
             folder=exported,
             config=config,
-            compute=chosen.exported_compute,
+            compute=engine.exported_compute,
             pieces=vocab.pieces,
             target_tag=vocab.tag_kind,
         )
@@ -117,7 +117,7 @@ def open_model_folder(
         max_source=_longest_source(folder, config.max_length, settings, tokenizer.model_max_length),
         window_lines=window_lines,
     )
-    return FolderTranslator(folder=folder, vocab=vocab, translator=translator, config=config, engine=chosen)
+    return FolderTranslator(folder=folder, vocab=vocab, translator=translator, config=config, engine=engine)
 
 
 def _choose(folder: Path, exported: Path | None, config: SearchConfig, engine: EngineConfig) -> EngineConfig:

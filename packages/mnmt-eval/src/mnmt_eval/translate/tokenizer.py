@@ -74,8 +74,8 @@ class HuggingFaceVocabulary:
     def decode(self, ids: Iterable[int]) -> str:
         """Return the text of token ids; special ids and those of languages have no text."""
         languages = set(self._language_ids.values())  # not all tokenizers call them special
-        kept = [number for number in self.numbering.model_ids(ids) if number not in languages]
-        text: str = self.tokenizer.decode(kept, skip_special_tokens=True)
+        numbers = [number for number in self.numbering.model_ids(ids) if number not in languages]
+        text: str = self.tokenizer.decode(numbers, skip_special_tokens=True)
         return text
 
     @property
@@ -115,10 +115,10 @@ class HuggingFaceVocabulary:
         if not codes:
             return languages_of(task)
         # Where only targets are named, every source language passes.
-        found = best_tags(tuple(codes if self._language_ids else {*codes, src}), task, str(self.folder))
-        if found is None or found[1] not in codes:
+        tags = best_tags(tuple(codes if self._language_ids else {*codes, src}), task, str(self.folder))
+        if tags is None or tags[1] not in codes:
             raise EvalError(f"{self.folder}: cannot translate {task}; it has {', '.join(sorted(codes))}.")
-        return found
+        return tags
 
 
 def load_tokenizer(folder: Path) -> Any:
