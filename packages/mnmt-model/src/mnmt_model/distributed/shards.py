@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, TypeGuard
+
 import torch
 import torch.distributed as dist
 from torch import Tensor
-from torch.distributed.tensor import DTensor, Shard
+
+if TYPE_CHECKING:
+    from torch.distributed.tensor import DTensor
+
+
+def is_distributed(tensor: Tensor) -> TypeGuard[DTensor]:
+    """Return whether `tensor` is a DTensor, without its class, which takes most of a second to import."""
+    return hasattr(tensor, "device_mesh")
 
 
 def local(tensor: Tensor) -> Tensor:
     """Return the rows of `tensor` on this rank, sharing its memory; all rows of a plain tensor."""
-    return tensor.to_local() if isinstance(tensor, DTensor) else tensor
+    return tensor.to_local() if is_distributed(tensor) else tensor
 
 
 def local_part(tensor: Tensor) -> tuple[Tensor, tuple[int, ...]]:
@@ -18,7 +27,7 @@ def local_part(tensor: Tensor) -> tuple[Tensor, tuple[int, ...]]:
     tensor = tensor.detach()
     starts = [0] * tensor.dim()
     for dimension, split in _splits(tensor).items():
-        assert isinstance(tensor, DTensor)
+        assert is_distributed(tensor)
         mesh = tensor.device_mesh
         rank, size = mesh.get_local_rank(split), mesh.size(split)
         starts[dimension] = shard_rows(tensor.shape[dimension], rank=rank, size=size).start
@@ -44,7 +53,7 @@ def row_shards(tensor: Tensor, dimension: int = 0) -> dist.ProcessGroup | None:
     split = _splits(tensor).get(dimension)
     if split is None:
         return None
-    assert isinstance(tensor, DTensor)
+    assert is_distributed(tensor)
     return tensor.device_mesh.get_group(split)
 
 
@@ -53,7 +62,7 @@ def is_first_holder(tensor: Tensor) -> bool:
 
     Every part has one such rank. Plain tensors are assumed to be the same on all ranks.
     """
-    if not isinstance(tensor, DTensor):
+    if not is_distributed(tensor):
         return not dist.is_initialized() or dist.get_rank() == 0
     splits = _splits(tensor).values()
     coordinate = tensor.device_mesh.get_coordinate()
@@ -79,8 +88,10 @@ def check_placements(parameter: Tensor) -> None:
     Raises:
         ValueError: If it has other placements.
     """
-    if not isinstance(parameter, DTensor):
+    if not is_distributed(parameter):
         return
+    from torch.distributed.tensor import Shard
+
     dimensions = [p.dim if type(p) is Shard else None for p in parameter.placements if not p.is_replicate()]
     allowed = (0, 1) if parameter.dim() == 3 else (0,)
     if len(set(dimensions)) < len(dimensions) or not set(dimensions) <= set(allowed):
@@ -92,8 +103,10 @@ def check_placements(parameter: Tensor) -> None:
 
 def _splits(tensor: Tensor) -> dict[int, int]:
     """Return {divided dimension: dimension of the mesh that it is divided over}."""
-    if not isinstance(tensor, DTensor):
+    if not is_distributed(tensor):
         return {}
+    from torch.distributed.tensor import Shard
+
     mesh = tensor.device_mesh
     return {
         placement.dim: number

@@ -9,11 +9,9 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor
-from torch.distributed import tensor as distributed_tensor
-from torch.distributed.tensor import DTensor, Replicate, Shard
 from torch.optim import Optimizer
 
-from mnmt_model.distributed.shards import check_placements, local, row_shards, sum_over_ranks
+from mnmt_model.distributed.shards import check_placements, is_distributed, local, row_shards, sum_over_ranks
 
 DECAY = 0.8
 EPSILON_GRADIENT = 1e-30
@@ -113,11 +111,13 @@ def _initial_state(parameter: Tensor) -> dict[str, Tensor]:
 
 def _zeros(shape: tuple[int, ...], parameter: Tensor, *, by_rows: bool = True) -> Tensor:
     """Return zeros on the device of `parameter`, sharded like it; over rows of matrices only if `by_rows`."""
-    if isinstance(parameter, DTensor):
+    if is_distributed(parameter):
+        from torch.distributed.tensor import Replicate, Shard, zeros
+
         placements = [
             Replicate() if each == Shard(1) and not by_rows else each for each in parameter.placements
         ]
-        return distributed_tensor.zeros(shape, device_mesh=parameter.device_mesh, placements=placements)
+        return zeros(shape, device_mesh=parameter.device_mesh, placements=placements)
     return torch.zeros(shape, device=parameter.device)
 
 

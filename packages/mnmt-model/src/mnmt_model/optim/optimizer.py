@@ -10,11 +10,10 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 from torch.distributed.device_mesh import DeviceMesh
-from torch.distributed.tensor import DTensor
 from torch.nn.utils import get_total_norm
 from torch.optim import AdamW, Optimizer
 
-from mnmt_model.distributed.shards import is_first_holder, is_sharded, local
+from mnmt_model.distributed.shards import is_distributed, is_first_holder, is_sharded, local
 from mnmt_model.optim.adafactor import Adafactor
 from mnmt_model.train_config import TrainConfig
 
@@ -35,7 +34,7 @@ def decay_groups(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
     groups: dict[tuple[float, DeviceMesh | None], list[Tensor]] = {}
     for name, parameter in model.named_parameters():
         decay = weight_decay if parameter.dim() > 1 and "position_bias" not in name else 0.0
-        mesh = parameter.device_mesh if isinstance(parameter, DTensor) else None
+        mesh = parameter.device_mesh if is_distributed(parameter) else None
         groups.setdefault((decay, mesh), []).append(parameter)
     return [{"params": params, "weight_decay": decay} for (decay, _), params in groups.items()]
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mnmt_model.runs.specialisation import chance_information, mutual_information
+from mnmt_model.runs.task_specialisation import chance_information, mutual_information
 from mnmt_model.transformer.experts.routes import Balance
 
 Reduce = Callable[[Tensor], Tensor]

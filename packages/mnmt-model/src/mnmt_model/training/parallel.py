@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
+from torch.distributed import is_initialized
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.tensor import DTensor, Shard
 from torch.nn.parallel import DistributedDataParallel
 
-from mnmt_model.distributed import local
+from mnmt_model.distributed.shards import is_distributed, local
 from mnmt_model.distributed.world import World
 from mnmt_model.errors import RunError
 from mnmt_model.planning.experts import check_expert_parallel, cuts_replicas
@@ -54,6 +54,9 @@ def make_trainable(model: TranslationModel, config: TrainConfig, world: World) -
 @contextmanager
 def no_gradient_sync(model: nn.Module) -> Iterator[None]:
     """Accumulate gradients without exchanging them, until the next pass outside."""
+    if not is_initialized():
+        yield
+        return
     from torch.distributed.fsdp import FSDPModule
 
     if isinstance(model, DistributedDataParallel):
@@ -98,6 +101,7 @@ def _shard(model: TranslationModel, config: TrainConfig, world: World) -> nn.Mod
 def _cut_over_replicas(experts: Experts, policy: MixedPrecisionPolicy) -> None:
     """Divide the rows of each expert among the processes that hold the same experts (FSDP2)."""
     from torch.distributed.fsdp import fully_shard, register_fsdp_forward_method
+    from torch.distributed.tensor import DTensor, Shard
 
     mesh = experts.ranks.mesh
     assert mesh is not None
@@ -135,7 +139,7 @@ def average_expert_gradients(model: TranslationModel, world: World) -> None:
     averaged over replicas what it shards.
     """
     for parameter in _parallel_experts(model).values():
-        if isinstance(parameter.grad, DTensor):
+        if parameter.grad is not None and is_distributed(parameter.grad):
             gradient, is_whole = parameter.grad.to_local(), parameter.grad.placements[0].is_replicate()
             if is_whole:
                 model.expert_ranks.sum_over_replicas(gradient)

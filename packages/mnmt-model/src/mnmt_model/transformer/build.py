@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
-from torch.distributed.tensor import DTensor
 
+from mnmt_model.distributed.shards import local
 from mnmt_model.transformer.architectures import EncoderDecoder, LanguageModel
 from mnmt_model.transformer.attention import Attention
 from mnmt_model.transformer.experts.experts import Experts
@@ -74,8 +74,7 @@ def _draw_experts(experts: Experts, generator: torch.Generator) -> None:
     """Draw each expert's weights from a separate seed, so that a process draws only its experts."""
     for parameter in (experts.wi, experts.wo):
         seed = int(torch.randint(2**62, (), generator=generator))
-        local = parameter.to_local() if isinstance(parameter, DTensor) else parameter
-        for expert, weight in zip(experts.local_experts, local.detach(), strict=True):
+        for expert, weight in zip(experts.local_experts, local(parameter).detach(), strict=True):
             _draw(weight, weight.size(0) ** -0.5, torch.Generator().manual_seed(seed + expert))
 
 

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch._compile import _disable_dynamo
 from torch.autograd.function import once_differentiable
 
 from mnmt_model.transformer.experts.routes import Balance
@@ -31,7 +32,7 @@ class Losses(NamedTuple):
     """Balance of experts, in training or if requested; None for a dense model."""
 
 
-@torch.compiler.disable  # type: ignore[untyped-decorator]
+@_disable_dynamo  # as torch.compiler.disable, but importing the compiler only when it is called
 def softmax_loss(
     states: Tensor,
     weight: Tensor,

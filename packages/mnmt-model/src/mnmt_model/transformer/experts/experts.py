@@ -9,9 +9,10 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.distributed.tensor import DTensor
+from torch._compile import _disable_dynamo
 from torch.nn import functional as F  # noqa: N812 - the customary name
 
+from mnmt_model.distributed.shards import local
 from mnmt_model.transformer.experts.operators import extension
 from mnmt_model.transformer.experts.ranks import ExpertRanks
 from mnmt_model.transformer.feed_forward import gate
@@ -51,7 +52,7 @@ class Experts(nn.Module):
         )
         return exchanged
 
-    @torch.compiler.disable  # type: ignore[untyped-decorator]
+    @_disable_dynamo  # as torch.compiler.disable, but importing the compiler only when it is called
     def ragged(self, rows: Tensor, ends: Tensor) -> Tensor:
         """Map `rows (num_rows, d_model)` to the same shape, each by its expert in this process.
 
@@ -110,7 +111,7 @@ class CastCache:
 
     def cast(self, weight: Tensor, dtype: torch.dtype) -> Tensor:
         """Return the rows of `weight` in this process, in `dtype`; gradients reach `weight`."""
-        rows = weight.to_local() if isinstance(weight, DTensor) else weight
+        rows = local(weight)
         if rows.dtype == dtype or self.copies is None or torch.compiler.is_compiling():
             return rows.to(dtype)
         if id(weight) not in self.copies:

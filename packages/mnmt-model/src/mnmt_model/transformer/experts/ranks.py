@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, distributed
 from torch.distributed.device_mesh import DeviceMesh
-from torch.distributed.tensor import DTensor, Replicate, Shard
 
 from mnmt_model.transformer.model_config import ModelConfig
 
@@ -64,6 +63,8 @@ class ExpertRanks:
         """Return the parameter of all experts, given this process's rows `local`."""
         if self.mesh is None:
             return local
+        from torch.distributed.tensor import DTensor, Replicate, Shard
+
         return DTensor.from_local(local, self.mesh, [Replicate(), Shard(0)])
 
     def most_tokens(self, tokens: NDArray[np.int64]) -> MostTokens | None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
-from mnmt_model.runs.specialisation import (
+from mnmt_model.runs.task_specialisation import (
     Specialisation,
     chance_information,
     mutual_information,

@@ -1,0 +1,14 @@
+from .checkpoint import link_checkpoint as link_checkpoint
+from .checkpoint import load_model as load_model
+from .checkpoint import remove_old as remove_old
+from .checkpoint import restore as restore
+from .checkpoint import restore_newest as restore_newest
+from .checkpoint import save as save
+from .checkpoint_folders import CHECKPOINTS as CHECKPOINTS
+from .checkpoint_folders import checkpoint_name as checkpoint_name
+from .checkpoint_folders import find_checkpoints as find_checkpoints
+from .checkpoint_folders import newest as newest
+from .checkpoint_folders import step_of as step_of
+from .state import Progress as Progress
+from .state import read_progress as read_progress
+from .state import weights_checksum as weights_checksum

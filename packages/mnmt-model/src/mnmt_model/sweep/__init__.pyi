@@ -1,0 +1,9 @@
+from .next_run import training_cost as training_cost
+from .run_queue import Outcome as Outcome
+from .run_queue import SweepWatcher as SweepWatcher
+from .run_queue import train_runs as train_runs
+from .study_runs import run_configs as run_configs
+from .sweep_config import GoalConfig as GoalConfig
+from .sweep_config import Grid as Grid
+from .sweep_config import SweepConfig as SweepConfig
+from .workers import default_jobs as default_jobs
