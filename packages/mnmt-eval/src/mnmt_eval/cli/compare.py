@@ -144,6 +144,7 @@ def _comparison_json(comparison: TextComparison) -> dict[str, Any]:
         "testset": comparison.testset,
         "task": comparison.task,
         "sentences": comparison.sentences,
+        "documents": comparison.documents,
         "baseline": comparison.baseline,
         "samples": config.samples,
         "permutations": config.permutations,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from mnmt_eval.compare.config import SIGNIFICANT, CompareConfig
 from mnmt_eval.compare.groups import group_rows, group_sentences
 from mnmt_eval.compare.measurements import Measurement, measure
@@ -97,6 +99,8 @@ class TextComparison:
     testset: str
     task: str
     sentences: int
+    documents: int
+    """The number of documents that are drawn and exchanged as a whole; 0 if sentences are."""
     baseline: str | None
     """The system that the others are tested against; None if there is only one system."""
     config: CompareConfig
@@ -166,10 +170,11 @@ def compare_measurements(
         testset=text.testset,
         task=text.task,
         sentences=len(text),
+        documents=len(set(text.documents)),
         baseline=baseline,
         config=config,
         searches=translated.searches,
-        metrics=tuple(_compare(each, config, baseline, groups) for each in measurements),
+        metrics=tuple(_compare(each, config, baseline, groups, text.documents) for each in measurements),
     )
 
 
@@ -191,14 +196,15 @@ def _compare(
     config: CompareConfig,
     baseline: str | None,
     groups: Sequence[str] | None,
+    documents: Sequence[str],
 ) -> MetricComparison:
     metric, systems = measurement.metric, measurement.systems
-    tests = PairTests(measurement, config)
+    tests = PairTests(measurement, config, documents)
     pairs = tests.all_pairs(baseline)
     ranks = _rank(tests.intervals, pairs, higher_is_better=metric.higher_is_better)
     against = {pair.second: pair.result for pair in pairs if pair.first == baseline}
     counts = {name: count_sentences(metric, systems[str(baseline)], systems[name]) for name in against}
-    by_group = {} if groups is None else _compare_groups(measurement, config, baseline, groups)
+    by_group = {} if groups is None else _compare_groups(measurement, config, baseline, groups, documents)
     scores = [
         SystemScore(
             system=name,
@@ -240,9 +246,18 @@ def _compare_groups(
     config: CompareConfig,
     baseline: str | None,
     groups: Sequence[str],
+    documents: Sequence[str],
 ) -> dict[str, tuple[GroupScore, ...]]:
-    """Return {system: its scores of each group}; the tests of all groups are corrected together."""
-    tests = {group: PairTests(measurement, config, rows) for group, rows in group_rows(groups).items()}
+    """Return {system: its scores of each group}; the tests of all groups are corrected together.
+
+    A group of which no sentence has a score is left out.
+    """
+    first = next(iter(measurement.systems.values()))
+    tests = {
+        group: PairTests(measurement, config, documents, rows)
+        for group, rows in group_rows(groups).items()
+        if not np.isnan(measurement.metric.values(first[rows].sum(axis=0)))
+    }
     tested = [
         (group, name) for group in tests for name in measurement.systems if baseline not in (None, name)
     ]
