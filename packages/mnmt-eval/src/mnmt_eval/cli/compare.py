@@ -44,6 +44,7 @@ def compare(
     metrics: MetricFlags = DEFAULT_METRIC_FLAGS,
     scores: Columns = (),
     lower_is_better: Annotated[Names, Parameter(show_default=False)] = (),
+    human: str | None = None,
     by: str | None = None,
     losses: Flag = False,
     page: Path | None = None,
@@ -67,6 +68,7 @@ def compare(
             each system, or a file a system; COMET's, MetricX's, WMT's or bare numbers. `None` is a missing
             score. No reference is needed then.
         lower_is_better: Those of --scores of which lower values are better; of MetricX they are.
+        human: The metric of --scores that people gave; print how far the others order pairs alike.
         by: Score and test groups of sentences apart: `origin` (which side was written first), `length`, or
             `eighths` or `thirds` of the sentences by length.
         losses: Compare the losses of runs too, on the references of their data; each loads its model.
@@ -96,6 +98,7 @@ def compare(
     config = CompareConfig(
         metrics=metric_set,
         scores=score_files(scores, lower_is_better),
+        human=human,
         samples=samples,
         permutations=permutations,
         grouping=by,
@@ -150,6 +153,7 @@ def _comparison_json(comparison: TextComparison) -> dict[str, Any]:
         "permutations": config.permutations,
         "seed": config.seed,
         "searches": dict(comparison.searches),
+        "agreements": [asdict(each) for each in comparison.agreements],
         "metrics": [_metric_json(each) for each in comparison.metrics],
     }
 

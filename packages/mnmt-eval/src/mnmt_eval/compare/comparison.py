@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from mnmt_eval.compare.agreement import Agreement, agreements
 from mnmt_eval.compare.config import SIGNIFICANT, CompareConfig
 from mnmt_eval.compare.groups import group_rows, group_sentences
 from mnmt_eval.compare.measurements import Measurement, measure
@@ -107,6 +108,8 @@ class TextComparison:
     searches: Mapping[str, str]
     """{system: signature of its search} of runs."""
     metrics: tuple[MetricComparison, ...]
+    agreements: tuple[Agreement, ...] = ()
+    """How far each metric agrees with people's scores, if any are named."""
 
     @property
     def name(self) -> str:
@@ -166,6 +169,7 @@ def compare_measurements(
     text, names = translated.text, translated.names
     baseline = (baseline or names[0]) if len(names) > 1 else None
     groups = None if config.grouping is None else group_sentences(text, config.grouping)
+    metrics = tuple(_compare(each, config, baseline, groups, text.documents) for each in measurements)
     return TextComparison(
         testset=text.testset,
         task=text.task,
@@ -174,7 +178,8 @@ def compare_measurements(
         baseline=baseline,
         config=config,
         searches=translated.searches,
-        metrics=tuple(_compare(each, config, baseline, groups, text.documents) for each in measurements),
+        metrics=metrics,
+        agreements=agreements(measurements, [each.resampled for each in metrics], config, text.documents),
     )
 
 

@@ -39,6 +39,8 @@ class CompareConfig:
     metrics: MetricSet = field(default_factory=MetricSet)
     scores: tuple[ScoreFiles, ...] = ()
     """Metrics with scores from files."""
+    human: str | None = None
+    """The metric that holds people's scores, with which all others are compared; by default none."""
     samples: int = BOOTSTRAP_SAMPLES
     """Resamples of the bootstrap, for intervals."""
     permutations: int = PERMUTATION_SAMPLES
@@ -53,6 +55,8 @@ class CompareConfig:
     def __post_init__(self) -> None:
         if not self.names:
             raise EvalError("there is nothing to compare by; name a metric, or scores with --scores.")
+        if self.human is not None and self.human not in self.names:
+            raise EvalError(f"`human` must be one of {', '.join(self.names)}, but is {self.human!r}.")
         if twice := [name for name in self.names if self.names.count(name) > 1]:
             raise EvalError(f"two metrics are called {twice[0]!r}; name the scores, as in ours=FILE.")
         for name, least in {"samples": 1, "permutations": 1, "seed": 0}.items():
