@@ -33,3 +33,9 @@ def test_the_list_shows_the_start_of_each_docstring(path: str) -> None:
     command = getattr(__import__(f"mnmt_data.cli.{module}", fromlist=[function]), function)
     assert command.__doc__.startswith(COMMANDS[path].removesuffix("."))
     assert app[app.name_transform(function)].default_command is command
+
+
+def test_shells_complete_the_commands() -> None:
+    names = [app.name_transform(path.partition(":")[2]) for path in COMMANDS]
+    script = app.generate_completion(shell="bash")
+    assert all(name in script for name in names)

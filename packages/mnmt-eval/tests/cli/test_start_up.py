@@ -104,3 +104,9 @@ def test_a_command_that_needs_runs_names_the_extra(folder: Path, arguments: tupl
     (line,) = done.stderr.splitlines()
     assert line.startswith(f"mnmt-eval: {arguments[0]} needs torch") or "run needs torch" in line
     assert "mnmt-eval[runs]" in line
+
+
+def test_shells_complete_the_commands() -> None:
+    names = [app.name_transform(path.partition(":")[2]) for path in COMMANDS]
+    script = app.generate_completion(shell="bash")
+    assert all(name in script for name in names)

@@ -29,6 +29,7 @@ for _path, _help in COMMANDS.items():
 app.command(
     "mnmt_data.cli.fetch:fetch", help="Fetch parallel text that Debian distributes, translated from English."
 )
+app.register_install_completion_command()
 
 
 def main() -> NoReturn:

@@ -30,6 +30,7 @@ COMMANDS = {
 
 for _path, _help in COMMANDS.items():
     app.command(f"mnmt_eval.cli.{_path}", help=_help, help_format="markdown")
+app.register_install_completion_command()
 
 
 def main() -> NoReturn:
