@@ -1,7 +1,7 @@
 r"""Greedy and beam search of the same exported T5, in batches and one sentence at a time.
 
-Compared are our search in torch, CTranslate2 in float32 and int8, and transformers' `generate`. Cited in
-docs/eval/search.md.
+Compared are our search in torch, of our model and of the one that transformers loads, CTranslate2 in float32
+and int8, and transformers' `generate`. Cited in docs/eval/search.md.
 
 Weights and sources are random; the weights are so unequal that rounding changes no translation, and targets
 end at different lengths. All ways have the same limits of length and stop by the same rule. They translate
@@ -29,7 +29,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from benchmarks.measurement import Figures, Names, Out, print_table, provenance, ratios, run, write_report
 from mnmt_data.store import EOS, PAD, Vocabulary, train_vocabulary
-from mnmt_eval.search import MaxLength, SearchConfig
+from mnmt_eval.search import HuggingFaceModel, MaxLength, SearchConfig
 from mnmt_eval.translate import CTranslate2Engine, TorchEngine
 from mnmt_eval.translate.engine_config import Compute
 from mnmt_model import ModelConfig, build_model
@@ -128,7 +128,8 @@ def make_ways(model: TranslationModel, vocabulary: Path, folder: Path, device: s
     export_hugging_face(model.config, model.state_dict(), vocabulary, folder)
     convert_to_ctranslate2(folder, folder / "ctranslate2")
     return {
-        OURS: _ours(model, device),
+        OURS: _ours(IncrementalModel(model.to(device)), device),
+        "our search of transformers' model": _ours(HuggingFaceModel.load(folder).to(device), device),
         "ctranslate2 float32": _ctranslate2(folder / "ctranslate2", device, "float32"),
         "ctranslate2 int8": _ctranslate2(folder / "ctranslate2", device, "int8"),
         "transformers": _transformers(folder, device),
@@ -139,11 +140,9 @@ def _config(beam: int, most: int) -> SearchConfig:
     return SearchConfig(beam=beam, max_length=MaxLength(ratio=0.0, extra=most))
 
 
-def _ours(model: TranslationModel, device: str) -> Way:
-    searched = IncrementalModel(model.to(device))
-
+def _ours(model: Any, device: str) -> Way:
     def translate(src: Tensor, beam: int, most: int) -> list[list[int]]:
-        engine = TorchEngine(model=searched, config=_config(beam, most), device=device)
+        engine = TorchEngine(model=model, config=_config(beam, most), device=device)
         return [list(n_best[0].tokens) for n_best in engine.search(src.numpy())]
 
     return translate

@@ -9,6 +9,8 @@ import pytest
 from command_line import CommandLine
 from hugging_face_folders import LINES, write_folder
 
+from mnmt_model import export_run
+
 pytest.importorskip("transformers", reason="the extra `hugging-face` is not installed")
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 
@@ -71,3 +73,18 @@ def test_a_mistake_is_one_line_and_status_2(
     assert (done.status, done.stdout) == (2, b"")
     (line,) = done.stderr.splitlines()
     assert message in line
+
+
+@pytest.mark.parametrize("engine", ["torch", "ctranslate2"])
+def test_an_export_of_a_run_translates_as_the_run(
+    command_line: CommandLine, tiny_run: Path, tmp_path: Path, engine: str
+) -> None:
+    pytest.importorskip("google.protobuf", reason="the extra `export` of mnmt-model is not installed")
+    export_run(tiny_run, tmp_path / "export", pairs=4)
+    stdin = (tiny_run.parents[1] / "data" / "text" / "test.xx-aa.xx").read_bytes()
+    options = ("--task", "xx-aa", "--max-length", "0x+12")
+    run = command_line.run("translate", "--model", tiny_run, *options, stdin=stdin)
+    export = command_line.run(
+        "translate", "--model", tmp_path / "export", *options, stdin=stdin, engine=engine
+    )
+    assert (export.status, export.stdout) == (0, run.stdout), export.stderr

@@ -18,7 +18,10 @@ class SearchState(Protocol):
     """A model's keys and values of sources and target prefixes, one row per hypothesis."""
 
     def select(self, rows: Tensor) -> Self:
-        """Return the state of the given rows `(n,)` int64; rows may be repeated or left out."""
+        """Return the state of the given rows `(n,)` int64; rows may be repeated or left out.
+
+        The searches do not use this state again.
+        """
         ...
 
 
