@@ -72,8 +72,11 @@ def new_runs(study: StudyFile, data: Path, *, shares: Mapping[str, float], secon
             return _new_runs(design, steps, costs, seconds)
     steps = _steps_in(seconds, designs[-1], costs)
     if steps < FEWEST_STEPS:
-        minutes = seconds / 60 * FEWEST_STEPS / max(steps, 1)
-        raise RunError(f"{len(shares)} tasks need {minutes:.0f} minutes of training on this machine.")
+        needed = seconds * FEWEST_STEPS / max(steps, 1)
+        raise RunError(
+            f"{len(shares)} tasks need {needed / 60:.1f} minutes of training on this machine, but of the time "
+            f"{seconds / 60:.1f} are left for it; give more."
+        )
     return _new_runs(designs[-1], min(steps, ENOUGH_STEPS), costs, seconds)
 
 
