@@ -239,3 +239,9 @@ def test_a_loss_that_rises_is_a_score_only_where_nothing_else_was_measured() -> 
     assert observe(read_table(both, rising=True), metric="quality").rising
     with pytest.raises(TableError, match="loss is better where it is lower; leave --higher-is-better"):
         observe(read_table(both, rising=True), metric="loss")
+
+
+def test_a_perfect_bleu_may_have_a_rounding_error() -> None:
+    values = [*BLEU[1:], 100.00000000000004]
+    table = pd.DataFrame({"size": SIZES, "metric": "bleu", "value": values})
+    assert read_table(table).frame["value"].tolist() == values

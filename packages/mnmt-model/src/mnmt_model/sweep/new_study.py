@@ -74,7 +74,7 @@ def new_runs(study: StudyFile, data: Path, *, shares: Mapping[str, float], secon
     if steps < FEWEST_STEPS:
         needed = seconds * FEWEST_STEPS / max(steps, 1)
         raise RunError(
-            f"{len(shares)} tasks need {needed / 60:.1f} minutes of training on this machine, but of the time "
+            f"{len(shares)} tasks need {needed / 60:.1f} minutes of training on this machine, and "
             f"{seconds / 60:.1f} are left for it; give more."
         )
     return _new_runs(designs[-1], min(steps, ENOUGH_STEPS), costs, seconds)
