@@ -229,9 +229,11 @@ def _compare(
         scores=tuple(scores),
         pairs=pairs,
         remarks=tuple(
-            f"{name}: {remark}"
-            for name, statistics in systems.items()
-            if (remark := metric.remark(statistics))
+            f"{', '.join(names)}: {remark}"
+            for remark, names in group_by_value(
+                {name: metric.remark(systems[name]) for name in systems}
+            ).items()
+            if remark
         ),
         resampled=tests.resampled,
         differences={name: tests.differences(str(baseline), name) for name in against},
