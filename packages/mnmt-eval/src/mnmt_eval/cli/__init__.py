@@ -24,7 +24,7 @@ COMMANDS = {
     "compare:compare": "Compare systems: every metric with its interval, tests of all pairs, and ranks.",
     "rerank:rerank": "Choose among candidate translations of each line, by minimum Bayes risk.",
     "score:score": "Score every finished run on its test sets, and append the metrics to its evals.jsonl.",
-    "translate:translate": "Translate text, a sentence a line, with a trained run.",
+    "translate:translate": "Translate text, a sentence a line, with a trained model.",
 }
 """The module and function of each command, imported when it runs, and the start of its docstring."""
 
