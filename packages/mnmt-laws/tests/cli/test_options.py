@@ -115,10 +115,12 @@ def test_runs_are_described_for_tables_only(run: Run, foreign: Path) -> None:
     sizes = foreign.with_name("sizes.csv")
     sizes.write_text("run,size\nx,1e6\n", encoding="utf-8")
     status, _, err = run("fit", "--example", "--runs", sizes, "--law", "power")
-    assert (status, "--runs goes with a table of your own" in err) == (2, True)
+    assert (status, "--mixtures and --runs go with a table of your own" in err) == (2, True)
 
 
-def test_a_size_with_a_suffix_says_the_number(run: Run) -> None:
-    status, _, err = run("frontier", "--example", "--size", "20M")
-    assert status == 2
-    assert "'20M' must be a number; write 2e7." in err
+def test_a_size_may_have_a_suffix(run: Run) -> None:
+    asked = [
+        run("frontier", "--example", "--size", size, "--refits", 0, "--json")[1] for size in ("93k", "93e3")
+    ]
+    assert asked[0] == asked[1] != ""
+    assert "must be a number, such as 2e7 or 20M" in run("frontier", "--example", "--size", "large")[2]

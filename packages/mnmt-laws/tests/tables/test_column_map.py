@@ -60,8 +60,8 @@ def test_one_column_may_be_read_twice() -> None:
     [
         ({}, {"task": "all", "weight": 1, "metric": "loss"}),
         ({"mixture": "m"}, {"task": "all", "weight": 0, "metric": "loss"}),
-        ({"mixture": "m", "task": "lang"}, {"task": "de", "weight": 0.4, "metric": "loss"}),
-        ({"task": "lang", "weight": "share"}, {"task": "de", "weight": 0.4, "metric": "loss"}),
+        ({"mixture": "m", "task": "tongue"}, {"task": "de", "weight": 0.4, "metric": "loss"}),
+        ({"task": "tongue", "weight": "part"}, {"task": "de", "weight": 0.4, "metric": "loss"}),
         ({"value": "bleu_dev"}, {"task": "all", "weight": 1, "metric": "bleu"}),
         ({"value": "dev chrF++"}, {"task": "all", "weight": 1, "metric": "chrf++"}),
         ({"value": "bleu_dev", "metric": "kind"}, {"metric": "ter"}),
@@ -69,7 +69,7 @@ def test_one_column_may_be_read_twice() -> None:
 )
 def test_only_size_and_value_are_required(columns: Mapping[str, str], expected: Mapping[str, object]) -> None:
     rows = pd.DataFrame(
-        {"size": [1.0], "value": [2.0], "m": "de:0.4,fr:0.6", "lang": "de", "share": 0.4, "bleu_dev": 30.0,
+        {"size": [1.0], "value": [2.0], "m": "de:0.4,fr:0.6", "tongue": "de", "part": 0.4, "bleu_dev": 30.0,
          "dev chrF++": 50.0, "kind": "ter"}
     )  # fmt: skip
     row = read_table(rows, columns=columns).frame.iloc[0]
@@ -138,8 +138,8 @@ def test_mappings_that_cannot_be_are_refused(columns: dict[str, str], message: s
          "table has params, train_a, train_b, valid_a, valid_c."),
         (COLUMNS, {"train_b": 0.9}, "table row 2: the weights of `mixture` must sum to 1, but 'a:0.3,b:0.9' "
          "sums to 1.2; they may be off by 0.01, for rounding."),
-        (COLUMNS, {"valid_c": ["3,5", "2", "1"]}, "table row 2: `valid_c` must be a number, but is '3,5'; "
-         "write a decimal point, 3.5."),
+        (COLUMNS, {"valid_c": ["3,5", "2.0", "1"]}, "table row 2: `valid_c` 3,5 has a decimal comma, but "
+         "`valid_c` 2.0 in table row 3 a decimal point; write all numbers alike."),
         (COLUMNS, {"valid_a": -1.0}, "table row 2 (and 2 more rows): a loss must be above 0 nats per token, "
          "but is -1; give the cross-entropy, not the log-likelihood."),
     ],

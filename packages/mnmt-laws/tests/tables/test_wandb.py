@@ -48,7 +48,7 @@ def test_a_panel_is_read_with_a_size_for_each_run(
 
 def test_without_sizes_the_message_says_how_to_give_them() -> None:
     message = (
-        r"no column `size`; give one, or a second.* --runs runs.csv, with the columns run,size and the runs"
+        r"no column `size`.*or give it by a second table, --runs runs.csv, with columns run,size and the runs"
     )
     with pytest.raises(TableError, match=f"{message} small, big - 2"):
         read_table(panel())
@@ -133,9 +133,9 @@ def test_an_unknown_metric_of_a_panel_is_asked_about(runs: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("run,size\nsmall,1e6\n", "run big - 2 is not in the table of runs, which has small"),
-        ("run,size\nsmall,1e6\nsmall,2e6\n", "must have a column `run` that names each run once"),
-        ("name,size\nsmall,1e6\n", "must have a column `run` that names each run once"),
+        ("run,size\nsmall,1e6\n", "run big - 2 is not in .*runs.csv, which has small"),
+        ("run,size\nsmall,1e6\nsmall,2e6\n", "row 3: run must name each row once, but small occurs again"),
+        ("name,size\nsmall,1e6\n", "row 1: no column is in table as well, so nothing says which rows belong"),
     ],
 )
 def test_mistakes_in_tables_of_runs_are_named(tmp_path: Path, text: str, message: str) -> None:
@@ -147,5 +147,5 @@ def test_mistakes_in_tables_of_runs_are_named(tmp_path: Path, text: str, message
 def test_any_table_may_have_its_runs_described(runs: Path) -> None:
     table = pd.DataFrame({"run": [*SIZES], "task": "a", "value": [3.0, 2.0], "weight": 1.0})
     assert read_table(table, runs=runs).frame["size"].tolist() == list(SIZES.values())
-    with pytest.raises(TableError, match="no column `run`, by which a table of runs is read"):
+    with pytest.raises(TableError, match="no column is in table as well"):
         read_table(table.drop(columns="run"), runs=runs)

@@ -8,7 +8,7 @@ from typing import Annotated
 import pandas as pd
 
 from mnmt_laws.cli.console import warn, wrote
-from mnmt_laws.cli.options import Columns, Out, TableConfig, open_table
+from mnmt_laws.cli.options import Columns, Out, SecondTable, TableConfig, open_table
 from mnmt_laws.errors import TableError
 from mnmt_laws.tables.growing import add_runs, write_table
 from mnmt_laws.tables.run_record import collect as collect_records
@@ -20,7 +20,7 @@ def collect(
     out: Annotated[Path | None, Out] = None,
     into: Path | None = None,
     column: Columns = (),
-    runs: Path | None = None,
+    runs: SecondTable = None,
     at: str | None = None,
 ) -> None:
     """Write the run table of a folder of run records, or of a table in another form.
@@ -33,7 +33,7 @@ def collect(
         column: The table's name of a column, as `size=params`; may be repeated. One `*` gathers columns:
             `mixture=train_*` has a column of weights for each source, `value=valid_*` one of values for each
             task.
-        runs: A CSV table with a row for each `run`, and the columns that the source lacks, such as `size`.
+        runs: A second table with what the source lacks, such as sizes or mixtures, and a column of both.
         at: Read every run at this length, as `step=2000` or `tokens=1e9`, within its learning curve.
     """
     path = out or into

@@ -25,8 +25,8 @@ from mnmt_laws.fitting.uncertainty import (
 from mnmt_laws.laws import LawName
 from mnmt_laws.solver.objective import ObjectiveName
 from mnmt_laws.tables.column_map import ColumnMap
-from mnmt_laws.tables.columns import number_remedy
 from mnmt_laws.tables.learning_curves import check_length
+from mnmt_laws.tables.numbers import parse_count
 from mnmt_laws.tables.observations import Observations
 from mnmt_laws.tables.source import RunSource, observe, open_source, read_table_at
 from mnmt_laws.tables.table import example_table
@@ -49,21 +49,21 @@ Out = Parameter(("--out", "-o"))
 
 
 def count(_: type, tokens: Sequence[Token]) -> float:
-    """Return an option's value as a number; `20M` is refused with the number that it means.
+    """Return an option's value as a number; `20M` is 2e7.
 
     Raises:
         ArgumentError: If it is not a number.
     """
     text = tokens[0].value
     try:
-        return float(text)
+        return parse_count(text)
     except ValueError:
-        remedy = number_remedy(text)
-        raise ArgumentError(f"{text!r} must be a number{remedy or ', such as 2e7'}.") from None
+        raise ArgumentError(f"{text!r} must be a number, such as 2e7 or 20M.") from None
 
 
 Positive = Annotated[float, Parameter(validator=Number(gt=0), converter=count)]
 Columns = Annotated[tuple[str, ...], Parameter(negative="")]
+SecondTable = Annotated[Path | None, Parameter(("--runs", "--mixtures"))]
 Refits = Annotated[int, Parameter(validator=Number(gte=0, lte=MOST_REFITS), converter=whole_number)]
 DEFAULT_REFITS = 200
 
@@ -83,13 +83,13 @@ class TableConfig:
     """The architecture to analyse. By default the only one in the table."""
 
     column: Columns = ()
-    """The table's name of a column, as `size=params`; may be repeated. `tokens=tokens*1e9` reads billions.
-    One `*` gathers columns: `mixture=train_*` has a column of weights for each source, `value=valid_*` one of
-    values for each task."""
+    """The table's name of a column, as `size=params`; may be repeated. `tokens=tokens*1e9` reads billions,
+    `size=20M` gives all rows one size. One `*` gathers columns: `mixture=train_*` has a column of weights for
+    each source, `value=valid_*` one of values for each task."""
 
-    runs: Path | None = None
-    """A CSV table with a row for each `run`, and the columns that the source lacks, such as `size`: for a
-    panel that Weights & Biases exports."""
+    runs: SecondTable = None
+    """A second table with what the source lacks, such as the mixtures of its losses, or the sizes of the runs
+    in a panel that Weights & Biases exports. Rows belong together by the columns that both have."""
 
     at: str | None = None
     """Read every run at this length, as `step=2000` or `tokens=1e9`, within its learning curve."""
@@ -121,7 +121,7 @@ class TableConfig:
             return None
         name, _, number = self.at.partition("=")
         try:
-            return dict([check_length({name.strip(): float(number)})])
+            return dict([check_length({name.strip(): parse_count(number)})])
         except ValueError as error:
             raise TableError(f"--at {self.at}: must read step=NUMBER or tokens=NUMBER.") from error
 
@@ -168,7 +168,9 @@ def open_table(source: Path | None, config: TableConfig) -> RunSource:
     if config.example and config.column:
         raise TableError("--column goes with a table of your own; the columns of --example have their names.")
     if config.runs is not None and (source is None or source.is_dir()):
-        raise TableError("--runs goes with a table of your own; the example and run records know their runs.")
+        raise TableError(
+            "--mixtures and --runs go with a table of your own; the example and run records know their runs."
+        )
     opened = (
         RunSource(table=replace(example_table(), rising=config.rising))
         if source is None

@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 
 from mnmt_laws.errors import ArgumentError, TableError
-from mnmt_laws.tables.columns import KINDS, closest, read_numbers
+from mnmt_laws.tables.columns import KINDS, closest
 from mnmt_laws.tables.metrics import metric_of_column
 from mnmt_laws.tables.mixture import format_mixture
-from mnmt_laws.tables.row_location import RowLocator
+from mnmt_laws.tables.numbers import parse_count
 
 _STARRED = {"mixture": "source", "value": "task"}
 _SCALED = re.compile(r"(.+)\*\s*(\d*\.?\d+(?:e[+-]?\d+)?)", re.IGNORECASE)
@@ -25,8 +25,8 @@ class ColumnMap:
 
     columns: Mapping[str, str] = field(default_factory=dict)
     """The file's column by the run table's, `{"size": "params"}`, perhaps times a factor, `{"tokens":
-    "tokens*1e9"}`. One `*` in that of `mixture` stands for a source, each with a column of weights; one `*`
-    in that of `value` for a task, each with one of values.
+    "tokens*1e9"}`, or a number that all rows have, `{"size": "1e6"}`. One `*` in that of `mixture` stands for
+    a source, each with a column of weights; one `*` in that of `value` for a task, each with one of values.
     """
 
     def __post_init__(self) -> None:
@@ -63,7 +63,7 @@ class ColumnMap:
     def _split(self, name: str) -> tuple[str, float]:
         """Return the file's name of a column and the factor of its numbers: `tokens*1e9`."""
         text = self.columns.get(name, name)
-        scaled = None if KINDS[name] != "number" or name in _STARRED else _SCALED.fullmatch(text)
+        scaled = None if KINDS[name] == "text" or name in _STARRED else _SCALED.fullmatch(text)
         return (text, 1.0) if scaled is None else (scaled[1].strip(), float(scaled[2]))
 
     @property
@@ -82,10 +82,11 @@ class ColumnMap:
 
     def kinds(self, names: Sequence[str]) -> dict[str, str]:
         """Return the kind of each column that is read from a file; text where it is read as both."""
+        gathered = {"mixture": "share", "value": "number"}
         kinds = {name: KINDS[name] for name in names if name in KINDS and name not in self.columns}
         for target, column in self._file_columns.items():
             if "*" in column:
-                kinds |= dict.fromkeys(self.starred(target, names).values(), "number")
+                kinds |= dict.fromkeys(self.starred(target, names).values(), gathered[target])
             elif column in names and kinds.get(column) != "text":
                 kinds[column] = KINDS[target]
         return kinds
@@ -105,7 +106,7 @@ class ColumnMap:
             TableError: If one is absent.
         """
         for target, column in self._file_columns.items():
-            if column in names or self.starred(target, names):
+            if column in names or self.starred(target, names) or self._constant(target) is not None:
                 continue
             meant = closest(column.replace("*", ""), names)
             hint = f" (is `{meant}` meant?)" if meant else ""
@@ -115,15 +116,11 @@ class ColumnMap:
                 f"{', '.join(filter(None, names))}."
             )
 
-    def apply(self, frame: pd.DataFrame, locator: RowLocator) -> pd.DataFrame:
+    def apply(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return a file's columns as those of a run table, with a row for each task of a wide one.
 
         Args:
-            frame: Columns of the file that are read, and `row`.
-            locator: How messages name its rows.
-
-        Raises:
-            TableError: If a weight or value of a starred column is no finite number.
+            frame: Columns of the file that are read, numbers as numbers, and `row`.
         """
         if not self.columns:
             return frame
@@ -132,29 +129,33 @@ class ColumnMap:
             [name for name in names if (name in KINDS or name == "row") and name not in self.columns]
         ]
         plain = {
-            name: self._read(name, frame, locator)
-            for name, column in self._file_columns.items()
-            if "*" not in column
+            name: self._read(name, frame) for name, column in self._file_columns.items() if "*" not in column
         }
         table = table.assign(**plain)
         if sources := self.starred("mixture", names):
-            table = table.assign(mixture=_gather_mixtures(frame, sources, locator))
+            table = table.assign(mixture=_gather_mixtures(frame, sources))
         if columns := self.starred("value", names):
-            table = _melt_values(table, frame, columns, locator)
+            table = _melt_values(table, frame, columns)
         return table
 
-    def _read(self, name: str, frame: pd.DataFrame, locator: RowLocator) -> pd.Series:
-        """Return a column of the file, times its factor if it has one."""
+    def _read(self, name: str, frame: pd.DataFrame) -> pd.Series | float | None:
+        """Return a column of the file, times its factor if it has one, or the number in its place."""
         column, factor = self._split(name)
-        if factor == 1:
-            return frame[column]
-        return read_numbers(frame, column, locator, required=False) * factor
+        if column not in frame:
+            return self._constant(name)
+        return frame[column] if factor == 1 else frame[column] * factor
+
+    def _constant(self, name: str) -> float | None:
+        """Return the number that stands in place of a column's name."""
+        try:
+            return None if KINDS[name] == "text" else parse_count(self.columns[name])
+        except ValueError:
+            return None
 
 
-def _gather_mixtures(frame: pd.DataFrame, sources: Mapping[str, str], locator: RowLocator) -> pd.Series:
+def _gather_mixtures(frame: pd.DataFrame, sources: Mapping[str, str]) -> pd.Series:
     """Return the mixture of each row as text, without weights of 0; empty where all fields are empty."""
-    numbers = [read_numbers(frame, column, locator, required=False) for column in sources.values()]
-    weights = np.stack([column.to_numpy() for column in numbers], axis=1)
+    weights = frame[[*sources.values()]].to_numpy(float)
     empty = np.isnan(weights).all(axis=1)
     distinct, codes = np.unique(np.nan_to_num(weights), axis=0, return_inverse=True)
     texts = [
@@ -164,12 +165,9 @@ def _gather_mixtures(frame: pd.DataFrame, sources: Mapping[str, str], locator: R
     return pd.Series(np.where(empty, "", np.array(texts, dtype=object)[codes.ravel()]), index=frame.index)
 
 
-def _melt_values(
-    table: pd.DataFrame, frame: pd.DataFrame, columns: Mapping[str, str], locator: RowLocator
-) -> pd.DataFrame:
+def _melt_values(table: pd.DataFrame, frame: pd.DataFrame, columns: Mapping[str, str]) -> pd.DataFrame:
     """Return a row for each measured task, in the order of the file's rows."""
-    values = [read_numbers(frame, column, locator, required=False).to_numpy() for column in columns.values()]
-    flat = np.stack(values, axis=1).ravel()
+    flat = frame[[*columns.values()]].to_numpy(float).ravel()
     long = table.loc[table.index.repeat(len(columns))]
     long = long.assign(task=[*columns] * len(table), value=flat)
     rows: pd.DataFrame = long[~np.isnan(flat)].reset_index(drop=True)

@@ -17,21 +17,17 @@ IMPLIED = ("task", "weight", "metric")
 """Columns that may be absent where they follow from the others."""
 
 LABELS = ("run", "architecture", "mixture", "testset", "role")
-NUMBERS = (
-    "encoder_size", "decoder_size", "step", "tokens", "unique_tokens", "flops", "seed", "irreducible",
-    "cooldown_start", "annealed",
-)  # fmt: skip
+COUNTS = ("encoder_size", "decoder_size", "step", "tokens", "unique_tokens", "flops", "cooldown_start")
+NUMBERS = (*COUNTS, "seed", "irreducible", "annealed")
 KINDS = {
     **dict.fromkeys(("task", "metric", *LABELS), "text"),
     **dict.fromkeys(("size", "weight", "value", *NUMBERS), "number"),
+    **dict.fromkeys(("size", *COUNTS), "count"),
+    "weight": "share",
 }
-"""`text` or `number`, by column."""
+"""`text`, or of numbers `count`, `share` or `number`, by column."""
 
 _WHERE_INFINITE = {"size": "give the number of parameters"}
-_MISSING = frozenset({"", "nan", "na", "n/a", "null", "none", "<na>"})
-_MULTIPLES = {"k": 1e3, "m": 1e6, "b": 1e9, "g": 1e9, "t": 1e12}
-
-Floats = np.ndarray[tuple[int], np.dtype[np.float64]]
 
 
 def read_labels(frame: pd.DataFrame, column: str, locator: RowLocator, *, required: bool) -> pd.Series:
@@ -51,66 +47,26 @@ def read_labels(frame: pd.DataFrame, column: str, locator: RowLocator, *, requir
 
 
 def read_numbers(frame: pd.DataFrame, column: str, locator: RowLocator, *, required: bool) -> pd.Series:
-    """Return a column as floats; empty fields become NaN.
+    """Return a column of numbers that are finite or missing, all missing where there is no such column.
 
     Raises:
-        TableError: If a field is no finite number, or it is required and empty somewhere.
+        TableError: If a number is infinite, or it is required and missing somewhere.
     """
     if column not in frame.columns:
         return pd.Series(np.nan, index=frame.index)
-    numbers = _parse(frame, column, locator)
+    numbers = frame[column].astype(float)
     remedy = _WHERE_INFINITE.get(column, "leave the row out if the run has no result")
-    reject(np.isinf(numbers), frame, locator, f"`{column}` must be finite; {remedy}", frame[column])
+    reject(np.isinf(numbers.to_numpy()), frame, locator, f"`{column}` must be finite; {remedy}", numbers)
     if required:
         rule = f"`{column}` is empty or NaN; leave the row out if the run has no result"
-        reject(np.isnan(numbers), frame, locator, rule)
-    return pd.Series(numbers, index=frame.index)
-
-
-def _parse(frame: pd.DataFrame, column: str, locator: RowLocator) -> Floats:
-    values = frame[column]
-    if pd.api.types.is_numeric_dtype(values.dtype) and not isinstance(values.dtype, pd.CategoricalDtype):
-        return values.to_numpy(dtype=float, na_value=np.nan)
-    codes, texts = _factorize(values)
-    parsed = np.array([*map(_number, texts), np.nan])
-    unread = [
-        bool(np.isnan(number)) and text.lower() not in _MISSING
-        for text, number in zip(texts, parsed, strict=False)
-    ]
-    wrong = np.array([*unread, False])[codes]
-    if wrong.any():
-        text = texts[codes[int(wrong.argmax())]]
-        rule = f"`{column}` must be a number{number_remedy(text)}"
-        reject(wrong, frame, locator, rule, values)
-    return parsed[codes]
+        reject(numbers.isna().to_numpy(), frame, locator, rule)
+    return numbers
 
 
 def _factorize(values: pd.Series) -> tuple[np.ndarray[tuple[int], np.dtype[np.intp]], list[str]]:
     """Return the position of each field among the distinct ones (-1 if empty), and these as text."""
     codes, distinct = pd.factorize(values)
     return codes, [str(value).strip() for value in distinct]
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return np.nan
-
-
-def number_remedy(text: str) -> str:
-    """Return the right way to write a field that is almost a number, or an empty text."""
-    if re.fullmatch(r"[+-]?\d{1,3}(,\d{3}){2,}(\.\d+)?", text):
-        return f"; write {text.replace(',', '')}, without commas"
-    if re.fullmatch(r"[+-]?\d*,\d+(e[+-]?\d+)?", text, re.IGNORECASE):
-        return f"; write a decimal point, {text.replace(',', '.')}"
-    if re.fullmatch(r"\d+(\.\d+)?\s*%", text):
-        return f"; write a share, {float(text.rstrip('% ')) / 100:g}"
-    if match := re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmbgt])", text, re.IGNORECASE):
-        return f"; write {float(match[1]) * _MULTIPLES[match[2].lower()]:g}".replace("e+0", "e").replace(
-            "e+", "e"
-        )
-    return ""
 
 
 _CLOSE = 0.8

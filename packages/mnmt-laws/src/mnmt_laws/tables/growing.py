@@ -139,6 +139,6 @@ def _plain(name: str, cell: str) -> object:
     """Return the content of a cell, independent of how it is written."""
     if name == "mixture":
         return {task: weight for task, weight in parse_weights(cell, name).items() if weight > 0}
-    if KINDS.get(name) == "number":
+    if KINDS.get(name, "text") != "text":
         return float(cell) if cell else None
     return cell.strip()

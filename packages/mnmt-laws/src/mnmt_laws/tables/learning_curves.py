@@ -12,7 +12,7 @@ from mnmt_laws.arrays import Array
 from mnmt_laws.errors import ArgumentError, TableError
 from mnmt_laws.tables.lengths import CELL, LENGTHS, ROUNDING, level_numbers, run_names
 from mnmt_laws.tables.metrics import read_metric
-from mnmt_laws.tables.validation import CURVE
+from mnmt_laws.tables.repeats import CURVE
 
 Positions = np.ndarray[tuple[int], np.dtype[np.intp]]
 
@@ -22,16 +22,15 @@ _SAME = 1e-9
 
 
 def last_measurements(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the last row of each run's learning curve; a row without a `run` counts as a run."""
+    """Return the last row of each learning curve; rows with tokens and no `run` are runs of these lengths."""
     length = frame["step"].fillna(frame["tokens"])
     last = length.groupby(curve_numbers(frame)).transform("max")
-    return frame[length.isna() | (length == last)]
+    return frame[length.isna() | (length == last) | (frame["run"].eq("") & frame["tokens"].notna())]
 
 
 def curve_numbers(frame: pd.DataFrame) -> Positions:
-    """Return (n,) the number of the learning curve that each row belongs to."""
-    numbers = frame.groupby(list(CURVE), dropna=False, sort=False).ngroup().to_numpy()
-    return np.asarray(np.where(frame["run"] == "", len(frame) + np.arange(len(frame)), numbers))
+    """Return (n,) the number of the learning curve of each row: of its run, or without one, of its model."""
+    return np.asarray(frame.groupby(list(CURVE), dropna=False, sort=False).ngroup(), dtype=np.intp)
 
 
 def check_length(at: Mapping[str, float]) -> tuple[str, float]:
@@ -61,7 +60,7 @@ def read_at(
     are left out.
 
     Args:
-        frame: Measurements of one metric; rows without a `run` are runs of one measurement.
+        frame: Measurements of one metric.
         at: `{"tokens": 1e9}` or `{"step": 2000}`.
         source: Name of the table, for messages.
 

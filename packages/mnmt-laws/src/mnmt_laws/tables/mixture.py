@@ -138,6 +138,11 @@ def complete_mixtures(
     codes, texts = pd.factorize(table["mixture"])
     stated = [_parse(text, table, locator) if text else {} for text in texts]
     totals = np.array([math.fsum(weights.values()) if weights else 1.0 for weights in stated])
+    known = totals[[bool(weights) for weights in stated]]
+    percent = bool(len(known)) and bool((np.abs(known - 100) <= 100 * ROUNDING).all())
+    if percent:
+        stated = [{task: weight / 100 for task, weight in weights.items()} for weights in stated]
+        texts, totals = pd.Index([format_mixture(weights) for weights in stated]), totals / 100
     _check_totals(totals, codes, table, locator)
     exact = np.abs(totals - 1) <= _EXACT
     scaled = [
@@ -158,7 +163,8 @@ def complete_mixtures(
     ]
     table = table.assign(weight=weight, mixture=np.array(rewritten, dtype=object)[codes])
     check_run_weights(table, locator, has_weights=has_weights)
-    return table, _rounding_warning(totals[~exact])
+    percentages = ("the weights of `mixture` sum to 100 and are read as percentages.",) if percent else ()
+    return table, (*percentages, *_rounding_warning(totals[~exact]))
 
 
 def _rounding_warning(totals: np.ndarray[tuple[int], np.dtype[np.float64]]) -> tuple[str, ...]:
@@ -190,11 +196,9 @@ def _check_totals(
         return
     first = int(wrong[codes].argmax())
     total, text = totals[codes[first]], table["mixture"].iloc[first]
-    percent = abs(total / 100 - 1) <= ROUNDING
-    remedy = "divide them by 100" if percent else f"they may be off by {ROUNDING:g}, for rounding"
     raise TableError(
         f"{locator.name(table, first)}: the weights of `mixture` must sum to 1, but {text!r} sums to "
-        f"{total:g}; {remedy}."
+        f"{total:g}; they may be off by {ROUNDING:g}, for rounding."
     )
 
 

@@ -14,12 +14,12 @@ from mnmt_laws.tables.learning_curves import last_measurements, read_at
 from mnmt_laws.tables.lengths import Lengths, measure_lengths
 from mnmt_laws.tables.metrics import LOSS, Metric, ceiling_of, doubtful_losses, name_in_nats, read_metric
 from mnmt_laws.tables.mixture import mixture_weights
+from mnmt_laws.tables.repeats import CELL, require_unique
 from mnmt_laws.tables.row_location import RowLocator
 from mnmt_laws.tables.study_file import Goal
 from mnmt_laws.tables.table import RunTable
 from mnmt_laws.tables.trends import trend_remarks
 from mnmt_laws.tables.units import check_growth, unit_remarks
-from mnmt_laws.tables.validation import CELL, require_unique
 
 _ORDER = ["task", "weight", "size", "tokens", "step", "seed", "value", "run"]
 _CURVES = ["task", "weight", "size", "mixture", "seed", "run", "step"]

@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib.resources import as_file, files
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
-import pyarrow as pa
-from pyarrow import parquet
 
 from mnmt_laws.errors import TableError
 from mnmt_laws.tables.column_map import ColumnMap
-from mnmt_laws.tables.columns import (
-    KINDS,
-    REQUIRED,
-    column_warnings,
-    task_warnings,
-)
+from mnmt_laws.tables.columns import KINDS, column_warnings, task_warnings
+from mnmt_laws.tables.files import read_cells
 from mnmt_laws.tables.metrics import name_by_direction
-from mnmt_laws.tables.readers import read_csv
+from mnmt_laws.tables.names import complete_map, read_shares, sums_to_one
+from mnmt_laws.tables.numbers import parse_numbers
 from mnmt_laws.tables.row_location import RowLocator
 from mnmt_laws.tables.study_file import Goal
-from mnmt_laws.tables.validation import require_distinct, validate
-from mnmt_laws.tables.wandb import is_panel, read_panel
-
-_USUAL = ("size", "task", "weight", "metric", "value")
+from mnmt_laws.tables.validation import listed, require_distinct, validate
+from mnmt_laws.tables.wandb import read_panel
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,13 +62,16 @@ def read_table(
     """Read and validate a run table.
 
     Args:
-        source: A `.csv` or `.parquet` file, or a frame with one row for each measurement.
+        source: A file (`.csv` with any separator, `.tsv`, `.xlsx`, `.jsonl`, `.json`, `.parquet`, or one of
+            them in `.gz`), or a frame with one row for each measurement.
         columns: The source's names for the columns of a run table, `{"size": "params"}`. With one `*`,
             `{"mixture": "train_*"}` gathers a mixture from a column for each source, and
             `{"value": "valid_*"}` makes rows of a column for each task. `{"tokens": "tokens*1e9"}` reads
-            billions.
+            billions, and `{"size": "1e6"}` gives all rows one number. What is not named here is taken by
+            usual names, such as `params`, with a warning that says so.
         rising: Whether higher values are better, for a metric whose name does not tell.
-        runs: A CSV file with a row for each `run`, and columns that the source lacks, such as `size`.
+        runs: A second file with the columns that the source lacks, such as sizes or mixtures: a row for each
+            value of the columns that both have, such as `run` or `index`.
 
     Raises:
         TableError: If the file or anything in it is wrong; the message names file, row and remedy.
@@ -82,32 +79,28 @@ def read_table(
     """
     mapping = ColumnMap(columns=columns or {})
     if isinstance(source, pd.DataFrame):
-        frame = _flatten_index(source, mapping)
-        names, locator = list(frame.columns), RowLocator(source="table")
+        frame, locator = _flatten_index(source, mapping), RowLocator(source="table")
     else:
-        path = Path(source)
-        frame, names = _read_file(path, mapping)
-        locator = RowLocator(source=str(path))
-    require_distinct(names, locator.source)
-    frame, names, mapping = read_panel(frame, names, mapping, locator)
+        frame, locator = read_cells(Path(source)), RowLocator(source=str(source))
+    require_distinct(list(frame.columns), locator.source)
+    frame, _, mapping = read_panel(frame, list(frame.columns), mapping, locator)
     if runs is not None:
-        frame = _describe_runs(frame, Path(runs), mapping, locator)
-        names = [*names, *(name for name in frame.columns if name not in names)]
-    return _validate(frame, names, locator, mapping, rising)
+        frame = _join(frame, Path(runs), mapping, locator)
+    return _validate(frame, locator, mapping, rising)
 
 
-def _validate(
-    frame: pd.DataFrame,
-    names: Sequence[str],
-    locator: RowLocator,
-    mapping: ColumnMap,
-    rising: bool | None,
-) -> RunTable:
+def _validate(frame: pd.DataFrame, locator: RowLocator, given: ColumnMap, rising: bool | None) -> RunTable:
+    mapping, taken = complete_map(given, frame, locator)
+    names = list(frame.columns)
     mapping.require(names, locator.source)
     known = mapping.names(names)
-    table = mapping.apply(_number_rows(frame, mapping), locator)
-    valid, notes = validate(table, known, locator, metric=mapping.metric, rising=rising)
-    warnings = (*column_warnings(known, list(KINDS)), *task_warnings(valid["task"].unique()), *notes)
+    numbered = _number_rows(frame)
+    cells, written = parse_numbers(numbered, mapping.kinds(names), locator)
+    unread = numbered.drop(columns=[*mapping.kinds(names)])
+    table = mapping.apply(cells)
+    valid, notes = validate(table, known, locator, unread=unread, metric=mapping.metric, rising=rising)
+    slips = (*column_warnings(known, list(KINDS)), *task_warnings(valid["task"].unique()))
+    warnings = (*taken, *written, *slips, *notes)
     return RunTable(
         frame=name_by_direction(valid, rising=rising),
         source=locator.source,
@@ -117,24 +110,48 @@ def _validate(
     )
 
 
-def _describe_runs(frame: pd.DataFrame, path: Path, mapping: ColumnMap, locator: RowLocator) -> pd.DataFrame:
-    """Return a table with the columns that it lacks, from a file with a row for each run."""
-    runs, columns = _read_file(path, ColumnMap())
-    if "run" not in columns or runs["run"].isna().any() or runs["run"].duplicated().any():
-        raise TableError(f"{path}: a table of runs must have a column `run` that names each run once.")
-    run = mapping.file_column("run")
-    if run not in frame:
-        raise TableError(f"{locator.source} row 1: no column `{run}`, by which a table of runs is read.")
-    names = frame[run].astype(str).str.strip()
-    described = runs.set_index(runs["run"].astype(str).str.strip())
-    unknown = names[~names.isin(described.index)]
-    if len(unknown):
+def _join(frame: pd.DataFrame, path: Path, mapping: ColumnMap, locator: RowLocator) -> pd.DataFrame:
+    """Return a table with the columns that it lacks, from a file with a row for each run or mixture.
+
+    The rows belong together by the columns that both have.
+    """
+    second = read_cells(path)
+    require_distinct(list(second.columns), str(path))
+    second = second.rename(columns={"run": mapping.file_column("run")}).dropna(how="all")
+    keys = [name for name in second.columns if name and name in frame.columns]
+    if not keys:
         raise TableError(
-            f"{locator.source}: run {unknown.iloc[0]} is not in the table of runs, which has "
-            f"{', '.join(described.index)}."
+            f"{path} row 1: no column is in {locator.source} as well, so nothing says which rows belong "
+            f"together; {locator.source} has {listed(frame.columns)}."
         )
-    lacking = [name for name in described.columns if name in KINDS and name not in frame]
-    return frame.assign(**{name: described[name].reindex(names).to_numpy() for name in lacking})
+    index, keyed = (pd.Index(table[keys].map(_key).agg(" ".join, axis=1)) for table in (second, frame))
+    if index.has_duplicates:
+        place = int(index.duplicated().argmax())
+        rule = f"{', '.join(keys)} must name each row once, but {index[place]} occurs again"
+        raise TableError(f"{path} row {place + 2}: {rule}.")
+    places = index.get_indexer(keyed)
+    if (places < 0).any():
+        place = int((places < 0).argmax())
+        row = f"{locator.source} row {frame.index[place] + 2}"
+        raise TableError(
+            f"{row}: {', '.join(keys)} {keyed[place]} is not in {path}, which has {listed(index, most=5)}."
+        )
+    added = _name_sources(second.drop(columns=keys), mapping).iloc[places]
+    return frame.assign(**{str(name): added[name].to_numpy() for name in added})
+
+
+def _key(cell: object) -> str:
+    """Return a cell as text: `7` for 7, 7.0 and ` 7`."""
+    return f"{cell:g}" if isinstance(cell, float) and cell.is_integer() else str(cell).strip()
+
+
+def _name_sources(frame: pd.DataFrame, mapping: ColumnMap) -> pd.DataFrame:
+    """Return a second table with its weights of sources, if they sum to 1, in columns `mixture/…`."""
+    shares = {name: read_shares(frame[name]) for name in frame if name not in KINDS}
+    sources = {name: numbers for name, numbers in shares.items() if numbers is not None}
+    if "mixture" in mapping.columns or len(sources) < 2 or not sums_to_one(np.array([*sources.values()])):
+        return frame
+    return frame.rename(columns={name: f"mixture/{name}" for name in sources})
 
 
 def _flatten_index(frame: pd.DataFrame, mapping: ColumnMap) -> pd.DataFrame:
@@ -146,64 +163,10 @@ def _flatten_index(frame: pd.DataFrame, mapping: ColumnMap) -> pd.DataFrame:
     return flat.reset_index(drop=True).set_axis(names, axis="columns")
 
 
-def _number_rows(frame: pd.DataFrame, mapping: ColumnMap) -> pd.DataFrame:
+def _number_rows(frame: pd.DataFrame) -> pd.DataFrame:
     """Add the row numbers of a spreadsheet, whose header is row 1, then leave out blank rows."""
-    read = mapping.kinds(list(frame.columns))
-    known = frame.loc[:, [name in read for name in frame.columns]]
-    numbered = known.assign(row=known.index + 2)
-    blank = known.isna().all(axis=1).to_numpy()
-    return numbered[~blank].reset_index(drop=True)
-
-
-def _read_file(path: Path, mapping: ColumnMap) -> tuple[pd.DataFrame, list[str]]:
-    readers: dict[str, Callable[[Path, ColumnMap], tuple[pd.DataFrame, list[str]]]] = {
-        ".csv": _read_csv,
-        ".parquet": _read_parquet,
-    }
-    if not path.exists():
-        raise TableError(
-            f"{path}: no such file; give a .csv or .parquet run table, or a folder of run records."
-        )
-    if path.is_dir():
-        raise TableError(
-            f"{path}: a folder, but a run table must be a .csv or .parquet file; `mnmt-laws collect` "
-            f"makes one of run records."
-        )
-    reader = readers.get(path.suffix.lower())
-    if reader is None:
-        raise TableError(f"{path}: a run table must be a .csv or .parquet file; save it as one.")
-    try:
-        if path.stat().st_size == 0:
-            raise TableError(
-                f"{path}: the file is empty; a run table needs a header and a row for each measurement."
-            )
-        return reader(path, mapping)
-    except OSError as error:
-        raise TableError(f"{path}: cannot be read ({error.strerror or error}).") from error
-
-
-def _read_csv(path: Path, mapping: ColumnMap) -> tuple[pd.DataFrame, list[str]]:
-    required, usual = (tuple(mapping.file_column(name) for name in names) for names in (REQUIRED, _USUAL))
-
-    def kinds(names: Sequence[str]) -> Mapping[str, str]:
-        return mapping.kinds(names) | (dict.fromkeys(names, "number") if is_panel(names) else {})
-
-    frame, names = read_csv(path, required=required, usual=usual, kinds=kinds)
-    return _flatten_index(frame, mapping), names
-
-
-def _read_parquet(path: Path, mapping: ColumnMap) -> tuple[pd.DataFrame, list[str]]:
-    try:
-        with parquet.ParquetFile(path) as file:
-            names = file.schema_arrow.names
-            read = mapping.kinds([name.strip() for name in names])
-            known = [name for name in names if name.strip() in read]
-            frame = file.read(columns=known).to_pandas(ignore_metadata=True)
-    except pa.ArrowException as error:
-        raise TableError(
-            f"{path}: not a Parquet file ({str(error).splitlines()[0].rstrip('.')}); write it again."
-        ) from error
-    return _flatten_index(frame, mapping), [name.strip() for name in names]
+    blank = frame.isna().all(axis=1).to_numpy()
+    return frame.assign(row=frame.index + 2)[~blank].reset_index(drop=True)
 
 
 def example_table() -> RunTable:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pandas as pd
@@ -19,21 +19,13 @@ from mnmt_laws.tables.columns import (
 )
 from mnmt_laws.tables.metrics import losses_in_nats, read_metric
 from mnmt_laws.tables.mixture import complete_mixtures
+from mnmt_laws.tables.names import gathered_pattern, option, value_columns
+from mnmt_laws.tables.repeats import tell_repeats_apart
 from mnmt_laws.tables.row_location import RowLocator, reject
 
 ROLES = ("fit", "held-out", "left-out")
-CURVE = (
-    "run", "architecture", "size", "encoder_size", "decoder_size", "mixture", "task", "weight",
-    "unique_tokens", "testset", "metric", "seed",
-)  # fmt: skip
-"""Columns in which the measurements of one run's learning curve agree."""
-
-CELL = (*CURVE[1:], "step", "tokens")
-"""Columns in which two measurements must differ somewhere; repeated runs differ in their seeds."""
-
 _FLOPS_PER_TOKEN = 6
 _ABOVE = 1.1  # irreducible over measured loss, which the chance of a test set does not reach
-_NAMED = 5
 
 
 def check_values(table: pd.DataFrame, locator: RowLocator, *, rising: bool | None = None) -> None:
@@ -76,43 +68,12 @@ def check_values(table: pd.DataFrame, locator: RowLocator, *, rising: bool | Non
             reject(wrong, table, locator, rule, table["value"])
 
 
-def require_unique(table: pd.DataFrame, columns: Sequence[str], locator: RowLocator) -> None:
-    """Raise TableError for rows that agree in all `columns`, with the first two and the number of repeats."""
-    repeats = table.duplicated(list(columns)).to_numpy()
-    if not repeats.any():
-        return
-    count, second = int(repeats.sum()), int(repeats.argmax())
-    same = np.ones(len(table), dtype=bool)
-    for column in columns:
-        value = table[column].iloc[second]
-        same &= (table[column].eq(value) | (table[column].isna() & pd.isna(value))).to_numpy()
-    pair = locator.name(table, int(same.argmax()), second)
-    more = f", and {count:,} rows in all repeat earlier ones" if count > 1 else ""
-    what = "one" if count == 1 else "them"
-    absent = _absent(table)
-    if absent[:-1]:
-        raise TableError(
-            f"{pair}: the same measurement twice{more}, as no {', '.join(absent[:-1])} or {absent[-1]} tells "
-            f"them apart; name the column that does, as in --column {absent[0]}=COLUMN, or remove {what}."
-        )
-    raise TableError(
-        f"{pair}: the same measurement twice{more}; remove {what}, or tell repeated runs apart in the `seed` "
-        f"column."
-    )
-
-
-def _absent(table: pd.DataFrame) -> list[str]:
-    """Return the columns that may tell measurements apart, but are empty, or hold no weight but 1."""
-    weighed = table["weight"].ne(1).any() or table["mixture"].ne("").any()
-    missing = [] if weighed else ["weight"]
-    return missing + [name for name in ("tokens", "step", "seed") if table[name].isna().all()]
-
-
 def validate(
     frame: pd.DataFrame,
     names: Sequence[str],
     locator: RowLocator,
     *,
+    unread: pd.DataFrame,
     metric: str = "loss",
     rising: bool | None = None,
 ) -> tuple[pd.DataFrame, tuple[str, ...]]:
@@ -125,6 +86,7 @@ def validate(
         frame: A table with a `row` column of spreadsheet row numbers.
         names: All columns of the table, unread ones included.
         locator: How messages name its rows.
+        unread: The columns of the file that are not read, and `row`.
         metric: The metric of a table without a column `metric`.
         rising: Whether higher values are better, for a metric whose name does not tell.
 
@@ -148,8 +110,8 @@ def validate(
     check_values(table, locator, rising=rising)
     table, rounded = complete_mixtures(table, locator, has_weights="weight" in frame.columns)
     table, computed = _complete_tokens(table)
-    require_unique(table, ["run", *CELL], locator)
-    return table, (*converted, *rounded, *computed)
+    table, repeats = tell_repeats_apart(table, unread, locator)
+    return table, (*converted, *rounded, *computed, *repeats)
 
 
 def _complete_tokens(table: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]]:
@@ -176,38 +138,53 @@ def require_distinct(names: Sequence[str], source: str) -> None:
 
 
 def _require_columns(frame: pd.DataFrame, names: Sequence[str], source: str) -> None:
+    """Raise TableError that names all absent columns at once, and what may hold them."""
     close = {name: _meant(name, names) for name in (*REQUIRED, *IMPLIED) if name not in names}
-    missing = [name for name, meant in close.items() if name in REQUIRED or meant]
+    missing = {name: meant for name, meant in close.items() if name in REQUIRED or meant}
     if missing:
-        name, meant = missing[0], close[missing[0]]
-        hint = f" (is `{meant}` meant?)" if meant else ""
-        if not meant and "run" in names:
-            raise TableError(
-                f"{source} row 1: no column `{name}`; give one, or a second table with a row for each run: "
-                f"--runs runs.csv, with the columns run,{name} and the runs {_listed(frame['run'])}."
-            )
-        option = f"{name}={meant or 'COLUMN'}"
-        option = f'"{option}"' if " " in option else option
+        absent = " and no ".join(f"`{name}`{_hint(name, meant, names)}" for name, meant in missing.items())
+        options = " ".join(option(name, meant or "COLUMN") for name, meant in missing.items())
         raise TableError(
-            f"{source} row 1: no column `{name}`{hint}; rename the one that holds it, or name it with "
-            f"--column {option}: the table has "
-            f"{', '.join(filter(None, names)) or 'no columns'}."
+            f"{source} row 1: no column {absent}; rename what holds it, or say {options}"
+            f"{''.join(_other_ways(missing, frame, names))}; the table has {listed(names) or 'no columns'}."
         )
     if frame.empty:
         raise TableError(f"{source}: has a header but no rows; add a row for each measurement.")
 
 
-def _listed(runs: pd.Series) -> str:
-    names = [str(name) for name in runs.unique()]
-    return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
+def _hint(name: str, meant: str | None, names: Sequence[str]) -> str:
+    several = value_columns(names)[:5] if name == "value" else []
+    if len(several) > 1:
+        return f" (is one of `{'`, `'.join(several)}` meant?)"
+    return f" (is `{meant}` meant?)" if meant else ""
+
+
+def _other_ways(missing: Iterable[str], frame: pd.DataFrame, names: Sequence[str]) -> list[str]:
+    """Return what helps beside the name of a column: a `*`, a number, a second table."""
+    ways = []
+    measured = value_columns(names)
+    pattern = gathered_pattern(measured) if "value" in missing else None
+    if pattern is not None:
+        ways.append(f", or gather the columns of all tasks: {option('value', pattern)}")
+    if "size" in missing and "run" in names:
+        runs = listed(frame["run"].astype(str).unique(), most=5)
+        ways.append(
+            f", or give it by a second table, --runs runs.csv, with columns run,size and the runs {runs}"
+        )
+    elif "size" in missing:
+        ways.append(", or --column size=1e6 if all models have one size")
+    return ways
+
+
+def listed(names: Iterable[str], *, most: int = 20) -> str:
+    """Return names between commas, and how many more there are."""
+    shown = [name for name in names if name]
+    return ", ".join(shown[:most]) + (f" and {len(shown) - most} more" if len(shown) > most else "")
 
 
 def _meant(name: str, names: Sequence[str]) -> str | None:
     """Return the column of the table that probably holds an absent one."""
-    if name == "value":
-        metrics = {column: metric for column in names if (metric := read_metric(column))}
-        named = [column for column, metric in metrics.items() if metric.text == column.casefold()]
-        tested = [column for column in metrics if "train" not in column.casefold()]
-        if metrics:
-            return next(iter([*named, *tested, *metrics]))
+    if name == "value" and (metrics := value_columns(names)):
+        exact = [column for column in metrics if read_metric(column).text == column.casefold()]  # type: ignore[union-attr]
+        return [*exact, *metrics][0]
     return closest(name, names, cutoff=0.6 if name in REQUIRED else 0.8)

@@ -9,8 +9,8 @@ import pandas as pd
 
 from mnmt_laws.errors import TableError
 from mnmt_laws.tables.column_map import ColumnMap
-from mnmt_laws.tables.columns import read_numbers
 from mnmt_laws.tables.metrics import metric_of_column
+from mnmt_laws.tables.numbers import parse_numbers
 from mnmt_laws.tables.row_location import RowLocator
 
 _ENDS = ("__MIN", "__MAX")
@@ -46,11 +46,10 @@ def read_panel(
     values.require(names, locator.source)
     if not {"step", "tokens"} & set(columns):
         columns[_length(names[0], locator)] = names[0]
-    numbered = frame.assign(row=frame.index + 2)
-    runs = {
-        run.removeprefix("Group: "): read_numbers(numbered, column, locator, required=False)
-        for run, column in values.starred("value", names).items()
-    }
+    panels = values.starred("value", names)
+    kinds = dict.fromkeys(panels.values(), "number")
+    numbers, _ = parse_numbers(frame.assign(row=frame.index + 2), kinds, locator)
+    runs = {run.removeprefix("Group: "): numbers[column] for run, column in panels.items()}
     long = pd.DataFrame(runs).melt(var_name="run", ignore_index=False).dropna().sort_index(kind="stable")
     metric = metric_of_column(pattern.rpartition(_BETWEEN)[2])
     long[names[0]], long["metric"] = frame[names[0]], metric
