@@ -147,7 +147,7 @@ def _read_parquet(file: BinaryIO, path: Path) -> pd.DataFrame:
         frame = pd.read_parquet(file)
     except ImportError as error:
         raise TableError(
-            f'{path}: reading Parquet needs pyarrow: pip install "mnmt-laws[parquet]"; or save it as CSV.'
+            f"{path}: reading Parquet needs pyarrow: pip install pyarrow; or save it as CSV."
         ) from error
     except (ValueError, OSError) as error:  # ArrowInvalid is a ValueError
         raise TableError(f"{path}: not a Parquet file ({_line(error)}); write it again.") from error
