@@ -50,7 +50,7 @@ BOTH = "en-de:1,en-zh:1"
         ),
         (("--unique", "en-de:1e6", *QUICK), "`unique_tokens` must give en-de, en-zh a number above 0 each"),
         (("--repeats", "2", *QUICK), "`repeats` needs the unique tokens of every source"),
-        (("--amount", "nan"), "--amount. Must be > 0"),
+        (("--amount", "nan"), "--amount: 'nan' must be a number"),
         (("--refits", "0.5"), "--refits: '0.5' must be a whole number"),
         (("--study", "s.toml", "--json"), "--study and --json: give one"),
         (("--study", "none.toml", *QUICK), "none.toml"),

@@ -54,11 +54,7 @@ def count(_: type, tokens: Sequence[Token]) -> float:
     Raises:
         ArgumentError: If it is not a number.
     """
-    text = tokens[0].value
-    try:
-        return parse_count(text)
-    except ValueError:
-        raise ArgumentError(f"{text!r} must be a number, such as 2e7 or 20M.") from None
+    return parse_count(tokens[0].value)
 
 
 Positive = Annotated[float, Parameter(validator=Number(gt=0), converter=count)]

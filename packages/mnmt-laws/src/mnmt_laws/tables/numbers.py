@@ -9,7 +9,7 @@ from itertools import chain
 import numpy as np
 import pandas as pd
 
-from mnmt_laws.errors import TableError
+from mnmt_laws.errors import ArgumentError, TableError
 from mnmt_laws.tables.row_location import RowLocator, format_value, reject
 
 _MISSING = frozenset({"", "-", "–", "—", "nan", "na", "n/a", "#n/a", "null", "none", "<na>"})
@@ -37,7 +37,7 @@ def parse_count(text: str) -> float:
     """
     number = _number(text.strip(), "count", ".")
     if number is None:
-        raise ValueError(text)
+        raise ArgumentError(f"{text!r} must be a number, such as 2e7 or 20M.")
     return number
 
 
