@@ -98,7 +98,7 @@ def _decimal_mark(
     """Return the mark by which all numbers of a file can be read, and a line if it is a comma."""
     only: dict[str, tuple[str, str]] = {}
     unclear: tuple[str, str] | None = None
-    for name, text in chain.from_iterable(((name, text) for text in found) for name, found in texts.items()):
+    for name, text in chain.from_iterable(((name, text) for text in group) for name, group in texts.items()):
         fits = {mark: number for mark in ".," if (number := _number(text, kinds[name], mark)) is not None}
         if len(fits) == 1:
             only.setdefault(next(iter(fits)), (name, text))

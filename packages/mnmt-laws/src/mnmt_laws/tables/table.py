@@ -89,8 +89,8 @@ def read_table(
     return _validate(frame, locator, mapping, rising)
 
 
-def _validate(frame: pd.DataFrame, locator: RowLocator, given: ColumnMap, rising: bool | None) -> RunTable:
-    mapping, taken = complete_map(given, frame, locator)
+def _validate(frame: pd.DataFrame, locator: RowLocator, named: ColumnMap, rising: bool | None) -> RunTable:
+    mapping, taken = complete_map(named, frame, locator)
     names = list(frame.columns)
     mapping.require(names, locator.source)
     known = mapping.names(names)

@@ -178,8 +178,8 @@ def _other_ways(missing: Iterable[str], frame: pd.DataFrame, names: Sequence[str
 
 def listed(names: Iterable[str], *, most: int = 20) -> str:
     """Return names between commas, and how many more there are."""
-    shown = [name for name in names if name]
-    return ", ".join(shown[:most]) + (f" and {len(shown) - most} more" if len(shown) > most else "")
+    present = [name for name in names if name]
+    return ", ".join(present[:most]) + (f" and {len(present) - most} more" if len(present) > most else "")
 
 
 def _meant(name: str, names: Sequence[str]) -> str | None:
