@@ -177,10 +177,11 @@ def test_rows_without_a_length_do_not_hide_those_of_the_others() -> None:
 
 def test_a_law_without_length_refuses_one_cell_at_several_lengths() -> None:
     with pytest.raises(TableError) as caught:
-        check_lengths(observed([1, 2, 2, 2], [100, 200, 100, 300], "step"), LAWS["joint"])
+        check_lengths(observed([1, 2, 2, 2], [100, 200, 100, 300]), LAWS["joint"])
     assert str(caught.value) == (
-        "table rows 4 and 5: the same task, mixture and size after 100 and 300 steps, but the joint law does "
-        "not know length; read all at one length (--at step=…) or fit a law of length (such as --law length)."
+        "table rows 4 and 5: the same task, mixture and size after 100 and 300 tokens, but the joint law "
+        "does not know length; read all at one length (--at tokens=…) or fit a law of length (such as --law "
+        "length)."
     )
 
 
