@@ -114,6 +114,14 @@ def browser(session: nox.Session) -> None:
 
 
 @nox.session(venv_backend="none")
+def notebooks(session: nox.Session) -> None:
+    """Run the notebooks of examples/ from top to bottom."""
+    run_pytest(
+        session, "integration", "-m", "slow", "tests/integration/test_notebooks.py", report="slow-notebooks"
+    )
+
+
+@nox.session(venv_backend="none")
 def slurm(session: nox.Session) -> None:
     """Prepare and train through a real Slurm on this machine; install Debian's packages if possible."""
     install_packages(session, "slurm-wlm", "munge", programs=("slurmctld", "munged"))
