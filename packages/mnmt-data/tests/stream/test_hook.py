@@ -145,9 +145,13 @@ def test_pairs_that_become_too_long_or_empty_stay(make):
         ),
         (lambda pairs: (pairs.src, [row * 0 for row in pairs.tgt]), "tests:hook: must return ids from 1 to"),
         (lambda pairs: (pairs.src, [row / 2 for row in pairs.tgt]), "must return whole numbers, not float64"),
+        (lambda pairs: (pairs.src, [row[None] for row in pairs.tgt]), "target must have one dimension"),
+        (lambda pairs: ([1 for row in pairs.src], pairs.tgt), "target must have one dimension"),
+        (lambda pairs: None, r"tests:hook: TypeError: 'NoneType' object is not iterable\.$"),
+        (lambda pairs: pairs.keys["x"], r"^tests:hook: IndexError: only integers.*test_hook.py:\d+\.$"),
     ],
 )
-def test_what_a_hook_must_not_return_is_named(make, function, message):
+def test_a_mistake_in_a_hook_costs_one_line(make, function, message):
     with pytest.raises(DataError, match=message):
         make(function).batch(0)
 

@@ -96,7 +96,7 @@ def test_a_hook_is_recorded_and_a_run_with_it_resumes_bit_for_bit(
 
 @pytest.mark.parametrize("hook", ["hooks_that_are_not:f", "json:absent"])
 def test_a_hook_that_is_not_there_is_named(run: RunConfig, tmp_path: Path, hook: str) -> None:
-    with pytest.raises(DataError, match=rf"^\[train.mixing\] `hook`: there is no '{hook}' \(.*\)\.$"):
+    with pytest.raises(DataError, match=rf"^\[train.mixing\] `hook`: {hook} cannot be imported \(.*\)\.$"):
         train(mixed(run, EVEN, hook=hook), tmp_path / "run")
     with pytest.raises(ValueError, match=r"`hook` must be package\.module:function, but is 'f'"):
         MixingConfig(hook="f")

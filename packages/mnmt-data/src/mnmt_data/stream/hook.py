@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 import sys
+import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from inspect import getsourcefile
 from pathlib import Path
-from pkgutil import resolve_name
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mnmt_data.errors import DataError
+from mnmt_data.errors import DataError, one_line
 from mnmt_data.store.prepared import PreparedData
 from mnmt_data.store.ragged import Ragged
 from mnmt_data.store.vocabulary import Vocabulary
@@ -71,9 +73,13 @@ class BatchHook:
         if (folder := str(Path.cwd())) not in sys.path:
             sys.path.append(folder)
         try:
-            function = resolve_name(name)
-        except (ImportError, AttributeError, ValueError) as error:
-            raise DataError(f"[train.mixing] `hook`: there is no {name!r} ({error}).") from None
+            function = pkgutil.resolve_name(name)
+        except Exception as error:  # of the user's module
+            raise DataError(
+                f"[train.mixing] `hook`: {name} cannot be imported ({_reason(error)})."
+            ) from error
+        if not callable(function):
+            raise DataError(f"[train.mixing] `hook`: {name} must be a function, but is {function!r}.")
         return cls(name=name, function=function, vocab=data.vocab, max_length=data.max_length)
 
     @property
@@ -91,14 +97,19 @@ class BatchHook:
         """Return the pairs as the function changes them.
 
         Raises:
-            DataError: If it returns another number of pairs, or ids that the vocabulary lacks.
+            DataError: If it fails, or returns another number of pairs, or ids that the vocabulary lacks.
         """
         sides = [[side[row].astype(np.int64) for row in range(len(side))] for side in (src, tgt)]
         pairs = DrawnPairs(src=sides[0], tgt=sides[1], tasks=tasks, keys=keys, vocab=self.vocab)
-        changed = [list(map(np.asarray, side)) for side in self.function(pairs)]
+        try:
+            changed = [[np.asarray(row) for row in side] for side in self.function(pairs)]
+        except Exception as error:
+            raise DataError(f"{self.name}: {_reason(error)}.") from error
         if [len(side) for side in changed] != [len(tasks)] * 2:
             counts = " and ".join(str(len(side)) for side in changed)
             raise DataError(f"{self.name}: must return {len(tasks)} sources and targets, not {counts}.")
+        if any(row.ndim != 1 for side in changed for row in side):
+            raise DataError(f"{self.name}: each source and target must have one dimension.")
         rows = [
             new if all(0 < len(row) <= self.max_length for row in new) else old
             for old, new in zip(zip(*sides, strict=True), zip(*changed, strict=True), strict=True)
@@ -115,3 +126,12 @@ class BatchHook:
         if ids.size and not 0 < ids.min() <= ids.max() < self.vocab.size:
             what = f"must return ids from 1 to {self.vocab.size - 1}"
             raise DataError(f"{self.name}: {what}, but returns {ids.min()} to {ids.max()}.")
+
+
+def _reason(error: Exception) -> str:
+    """Describe in one line what went wrong in a user's code, and where in it."""
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = (__file__, pkgutil.__file__, importlib.__file__)
+    places = [f"{frame.filename}:{frame.lineno}" for frame in frames if frame.filename not in ours]
+    where = [f", {place}" for place in places if place[0] != "<"]
+    return f"{type(error).__name__}: {one_line(error)}{''.join(where[-1:])}"
