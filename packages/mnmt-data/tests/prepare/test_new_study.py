@@ -82,6 +82,12 @@ def test_both_directions_share_their_text(cli, tmp_path, asked):
         ((*NEW[1:], "--name", "a/b"), "--name: must be a folder name such as 'en-de-small', but is 'a/b'"),
         ((*NEW[1:], "--out", "text/train.en-de.en"), "is there already; remove it, or give another"),
         ((*NEW[1:], "--minutes", "0"), "--minutes. Must be >= 1"),
+        # Before anything is fetched:
+        (("--tasks", "ende", "--fetch", "gettext"), "--tasks: `tasks` must be language pairs such as"),
+        (
+            ("--tasks", "en-de", "--fetch", "gettext", "--out", "text/train.en-de.en"),
+            "is there already; remove it, or give another",
+        ),
     ],
 )
 def test_a_mistake_costs_one_line(cli, asked, arguments, message):

@@ -45,10 +45,10 @@ def new(
     folder = corpus or Path("corpora") / str(fetch)
     name = name or folder.resolve().name
     path = out or Path("studies") / f"{name}.toml"
+    wish = Wish(name=name, tasks=pairs, corpus=folder, minutes=minutes, out=path)
     if fetch is not None:
         _fetch(fetch, pairs, folder)
-    wish = Wish(name=name, tasks=pairs, corpus=folder, minutes=minutes)
-    runs = write_new_study(wish, path, report=report)
+    runs = write_new_study(wish, report=report)
     sizes = f"{runs.sizes[0]:,} to {runs.sizes[-1]:,} parameters"
     print(f"{path}: {runs.count} models of {sizes}, up to {runs.steps:,} steps each")
     print(f"training: {runs.seconds / 60:.1f} of {minutes:g} minutes, if this machine stays as busy as now")

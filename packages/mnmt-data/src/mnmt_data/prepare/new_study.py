@@ -17,6 +17,7 @@ from mnmt_data.prepare.inputs import find_inputs
 from mnmt_data.prepare.pipeline import prepare_study
 from mnmt_data.readers import Block
 from mnmt_data.store.atomic_file import atomic_file
+from mnmt_data.store.remote import normal_url
 from mnmt_data.study import NewRuns, StudyFile, new_runs_chooser, read_study
 from mnmt_data.study.study_file import NAME
 
@@ -46,32 +47,47 @@ class Wish:
     tasks: Sequence[str]
     corpus: Path
     minutes: float
+    out: Path
+    """The TOML file to write."""
+
+    def __post_init__(self) -> None:
+        """Check what takes no time.
+
+        Raises:
+            UserError: If the name or a task is none, the file is there, or no installed package chooses runs.
+        """
+        if not re.fullmatch(NAME, self.name):
+            raise UserError(f"--name: must be a folder name such as 'en-de-small', but is {self.name!r}.")
+        try:
+            DataConfig(tasks=tuple(self.tasks), corpus=self.corpus)
+        except ValueError as error:
+            raise UserError(f"--tasks: {error}") from None
+        if self.out.exists():
+            raise DataError(f"{self.out}: is there already; remove it, or give another with --out.")
+        if new_runs_chooser() is None:
+            raise UserError(
+                "a new study needs mnmt-model, which chooses its runs: pip install ./packages/mnmt-model"
+            )
 
 
-def write_new_study(wish: Wish, out: Path, *, report: Report) -> NewRuns:
+def write_new_study(wish: Wish, *, report: Report) -> NewRuns:
     """Write a study that ends in advice within a time on this machine, and check it.
 
     Args:
         wish: The text and the time.
-        out: The TOML file to write.
         report: Called with a line at each stage.
 
     Raises:
-        DataError: If the file is there, or the corpus lacks a task or has too little text.
-        UserError: If no installed package chooses runs, or the time is too short.
+        DataError: If the corpus lacks a task or has too little text.
+        UserError: If the time is too short.
     """
-    config = _checked(wish)
-    if out.exists():
-        raise DataError(f"{out}: is there already; remove it, or give another with --out.")
     choose = new_runs_chooser()
-    if choose is None:
-        raise UserError(
-            "a new study needs mnmt-model, which chooses its runs: pip install ./packages/mnmt-model"
-        )
-    seconds, table = 60 * wish.minutes, {"tasks": list(wish.tasks), "corpus": str(wish.corpus)}
+    assert choose is not None  # by `Wish`
+    config = DataConfig(tasks=tuple(wish.tasks), corpus=wish.corpus)
+    seconds, table = 60 * wish.minutes, {"tasks": list(wish.tasks), "corpus": normal_url(wish.corpus)}
     with TemporaryDirectory() as folder:
         report("counting the text")
-        pairs = _write_sample(config, Path(folder))
+        pairs = _write_sample(config, wish.corpus, Path(folder))
         training = _seconds_of_training(seconds, pairs)
         table |= _settings(pairs, seconds)
         report("preparing a sample of the text")
@@ -80,25 +96,11 @@ def write_new_study(wish: Wish, out: Path, *, report: Report) -> NewRuns:
         report("measuring steps on this machine")
         shares = {task: min(1.0, SAMPLE / pairs[task]) for task in data.tasks}
         runs = choose(sample, data.folder, shares=shares, seconds=training)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_file(out) as file:
+    wish.out.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_file(wish.out) as file:
         file.write(_text(wish, table, runs).encode("utf-8"))
-    read_study(out)
+    read_study(wish.out)
     return runs
-
-
-def _checked(wish: Wish) -> DataConfig:
-    """Return the tasks and the corpus of a wish as `[data]`.
-
-    Raises:
-        UserError: If the name or a task is none.
-    """
-    if not re.fullmatch(NAME, wish.name):
-        raise UserError(f"--name: must be a folder name such as 'en-de-small', but is {wish.name!r}.")
-    try:
-        return DataConfig(tasks=tuple(wish.tasks), corpus=wish.corpus)
-    except ValueError as error:
-        raise UserError(f"--tasks: {error}") from None
 
 
 def _seconds_of_training(seconds: float, pairs: Mapping[str, int]) -> float:
@@ -112,10 +114,10 @@ def _seconds_of_training(seconds: float, pairs: Mapping[str, int]) -> float:
     return seconds - preparing - min(BESIDES + BESIDES_SHARE * seconds, (seconds - preparing) / 2)
 
 
-def _write_sample(config: DataConfig, folder: Path) -> dict[str, int]:
+def _write_sample(config: DataConfig, corpus: Path, folder: Path) -> dict[str, int]:
     """Write a part of each task's text as a corpus; return the training pairs of each task."""
     counts: dict[str, int] = {}
-    inputs = find_inputs(config, config.corpus)
+    inputs = find_inputs(config, corpus)
     for split, task in product(("train", "dev", "test"), config.tasks):
         sources = inputs.of(split, inputs.opposites.get((split, task), task))
         count, src, tgt = _sample(block for source in sources for block in source.reader.blocks())
@@ -123,7 +125,7 @@ def _write_sample(config: DataConfig, folder: Path) -> dict[str, int]:
             src, tgt = tgt, src
         if split == "train" and count < FEWEST_PAIRS:
             has = f"has {count:,} training pairs of {task}"
-            raise DataError(f"{config.corpus}: {has}; a study needs {FEWEST_PAIRS:,} of each task.")
+            raise DataError(f"{normal_url(corpus)}: {has}; a study needs {FEWEST_PAIRS:,} of each task.")
         for side, lines in zip(task.split("-"), (src, tgt), strict=True) if count else ():
             with atomic_file(folder / f"{split}.{task}.{side}") as file:
                 file.writelines(f"{line}\n".encode() for line in lines)

@@ -33,7 +33,7 @@ def is_url(source: str | Path) -> bool:
 
 
 def normal_url(url: str | Path) -> str:
-    """Return a folder's URL with both slashes, of which `Path` leaves one, and none at its end."""
+    """Return a URL with both slashes, of which `Path` leaves one, and none at its end; a path as it is."""
     return _URL.sub(lambda match: f"{match[1]}://", str(url)).rstrip("/")
 
 
