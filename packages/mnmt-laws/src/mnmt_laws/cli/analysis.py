@@ -140,4 +140,4 @@ def report(
 
 
 def _print_stage(start: float, stage: str) -> None:
-    print(f"{time.monotonic() - start:5.1f} s  {stage}", file=sys.stderr)
+    print(f"after {time.monotonic() - start:.1f} s: {stage}", file=sys.stderr)

@@ -13,18 +13,20 @@ _MOST_TASKS = 4  # named in a sentence
 
 
 def quality_sentence(pairs: pd.DataFrame, names: Mapping[str, str]) -> str:
-    """Return the best value of each metric that models of the largest size reach on each task.
+    """Return the best value of each metric that models of the largest size with scores reach on each task.
 
     Args:
         pairs: From `pair_metrics`.
-        names: The names of some of its columns.
+        names: The names of some of its columns, of which one has scores.
     """
-    size = float(pairs["size"].max())
-    best = pairs[pairs["size"] == size].groupby("task")[[*names]].max()
+    scored = pairs.dropna(subset=[*names], how="all")
+    size = float(scored["size"].max())
+    best = scored[scored["size"] == size].groupby("task")[[*names]].max()
     tasks = best.index[:_MOST_TASKS]
     parts = [
-        f"{label} {join([f'{best.loc[task, column]:.3g} on {task}' for task in tasks])}"
+        f"{label} {join([f'{value:.3g} on {task}' for task, value in values.items()])}"
         for column, label in names.items()
+        if len(values := best.loc[tasks, column].dropna())
     ]
     more = f" ({len(best) - len(tasks)} more tasks are in the figure)" if len(best) > len(tasks) else ""
     return f"The best models of {format_size(size)} parameters reach {join(parts)}{more}."

@@ -29,7 +29,7 @@ def answer_quality(study: Study) -> Answer:
     )
     pairs = pairs if pairs.empty else pairs[pairs["weight"] > 0]
     scores = scores_of(pairs, rising=bool(table.rising))
-    metrics = {name: QUALITY_NAMES.get(name, name) for name in scores}
+    metrics = {name: QUALITY_NAMES.get(name, name) for name in scores if pairs[name].notna().any()}
     if not metrics:
         return Answer()
     names = join([*metrics.values()])
