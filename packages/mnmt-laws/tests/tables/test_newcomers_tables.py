@@ -326,3 +326,46 @@ def test_24_repeats_of_the_last_checkpoint(tmp_path: Path) -> None:
     assert observations.frame["tokens"].max() == 1.0001e10
     assert observations.warnings[1].endswith("2 rows repeat others, value included, and are left out.")
     assert len(observe(save(pd.concat([RUNS, RUNS]), tmp_path / "twice.csv")).frame) == 6
+
+
+def test_25_a_suffix_in_the_cells_comes_before_the_unit_of_the_name(tmp_path: Path) -> None:
+    frame = RUNS.assign(**{"Params (M)": SHORT}).drop(columns="size")
+    table = read_table(save(frame, tmp_path / "t.csv"))
+    assert table.frame["size"].tolist() == SIZES.tolist()
+
+
+def test_26_sources_are_whole_language_pairs(tmp_path: Path) -> None:
+    mixture = {"mix_en-de": WEIGHTS, "mix_en-fr": 1 - WEIGHTS}
+    frame = RUNS.assign(task="en-de", **mixture).drop(columns="weight")
+    assert read_table(save(frame, tmp_path / "t.csv")).frame["weight"].tolist() == WEIGHTS.tolist()
+
+
+def test_27_choices_are_no_mixture(tmp_path: Path) -> None:
+    frame = RUNS.iloc[::2][["size", "value"]].assign(use_adam=[1, 0, 1], use_sgd=[0, 1, 0])
+    table = read_table(save(frame, tmp_path / "t.csv"))
+    assert (table.frame["mixture"] == "").all()
+
+
+def test_28_an_option_may_name_what_a_column_holds(tmp_path: Path) -> None:
+    """As the message about a wrong unit does, which knows no names of the file."""
+    frame = RUNS.assign(train_tokens=0.2)
+    path = save(frame, tmp_path / "t.csv")
+    assert (read_table(path, columns={"tokens": "tokens*1e9"}).frame["tokens"] == 2e8).all()
+
+
+def test_29_cells_that_are_no_numbers_are_named(tmp_path: Path) -> None:
+    path = text(tmp_path / "t.json", json.dumps([{"size": 1e6, "value": [1, 2], "tags": ["x"]}] * 3))
+    assert one_line(path) == "row 2 (and 2 more rows): `value` must be a number, but is '[1, 2]'."
+    cells = RUNS.astype(object)
+    cells.loc[2, "value"] = pd.Timestamp("2026-05-01")
+    cells.to_excel(tmp_path / "t.xlsx", index=False)
+    message = "row 4: `value` must be a number, but is '2026-05-01 00:00:00'."
+    assert one_line(tmp_path / "t.xlsx") == message
+
+
+def test_30_blank_rows_have_no_mixture(tmp_path: Path) -> None:
+    mixtures = pd.DataFrame({"run": range(6), "de": WEIGHTS, "fr": 1 - WEIGHTS})
+    losses = save(RUNS.assign(run=range(6)).drop(columns="weight"), tmp_path / "t.csv")
+    text(losses, losses.read_text(encoding="utf-8") + ",,,\n\n")
+    table = read_table(losses, runs=save(mixtures, tmp_path / "mixtures.csv"))
+    assert table.frame["weight"].tolist() == WEIGHTS.tolist()

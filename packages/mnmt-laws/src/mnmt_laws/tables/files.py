@@ -10,6 +10,7 @@ import io
 import json
 import lzma
 from collections.abc import Callable
+from numbers import Number
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -54,7 +55,13 @@ def read_cells(path: Path) -> pd.DataFrame:
             frame = reader(file, path)
     except (OSError, EOFError, lzma.LZMAError) as error:
         raise TableError(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error}).") from error
-    return frame.set_axis([str(name).strip() for name in frame.columns], axis="columns")
+    plain: pd.DataFrame = frame.apply(lambda cells: cells.map(_plain) if cells.dtype == object else cells)
+    return plain.set_axis([str(name).strip() for name in plain.columns], axis="columns")
+
+
+def _plain(cell: object) -> object:
+    """Return a list, a date or any other cell that is no number as text."""
+    return cell if cell is None or isinstance(cell, str | Number) or cell is pd.NaT else str(cell)
 
 
 def _open(path: Path) -> BinaryIO:

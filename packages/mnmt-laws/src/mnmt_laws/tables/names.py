@@ -14,6 +14,7 @@ from mnmt_laws.tables.column_map import ColumnMap
 from mnmt_laws.tables.columns import KINDS
 from mnmt_laws.tables.metrics import metric_of_column, read_metric
 from mnmt_laws.tables.mixture import ROUNDING
+from mnmt_laws.tables.numbers import has_suffixes
 from mnmt_laws.tables.row_location import RowLocator
 
 _ALIASES = {
@@ -27,7 +28,6 @@ _ALIASES = {
     "step": "steps iter iters iteration iterations update updates global_step",
     "seed": "seeds random_seed replicate",
     "run": "run_id run_name",
-    "value": "score result",
     "testset": "test_set eval_set",
     "architecture": "arch",
 }
@@ -35,7 +35,7 @@ _SYMBOLS = {"N": "size", "D": "tokens", "C": "flops", "p": "weight"}
 _ROLES = {alias: role for role, text in _ALIASES.items() for alias in text.split()} | {n: n for n in KINDS}
 _UNIT = re.compile(r"(.+?)[\s_]+[(\[]?([kmbgt])(?:r?illions?)?[)\]]?", re.IGNORECASE)
 _POWERS = {"k": "1e3", "m": "1e6", "b": "1e9", "g": "1e9", "t": "1e12"}
-_BREAK = re.compile(r"[\s_/.:|-]+")
+_BREAK = re.compile(r"[\s_/.:|]+")  # no hyphen, which joins the languages of a pair
 _SPLITS = {"train", "training", "valid", "val", "validation", "dev", "test", "eval"}
 
 
@@ -50,9 +50,10 @@ def complete_map(
     Raises:
         TableError: If two columns may hold the same.
     """
+    mapping = _of_roles(mapping, list(frame.columns))
     named = {*mapping.columns} | {name for name in frame.columns if name in KINDS}
     free = [name for name in frame.columns if name and name not in KINDS and not mapping.kinds([name])]
-    columns = _by_alias(named, free, locator)
+    columns = _by_alias(named, frame[free], locator)
     free = [name for name in free if name not in columns.values() and not _scaled_from(name, columns)]
     if not {"mixture", "weight"} & {*named, *columns} and (pattern := _weights(frame, free)):
         columns["mixture"] = pattern
@@ -88,10 +89,23 @@ def _role(name: str) -> tuple[str | None, str]:
     return None, ""
 
 
-def _by_alias(named: set[str], free: Sequence[str], locator: RowLocator) -> dict[str, str]:
+def _of_roles(mapping: ColumnMap, names: Sequence[str]) -> ColumnMap:
+    """Return a mapping that names the file's columns also where it names what they hold: `tokens*1e9`."""
+    columns = dict(mapping.columns)
+    for role, text in columns.items():
+        held = mapping.file_column(role)
+        aliases = [name for name in names if held not in names and _role(name)[0] == held]
+        if len(aliases) == 1:
+            columns[role] = text.replace(held, aliases[0], 1)
+    return ColumnMap(columns=columns)
+
+
+def _by_alias(named: set[str], free: pd.DataFrame, locator: RowLocator) -> dict[str, str]:
     columns: dict[str, str] = {}
-    for name in free:
+    for name in free.columns:
         role, factor = _role(name)
+        if factor and has_suffixes(free[name]):
+            factor = ""
         if role is None or role in named:
             continue
         if role in columns:
@@ -120,9 +134,15 @@ def _weights(frame: pd.DataFrame, names: Sequence[str]) -> str | None:
 
 
 def sums_to_one(weights: np.ndarray[tuple[int, int], np.dtype[np.float64]]) -> bool:
-    """Return whether weights (sources, rows) sum to 1, or to 100, in all rows up to rounding."""
-    totals = np.nansum(weights, axis=0)
-    return len(totals) > 0 and any(bool((np.abs(totals / whole - 1) <= ROUNDING).all()) for whole in (1, 100))
+    """Return whether weights (sources, rows) sum to 1, or to 100, in all rows up to rounding.
+
+    Columns of which one is the whole in every row are choices, such as `use_adam` and `use_sgd`.
+    """
+    totals, most = np.nansum(weights, axis=0), weights.max(axis=0, initial=0.0)
+    return any(
+        bool((np.abs(totals / whole - 1) <= ROUNDING).all() and (most < (1 - ROUNDING) * whole).any())
+        for whole in (1, 100)
+    )
 
 
 def read_shares(values: pd.Series) -> np.ndarray[tuple[int], np.dtype[np.float64]] | None:
@@ -159,7 +179,7 @@ def gathered_pattern(names: Sequence[str]) -> str | None:
 def value_columns(names: Iterable[str]) -> list[str]:
     """Return the columns that a metric gives its name to; those of training only if there are no others."""
     measured = [name for name in names if read_metric(name)]
-    tested = [name for name in measured if not {"train", "training"} & {*_BREAK.split(name.casefold())}]
+    tested = [name for name in measured if not {"train", "training"} & {*_plain(name).split("_")}]
     return tested or measured
 
 

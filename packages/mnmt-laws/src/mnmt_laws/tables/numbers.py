@@ -68,6 +68,11 @@ def parse_numbers(
     return frame.assign(**columns), tuple(notes)
 
 
+def has_suffixes(values: pd.Series) -> bool:
+    """Return whether any number has a suffix of its own, as `20M`."""
+    return any(_SUFFIX.fullmatch(text) for text in _texts(values))
+
+
 def _texts(values: pd.Series) -> list[str]:
     """Return the distinct texts that are not missing, sorted."""
     if pd.api.types.is_numeric_dtype(values.dtype) and not isinstance(values.dtype, pd.CategoricalDtype):

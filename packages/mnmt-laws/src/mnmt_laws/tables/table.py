@@ -115,7 +115,7 @@ def _join(frame: pd.DataFrame, path: Path, mapping: ColumnMap, locator: RowLocat
 
     The rows belong together by the columns that both have.
     """
-    second = read_cells(path)
+    frame, second = frame.dropna(how="all"), read_cells(path)
     require_distinct(list(second.columns), str(path))
     second = second.rename(columns={"run": mapping.file_column("run")}).dropna(how="all")
     keys = [name for name in second.columns if name and name in frame.columns]
