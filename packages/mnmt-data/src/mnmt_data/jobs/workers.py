@@ -186,11 +186,12 @@ def num_cores() -> int:
 def _start_forkserver() -> None:
     """Start the process that forks workers, with the signals blocked that ask workers to end.
 
-    A scheduler sends these to all processes of a job, and without the server exit statuses would be lost. One
-    that comes meanwhile reaches this process afterwards.
+    A scheduler sends these to all processes of a job, and without the server exit statuses would be lost.
+    Neither must Ctrl-C end it while it imports modules. One that comes meanwhile reaches this process
+    afterwards.
     """
     multiprocessing.resource_tracker.ensure_running()  # its start would unblock the signals
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, ASKED_TO_END)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, (*ASKED_TO_END, signal.SIGINT))
     try:
         multiprocessing.forkserver.ensure_running()
     finally:
@@ -203,9 +204,9 @@ def _run(work: Work, place: int, stderr: Connection | None) -> None:
         os.dup2(stderr.fileno(), 2)
     for number in ASKED_TO_END:
         signal.signal(number, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, ASKED_TO_END)
     # The leader forwards Ctrl-C. Outside of `work`, a SIGINT would print a traceback.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, (*ASKED_TO_END, signal.SIGINT))
     threading.Thread(target=_end_with_parent, daemon=True).start()
     os.environ["LOCAL_RANK"] = str(place)
     sys.exit(work())
