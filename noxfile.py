@@ -181,6 +181,7 @@ def study(session: nox.Session) -> None:
     """Run a study from data to report: studies/synthetic.toml, or those named after `--`."""
     paths = session.posargs or ["studies/synthetic.toml"]
     install(session, PACKAGES if any(map(has_experts, paths)) else PIPELINE)
+    session.install(f"{folder('laws')}[svg]")
     for path in paths:
         session.run("mnmt-data", "prepare", path)
         runs = f"results/{read_toml(path)['name']}/runs"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import altair as alt
@@ -10,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from mnmt_laws.errors import ArgumentError
 from mnmt_laws.figures.quality import draw_quality
 from mnmt_laws.figures.style import (
     Chart,
@@ -49,6 +51,21 @@ def test_another_suffix_is_refused(chart: Chart, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"figure.gif: must end in .svg, .png, .pdf or .html"):
         save(chart, tmp_path / "figure.gif")
     assert not list(tmp_path.iterdir())
+
+
+def test_without_its_extra_an_image_names_it_and_a_page_takes_vega_from_the_network(
+    chart: Chart, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save(chart, tmp_path / "whole.html")
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
+    for suffix in ("svg", "png", "pdf"):
+        with pytest.raises(ArgumentError, match=rf"^\.{suffix} needs .*mnmt-laws\[svg\]"):
+            save(chart, tmp_path / f"figure.{suffix}")
+    save(chart, tmp_path / "linked.html")
+    assert {path.name for path in tmp_path.iterdir()} == {"whole.html", "linked.html"}
+    whole, linked = ((tmp_path / name).read_text() for name in ("whole.html", "linked.html"))
+    assert 'src="https://' not in whole
+    assert linked.count('src="https://') == 3
 
 
 def test_a_file_is_light_and_a_page_follows_the_reader(chart: Chart) -> None:

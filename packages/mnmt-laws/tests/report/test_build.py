@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -55,6 +56,21 @@ def test_a_table_without_extras_has_a_report(one_task: pd.DataFrame, tmp_path: P
     assert document["wall_seconds"] is None
     assert document["irreducible"] == []
     assert {parameter["std"] for parameter in document["fits"][document["law"]]["parameters"]} == {None}
+
+
+def test_without_its_extra_a_report_has_all_but_images_and_says_so(
+    one_task: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = one_task[one_task["role"].eq("fit")][["size", "task", "weight", "metric", "value"]]
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
+    written = build_report(plain, out=tmp_path / "report", uncertainty=NONE)
+    assert {path.name for path in (tmp_path / "report").iterdir()} == {
+        "index.html",
+        "report.json",
+        "runs.csv",
+    }
+    assert "mnmt-laws[svg]" in written.warnings[-1]
+    assert written.index.read_text().count('<script src="https://') == 3
 
 
 def test_the_stages_are_told_as_they_begin(one_task: pd.DataFrame, tmp_path: Path) -> None:

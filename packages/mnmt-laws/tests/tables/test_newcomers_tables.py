@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,7 @@ import pandas as pd
 import pytest
 
 from mnmt_laws import TableError, observe, read_table
+from mnmt_laws.tables.growing import write_table
 
 SIZES, WEIGHTS = np.repeat([2e7, 1.5e8, 1.5e9], 2), np.tile([0.1, 0.5], 3)
 LOSSES = np.round(1.5 + 400 * SIZES**-0.34 + WEIGHTS / 8, 3)
@@ -234,18 +237,28 @@ def test_17_all_that_is_missing_at_once(tmp_path: Path) -> None:
 
 
 def test_18_an_excel_workbook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("openpyxl")
     path = tmp_path / "t.xlsx"
     RUNS.assign(size=SHORT).to_excel(path, index=False)
     check(path, lines="`size` has suffixes: 1.5B is read as 1.5e9.")
-    monkeypatch.setitem(__import__("sys").modules, "openpyxl", None)
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
     message = ': reading Excel needs openpyxl: pip install "mnmt-laws[excel]"; or save the sheet as CSV.'
     assert one_line(path) == message
 
 
 def test_18_other_files_are_no_workbooks(tmp_path: Path) -> None:
-    pytest.importorskip("openpyxl")
     assert "not an Excel workbook" in one_line(text(tmp_path / "bad.xlsx", "size,value"))
+
+
+def test_18_parquet_without_its_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "t.parquet"
+    write_table(RUNS, path)
+    check(path)
+    for name in [name for name in sys.modules if name.partition(".")[0] == "pyarrow"]:
+        monkeypatch.setitem(sys.modules, name, None)
+    message = ': Parquet needs pyarrow: pip install "mnmt-laws[parquet]"; or save it as CSV.'
+    assert one_line(path) == message
+    with pytest.raises(TableError, match=re.escape(message)):
+        write_table(RUNS, path)
 
 
 def test_19_json_and_lines_of_json(tmp_path: Path) -> None:

@@ -77,7 +77,8 @@ def _coefficients(exponents: Exponents, task: str, name: str) -> tuple[pd.DataFr
     value, std = curves[name], curves[f"{name}_std"]
     low, high = (value - std).clip(lower=0), value + std
     if name == "beta":  # a logarithmic axis has no 0
-        low, high = value * np.exp(-std / value), value * np.exp(std / value)
+        spread = (std / value).where(std < 10 * value)  # beyond, β is undetermined and has no bar
+        low, high = value * np.exp(-spread), value * np.exp(spread)
     points = curves[["weight", "exposure", "length"]].assign(value=value, std=std, lower=low, upper=high)
     if not exponents.lengths_vary:
         return points.assign(line=_ALONE), [_ALONE]

@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import altair as alt
 import numpy as np
 import pandas as pd
-import vl_convert
 from numpy.typing import ArrayLike
 
 from mnmt_laws.errors import ArgumentError
@@ -96,17 +96,17 @@ def chart_spec(chart: Chart) -> dict[str, Any]:
 def save(chart: Chart, path: str | Path) -> None:
     """Write a chart in the format that its suffix names: `.svg`, `.png`, `.pdf` or `.html`.
 
-    A page of `.html` needs nothing from outside, and follows the reader's choice of light and dark.
+    A page of `.html` follows the reader's choice of light and dark. With the extra `svg` it needs nothing
+    from outside; without, Vega comes from the network.
 
     Raises:
-        ValueError: If the suffix is another.
+        ValueError: If the suffix is another, or an image needs the extra.
     """
     path = Path(path)
-    spec = _in_light(chart.to_dict())
     writers: dict[str, Callable[[], str | bytes]] = {
         ".svg": lambda: to_svg(chart),
-        ".png": lambda: vl_convert.vegalite_to_png(spec, scale=2),
-        ".pdf": lambda: vl_convert.vegalite_to_pdf(spec),
+        ".png": lambda: _render(chart, "png", scale=2),
+        ".pdf": lambda: _render(chart, "pdf"),
         ".html": lambda: _to_html(chart),
     }
     if path.suffix.lower() not in writers:
@@ -118,11 +118,25 @@ def save(chart: Chart, path: str | Path) -> None:
 
 def to_svg(chart: Chart) -> bytes:
     """Return the chart as SVG, the same bytes every time."""
-    text = vl_convert.vegalite_to_svg(_in_light(chart.to_dict()))
+    text: str = _render(chart, "svg")
     names = {
         name: f"clip{number}" for number, name in enumerate(dict.fromkeys(re.findall(r"\bclip\d+", text)))
     }
     return re.sub(r"\bclip\d+", lambda match: names[match.group()], text).encode()
+
+
+def can_render() -> bool:
+    """Return whether the extra `svg` is installed."""
+    return find_spec("vl_convert") is not None
+
+
+def _render(chart: Chart, kind: str, **options: Any) -> Any:
+    """Return the chart as an image in light colours."""
+    if not can_render():
+        raise ArgumentError(f'.{kind} needs vl-convert: pip install "mnmt-laws[svg]"; or save as .html.')
+    import vl_convert
+
+    return getattr(vl_convert, f"vegalite_to_{kind}")(_in_light(chart.to_dict()), **options)
 
 
 def _in_light(spec: dict[str, Any]) -> dict[str, Any]:
@@ -132,7 +146,7 @@ def _in_light(spec: dict[str, Any]) -> dict[str, Any]:
 
 
 def _to_html(chart: Chart) -> str:
-    page: str = vl_convert.vegalite_to_html(chart.to_dict(), bundle=True, renderer="svg")
+    page: str = chart.to_html(inline=can_render(), embed_options={"renderer": "svg"}).lstrip()
     tones = f"<style>:root {{ color-scheme: light dark; background: {PAPER}; }}</style>"
     return page.replace("<head>", f"<head>{tones}", 1)
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from mnmt_laws.figures.style import can_render
 from mnmt_laws.fitting.law_fit import PriorChoice
 from mnmt_laws.fitting.uncertainty import ResidualBootstrap, Uncertainty
 from mnmt_laws.report.analysis import Progress, analyse, no_progress
@@ -16,13 +17,18 @@ from mnmt_laws.report.first_screen import first_screen
 from mnmt_laws.report.page import render_page
 from mnmt_laws.tables.source import RunSource, TableSource, open_source
 
+_NO_SVG = (
+    "the page takes Vega, which draws its figures, from the network, and no figure is written as SVG: "
+    'pip install "mnmt-laws[svg]" for both.'
+)
+
 
 @dataclass(frozen=True, kw_only=True)
 class ReportSummary:
     """A written report."""
 
     index: Path
-    """The page; `report.json`, `runs.csv` and the folder `figures` lie beside it."""
+    """The page; `report.json`, `runs.csv` and, with the extra `svg`, the folder `figures` lie beside it."""
 
     headline: str
     """The advice in a sentence."""
@@ -52,7 +58,7 @@ def build_report(
 ) -> ReportSummary:
     """Analyse a run table or a folder of run records, and write the report.
 
-    The folder then holds index.html, report.json, runs.csv and the figures.
+    The folder then holds index.html, report.json, runs.csv and, with the extra `svg`, the figures.
 
     Args:
         source: Path of a run table or of a folder of run records, or a frame or a run table.
@@ -87,7 +93,8 @@ def build_report(
     document = json.dumps(report_document(analysis), indent=2, ensure_ascii=False, allow_nan=False)
     (folder / "report.json").write_text(document + "\n", encoding="utf-8")
     opened.table.frame.drop(columns="row").to_csv(folder / "runs.csv", index=False)
-    _write_figures(analysis.figures, folder / "figures")
+    if can_render():
+        _write_figures(analysis.figures, folder / "figures")
     index, screen = folder / "index.html", first_screen(analysis.study)
     index.write_text(render_page(analysis, screen), encoding="utf-8")
     return ReportSummary(
@@ -95,7 +102,7 @@ def build_report(
         headline=" ".join([screen.headline, *screen.sentences]),
         quality=" ".join(analysis.answers.get("quality", Answer()).findings),
         findings=analysis.findings,
-        warnings=analysis.warnings,
+        warnings=analysis.warnings if can_render() else (*analysis.warnings, _NO_SVG),
     )
 
 

@@ -1,4 +1,4 @@
-"""The report as one self-contained page."""
+"""The report as one page."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from functools import cache
 from importlib import resources
 from importlib.metadata import version
 
+import altair as alt
 import jinja2
-import vl_convert
 from markupsafe import Markup
 
-from mnmt_laws.figures.style import format_size
+from mnmt_laws.figures.style import can_render, format_size
 from mnmt_laws.report.analysis import Analysis
 from mnmt_laws.report.explorer import explorer_data
 from mnmt_laws.report.explorer_charts import explorer_specs
@@ -19,11 +19,12 @@ from mnmt_laws.report.first_screen import FirstScreen, first_screen
 from mnmt_laws.report.study import Study
 
 _TO_WINDOW = "window.vegaEmbed = vegaEmbed;"
+_NETWORK = "https://cdn.jsdelivr.net/npm"  # as in the pages that Altair writes
 _SCRIPTS = ("explorer.js", "page.js")  # in the order in which they build on each other
 
 
 def render_page(analysis: Analysis, screen: FirstScreen | None = None) -> str:
-    """Return the whole report as HTML that needs nothing from outside itself.
+    """Return the whole report as HTML that needs nothing from outside itself, or Vega only (`vega_scripts`).
 
     Args:
         analysis: The analysis to show.
@@ -46,7 +47,7 @@ def render_page(analysis: Analysis, screen: FirstScreen | None = None) -> str:
             tables=analysis.tables,
             warnings=analysis.warnings,
             style=_read("page.css"),
-            vega=Markup(vega_bundle()),
+            vega=Markup(vega_scripts()),
             script=Markup("\n").join(_read(name) for name in _SCRIPTS),
             version=version("mnmt-laws"),
         )
@@ -59,9 +60,23 @@ def whole_sizes(study: Study) -> tuple[int, int] | None:
     return (min(counts), max(counts)) if counts else None
 
 
+def vega_scripts() -> str:
+    """Return Vega, Vega-Lite and vega-embed: as a script, or as addresses without the extra `svg`."""
+    if can_render():
+        return f"<script>{vega_bundle()}</script>"
+    versions = (
+        f"vega@{alt.VEGA_VERSION}",
+        f"vega-lite@{alt.VEGALITE_VERSION}",
+        f"vega-embed@{alt.VEGAEMBED_VERSION}",
+    )
+    return "\n".join(f'<script src="{_NETWORK}/{version}"></script>' for version in versions)
+
+
 @cache
 def vega_bundle() -> str:
     """Return Vega, Vega-Lite and vega-embed as one script."""
+    import vl_convert
+
     bundle: str = vl_convert.javascript_bundle(_TO_WINDOW)
     return bundle
 

@@ -21,6 +21,7 @@ from mnmt_laws.errors import TableError
 _OPEN: dict[str, Callable[[Path], Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 _SEPARATORS = ",;\t|"
 _MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+NO_PARQUET = 'Parquet needs pyarrow: pip install "mnmt-laws[parquet]"; or save it as CSV'
 FORMATS = ".csv, .tsv, .xlsx, .jsonl, .json or .parquet"
 
 
@@ -153,9 +154,7 @@ def _read_parquet(file: BinaryIO, path: Path) -> pd.DataFrame:
     try:
         frame = pd.read_parquet(file)
     except ImportError as error:
-        raise TableError(
-            f"{path}: reading Parquet needs pyarrow: pip install pyarrow; or save it as CSV."
-        ) from error
+        raise TableError(f"{path}: {NO_PARQUET}.") from error
     except (ValueError, OSError) as error:  # ArrowInvalid is a ValueError
         raise TableError(f"{path}: not a Parquet file ({_line(error)}); write it again.") from error
     return frame.reset_index() if any(frame.index.names) else frame

@@ -12,6 +12,7 @@ import pandas as pd
 
 from mnmt_laws.errors import TableError
 from mnmt_laws.tables.columns import KINDS
+from mnmt_laws.tables.files import NO_PARQUET
 from mnmt_laws.tables.mixture import parse_weights
 from mnmt_laws.tables.table import read_table
 
@@ -90,6 +91,8 @@ def write_table(table: pd.DataFrame, path: Path) -> None:
             else:
                 table.to_parquet(partial, index=False)
             partial.replace(path)
+    except ImportError as error:
+        raise TableError(f"{path}: {NO_PARQUET}.") from error
     except OSError as error:
         raise TableError(f"{path}: cannot be written ({error.strerror or error}).") from error
 

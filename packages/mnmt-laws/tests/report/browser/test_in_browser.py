@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import tomllib
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +13,7 @@ import pytest
 from browser_pages import Visit
 
 from mnmt_laws.report.analysis import Analysis
+from mnmt_laws.report.page import render_page, vega_bundle
 
 pytestmark = pytest.mark.browser
 
@@ -48,6 +52,49 @@ def test_the_readout_begins_with_the_advice(visit: Visit, loss_analysis: Analysi
     for row in rows:
         assert float(row[2]) == pytest.approx(advice.predicted[row[0]], rel=5e-3)
         assert row[1] == f"{advice.weights[row[0]]:.1%}"
+
+
+@pytest.fixture
+def page_of_links(
+    browser: Any, loss_analysis: Analysis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Any]:
+    """The page without the extra `svg`, before it is opened."""
+    with monkeypatch.context() as without:
+        without.setitem(sys.modules, "vl_convert", None)
+        (tmp_path / "page.html").write_text(render_page(loss_analysis), encoding="utf-8")
+    page = browser.new_page()
+    page.file = (tmp_path / "page.html").as_uri()
+    yield page
+    page.close()
+
+
+def open_links(page: Any, scripts: dict[str, str] | None) -> None:
+    """Open the page where the network has scripts, by a part of their addresses, or where there is none."""
+    page.route(
+        "https://**",
+        lambda route: (
+            route.abort()
+            if scripts is None
+            else route.fulfill(body=scripts.get(route.request.url.rpartition("/")[2].partition("@")[0], ""))
+        ),
+    )
+    page.goto(page.file)
+    page.wait_for_selector("html[data-ready]", timeout=60_000)
+
+
+def test_vega_from_the_network_draws_the_figures(page_of_links: Any) -> None:
+    open_links(page_of_links, {"vega-embed": vega_bundle()})
+    assert page_of_links.locator("#advice .chart svg").count() > 0
+    assert "needs the network" not in page_of_links.inner_text("main")
+
+
+def test_without_a_network_the_numbers_stand_alone(page_of_links: Any) -> None:
+    open_links(page_of_links, None)
+    assert "needs the network" in page_of_links.inner_text("#advice .chart >> nth=0")
+    before = readout(page_of_links)
+    move(page_of_links, "[data-weight]", 0.25)
+    assert readout(page_of_links) != before
+    assert [row[1] for row in readout(page_of_links)] == ["25.0%", "75.0%"]
 
 
 def test_sliders_move_the_readout(visit: Visit, loss_analysis: Analysis) -> None:

@@ -10,11 +10,17 @@ function copyFrom(button) {
   (navigator.clipboard?.writeText(source.textContent) ?? Promise.reject()).catch(select).then(done);
 }
 
+// Vega is in the page or comes from the network; where that is missing, the numbers stand without figures.
+async function drawChart(place, spec) {
+  if (window.vegaEmbed) return (await vegaEmbed(place, read(spec), OPTIONS)).view;
+  place.textContent = "This figure needs the network, unless mnmt-laws is installed with its extra `svg`.";
+}
+
 // A chart takes the width of its place, so one that is folded away is drawn when it is opened.
 async function embed(place) {
   if (place.dataset.drawn) return;
   place.dataset.drawn = "yes";
-  await vegaEmbed(place, read(place.dataset.spec), OPTIONS);
+  await drawChart(place, place.dataset.spec);
 }
 
 function unfold() {
@@ -29,8 +35,9 @@ async function startPage() {
     for (const grid of Object.values(data.grids)) {
       grid.numbers = new Float32Array(Uint8Array.from(atob(grid.numbers), (sign) => sign.charCodeAt(0)).buffer);
     }
-    for (const name of ["weights", "plane", "now"].filter((name) => document.getElementById(`chart-${name}`))) {
-      views[name] = (await vegaEmbed(`#chart-${name}`, read(`spec-${name}`), OPTIONS)).view;
+    for (const name of ["weights", "plane", "now"]) {
+      const place = document.getElementById(`chart-${name}`);
+      if (place) views[name] = await drawChart(place, `spec-${name}`);
     }
     startExplorer(data, views);
   }
