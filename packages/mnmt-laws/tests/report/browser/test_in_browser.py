@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import tomllib
 from collections.abc import Iterator
@@ -71,11 +72,14 @@ def page_of_links(
 def open_links(page: Any, scripts: dict[str, str] | None) -> None:
     """Open the page where the network has scripts, by a part of their addresses, or where there is none."""
     page.route(
-        "https://**",
+        re.compile("^https:"),
         lambda route: (
             route.abort()
             if scripts is None
-            else route.fulfill(body=scripts.get(route.request.url.rpartition("/")[2].partition("@")[0], ""))
+            else route.fulfill(
+                body=scripts.get(route.request.url.rpartition("/")[2].partition("@")[0], ""),
+                content_type="text/javascript",
+            )
         ),
     )
     page.goto(page.file)
