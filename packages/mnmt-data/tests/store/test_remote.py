@@ -216,6 +216,15 @@ def test_a_changed_file_of_prepared_data_is_named_and_the_rest_is_not_fetched_ag
     assert twice == {"/run/data/vocab.model"}
 
 
+def test_no_file_is_written_outside_the_folder(served):
+    folder, url = served
+    write_text(folder)
+    path = prepared(folder / "run", f'corpus = "{folder}"').folder / "prepared.json"
+    path.write_text(path.read_text().replace('"vocab.model"', '"../../vocab.model"'))
+    with pytest.raises(DataError, match=r"prepared\.json: names \.\./\.\./vocab\.model, which is outside"):
+        open_prepared(f"{url}/run/data")
+
+
 @pytest.mark.parametrize("source", ["C:/text/a.tsv", "raw/a.tsv", "~/a", "hf:owner/name:train", "a:b"])
 def test_paths_are_no_urls(source):
     assert not is_url(source)

@@ -218,6 +218,8 @@ def fetch_prepared(url: str | Path, folder: Path) -> PreparedData:
             written.unlink(missing_ok=True)
             for name, file in PreparedDescription.read(remote.parent).files.items():
                 path = folder / name
+                if not path.resolve().is_relative_to(folder.resolve()):
+                    raise DataError(f"{source}/{DESCRIPTION}: names {name}, which is outside the folder.")
                 if not path.is_file() or checksum(path) != file.sha256:
                     fetch(f"{source}/{name}", path)
                     check_file(path, sha256=file.sha256)
