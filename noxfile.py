@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import re
 import shutil
@@ -45,6 +46,13 @@ EMULATED = [
     f"tests/training/test_parallel.py::{RESUMED}",
     f"tests/training/test_trainer.py::{RESUMED}",
 ]
+
+# What `release` installs in each environment, in the order of dependencies, and the tests there.
+INSTALLED = (
+    (["mnmt-laws"], "tests/purity/test_laws_alone.py"),
+    (["mnmt-eval"], "tests/purity/test_data_and_eval_without_torch.py"),
+    (["mnmt-data", "mnmt-model[moe]", "mnmt-eval[runs]", "mnmt-laws"], "tests/distributions"),
+)
 
 # Every pip obeys the pins, those of isolated builds too. A file: address may hold spaces.
 os.environ["PIP_CONSTRAINT"] = os.environ["PIP_BUILD_CONSTRAINT"] = (ROOT / "constraints.txt").as_uri()
@@ -129,28 +137,27 @@ def slurm(session: nox.Session) -> None:
         run_pytest(session, package, "-m", "slurm", report=f"slow-slurm-{package}")
 
 
-@nox.session(reuse_venv=False)
-def purity(session: nox.Session) -> None:
-    """Test the laws wheel by itself, and mnmt-data and mnmt-eval without torch and mnmt-model."""
-    session.install("--group=test", make_wheel(session, "laws"))
-    session.run("pytest", f"--rootdir={ROOT}", *junit("purity-laws"), "tests/purity/test_laws_alone.py")
-    install(session, ["eval"])
-    test = "tests/purity/test_data_and_eval_without_torch.py"
-    session.run("pytest", f"--rootdir={ROOT}", *junit("purity-data-eval"), test)
-
-
-@nox.session(venv_backend="none")
-def build(session: nox.Session) -> None:
-    """Build wheels and sdists of all packages, install these files in a clean place, and import them."""
+@nox.session
+def release(session: nox.Session) -> None:
+    """Build all packages, install each by name from a local index, test it, and print the tags to set."""
+    session.install("--group=release")
     with TemporaryDirectory() as place:
         for package in PACKAGES:
             built = ("-m", "build", "--no-isolation", f"--outdir={place}", folder(package))
             run_shared(session, "python", *built, env=CPU_ONLY)
-        session.run(sys.executable, "-m", "virtualenv", "--quiet", f"{place}/clean")
-        python = f"{place}/clean/bin/python"
-        wheels = map(str, Path(place).glob("*.whl"))
-        session.run(python, "-m", "pip", "install", "--quiet", "--group=test", *wheels)
-        session.run(python, "-m", "pytest", f"--rootdir={ROOT}", *junit("build"), "tests/distributions")
+        session.run("twine", "check", "--strict", *map(str, Path(place).glob("*.*")))
+        index = make_index(Path(place))
+        for number, (names, tests) in enumerate(INSTALLED):
+            session.run(sys.executable, "-m", "virtualenv", "--quiet", f"{place}/{number}", external=True)
+            python = f"{place}/{number}/bin/python"
+            for name in names:
+                install_by_name(session, python, name, index)
+            session.run(python, "-m", "pip", "install", "--quiet", "--group=test", external=True)
+            pytest = ("-m", "pytest", f"--rootdir={ROOT}", *junit(f"release-{number}"), tests)
+            path = f"{place}/{number}/bin{os.pathsep}{os.environ.get('PATH', '')}"
+            session.run(python, *pytest, external=True, env={"PATH": path})
+    for package in PACKAGES:
+        check_tag(session, package)
 
 
 @nox.session(venv_backend="none")
@@ -231,14 +238,14 @@ def run_shared(session: nox.Session, program: str, *arguments: str, **options: A
 
 def make_environment(session: nox.Session, place: Path) -> None:
     """Install all packages, editable, and the dependencies of tests, types, docs and benchmarks."""
-    session.run(sys.executable, "-m", "virtualenv", "--quiet", str(place))
+    session.run(sys.executable, "-m", "virtualenv", "--quiet", str(place), external=True)
     pip = (str(place / "bin/python"), "-m", "pip", "install", "--quiet")
     groups = [group for package in PACKAGES for group in test_groups(package)]
     editable = [argument for package in PACKAGES for argument in ("--editable", folder(package))]
-    session.run(*pip, *BUILD_REQUIREMENTS, "hatchling", "editables")
+    session.run(*pip, *BUILD_REQUIREMENTS, "hatchling", "editables", external=True)
     env = {**NOT_ISOLATED, **CPU_ONLY}
     with session.chdir(ROOT):
-        session.run(*pip, "--no-build-isolation", *editable, *groups, *GROUPS, env=env)
+        session.run(*pip, "--no-build-isolation", *editable, *groups, *GROUPS, env=env, external=True)
 
 
 def environment_digest() -> str:
@@ -340,8 +347,42 @@ def with_required(packages: Iterable[str]) -> list[str]:
     return chosen
 
 
-def make_wheel(session: nox.Session, package: str) -> str:
-    """Build the wheel of a package; its path."""
-    wheels = Path(session.create_tmp())
-    session.run("pip", "wheel", "--no-deps", f"--wheel-dir={wheels}", folder(package))
-    return str(next(wheels.glob("*.whl")))
+def make_index(place: Path) -> str:
+    """Write a simple index (PEP 503) of a folder's wheels and sdists; return its address."""
+    for package in PACKAGES:
+        page = place / f"simple/mnmt-{package}/index.html"
+        page.parent.mkdir(parents=True)
+        files = sorted(place.glob(f"mnmt_{package.replace('-', '_')}-*"))
+        links = (f'<a href="../../{file.name}#sha256={digest(file)}">{file.name}</a><br>' for file in files)
+        page.write_text("\n".join(["<!DOCTYPE html>", *links]), encoding="utf-8")
+    return (place / "simple").as_uri()
+
+
+def digest(file: Path) -> str:
+    """Return the SHA-256 of a file."""
+    return sha256(file.read_bytes()).hexdigest()
+
+
+def install_by_name(session: nox.Session, python: str, name: str, index: str) -> None:
+    """Install a package by its name; fail if ours came from another index, where anybody can put it."""
+    report = Path(python).with_name("report.json")
+    # Of equal versions, pip takes that of the last index.
+    options = ("--quiet", f"--extra-index-url={index}", f"--report={report}")
+    session.run(python, "-m", "pip", "install", *options, name, external=True)
+    for item in json.loads(report.read_text(encoding="utf-8"))["install"]:
+        found, address = item["metadata"]["name"], item["download_info"]["url"]
+        if found.startswith("mnmt-") and not address.startswith(index.removesuffix("simple")):
+            session.error(f"{name} brought {found} from {address}, not from the local index")
+
+
+def check_tag(session: nox.Session, package: str) -> None:
+    """Print how to tag a package's version, if its files are ready; fail if the tag has other files."""
+    version = read_toml(f"{folder(package)}/pyproject.toml")["project"]["version"]
+    tag, name = f"mnmt-{package}-v{version}", f"mnmt-{package} {version}"
+    if session.run("git", "tag", "--list", tag, external=True, silent=True):
+        if session.run("git", "diff", "--stat", tag, "--", folder(package), external=True, silent=True):
+            session.error(f"{folder(package)} differs from tag {tag}: raise `version` in its pyproject.toml")
+    elif "\n## Unreleased" in (ROOT / folder(package) / "CHANGELOG.md").read_text(encoding="utf-8"):
+        session.log(f"{name} is unreleased: to release it, head its newest changes with {version}")
+    else:
+        session.log(f"to tag: git tag --annotate {tag} --message '{name}'")
