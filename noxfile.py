@@ -192,7 +192,6 @@ def study(session: nox.Session) -> None:
     for path in paths:
         session.run("mnmt-data", "prepare", path)
         runs = f"results/{read_toml(path)['name']}/runs"
-        session.run("mnmt-model", "plan", path)
         session.run("mnmt-model", "sweep", path)
         target = read_toml(path).get("goal", {}).get("size")
         if target:

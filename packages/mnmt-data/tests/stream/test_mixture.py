@@ -183,3 +183,15 @@ def test_a_description_is_plain_and_tells_schedules_apart():
     described = [schedule.describe() for schedule in schedules]
     assert json.loads(json.dumps(described)) == described
     assert len({json.dumps(one) for one in described}) == len(schedules)
+
+
+def test_ratios_are_divided_by_their_sum():
+    assert Mixture.parse("en-de:3, en-fr:1").weights == {"en-de": 0.75, "en-fr": 0.25}
+
+
+@pytest.mark.parametrize(
+    "text", ["", "en-de", "en-de:x", "en-de:1,en-de:2", "en-de:0", "en-de:-1,en-fr:3", "a:nan"]
+)
+def test_text_that_is_no_mixture_is_refused(text):
+    with pytest.raises(ValueError, match=r"must be ratios such as 'en-de:3,en-fr:1', but is "):
+        Mixture.parse(text)

@@ -76,7 +76,7 @@ def test_absent_section_is_its_defaults(tmp_path):
         ('name = "../up"', "`name` must be a folder name such as 'en-de-small', but is '../up'."),
         (
             'name = "s"\n[dat]',
-            "unknown key `dat`; the valid ones are name, data, model, train, sweep, target; "
+            "unknown key `dat`; the valid ones are name, data, model, train, sweep, goal; "
             "`data` may be meant.",
         ),
         ('name = "s"\nsteps = 3', "unknown key `steps`, which belongs to [train]."),

@@ -7,20 +7,22 @@ from pathlib import Path
 
 import pytest
 
-from mnmt_data.study import StudyFile
+from mnmt_data.stream import Mixture
+from mnmt_data.study import StudyFile, read_study
 from mnmt_model.errors import RunError
 from mnmt_model.sweep import SweepConfig, new_study
-from mnmt_model.sweep.new_study import new_runs
+from mnmt_model.sweep.new_study import SHARE, _Speed, new_runs
 from mnmt_model.sweep.study_check import check_study
 from mnmt_model.sweep.study_plan import RunCost
 from mnmt_model.train_config import TrainConfig
 
 TASKS = ("en-de", "en-fr", "en-uk")
 JOBS = 2
+START, FIXED = 3.0, 0.5
 
 
-def cost(width: int, tasks: tuple[str, ...], step_seconds: float, epochs: float) -> RunCost:
-    """The cost of 600 steps of a width, of which evaluations are 30 more."""
+def cost(width: int, tasks: tuple[str, ...], epochs: float) -> RunCost:
+    """The cost of 600 steps of a width."""
     size = 36 * width**2
     return RunCost(
         name=f"d{width}",
@@ -32,7 +34,6 @@ def cost(width: int, tasks: tuple[str, ...], step_seconds: float, epochs: float)
         steps=600,
         tokens=600 * new_study.BATCH_TOKENS,
         flops=size,
-        seconds=630 * step_seconds,
         state_bytes=size,
         epochs=dict.fromkeys(tasks, epochs),
         evaluation_tokens=90 * new_study.BATCH_TOKENS,
@@ -42,15 +43,15 @@ def cost(width: int, tasks: tuple[str, ...], step_seconds: float, epochs: float)
 @pytest.fixture
 def choose(monkeypatch: pytest.MonkeyPatch):
     """A function that chooses runs on a machine of known speed."""
-    monkeypatch.setattr(new_study, "default_jobs", lambda: JOBS)
 
     def choose(seconds, tasks=TASKS, *, speed=1.0, epochs=0.1):
-        costs = {
-            width: cost(width, tasks, (0.02 + 1e-5 * width**2) / speed, epochs)
-            for width in new_study.WIDTHS
-            if seconds >= new_study.LONG or width <= new_study.WIDEST_OF_SHORT
-        }
-        monkeypatch.setattr(new_study, "_measured", lambda *arguments: costs)
+        def measured(study, data, widths):
+            fixed = dict.fromkeys(widths, FIXED)
+            step = {width: (0.02 + 1e-5 * width**2) / speed for width in widths}
+            costs = {width: cost(width, tasks, epochs) for width in widths}
+            return costs, _Speed(start=START, fixed=fixed, step=step, jobs=JOBS)
+
+        monkeypatch.setattr(new_study, "_measured", measured)
         data = {"data": {"tasks": list(tasks), "corpus": "text"}}
         study = StudyFile(path=Path("s.toml"), name="s", tables=data)
         runs = new_runs(study, Path("data"), shares=dict.fromkeys(tasks, 1.0), seconds=seconds)
@@ -69,18 +70,17 @@ def test_the_runs_fill_the_time(choose, tasks, seconds) -> None:
     widths = [sweep.sizes[size]["d_model"] for _, size, _, _ in sweep.cells()]
     lengths = train.horizons or (train.steps,)
     assert runs.count == len(widths) * len(lengths)
-    # A branch trains its cool-down, half of its length; each run also has the evaluations.
-    steps = train.steps + sum(length / 2 for length in lengths[:-1]) + 30
-    serial = sum((0.02 + 1e-5 * width**2) / 8 * steps for width in widths)
-    assert serial / JOBS <= runs.seconds * 1.0001
-    assert 0.75 * seconds < runs.seconds <= 1.02 * seconds
+    # A branch trains its cool-down, half of its length.
+    steps = train.steps + sum(length / 2 for length in lengths[:-1])
+    serial = sum(FIXED * len(lengths) + (0.02 + 1e-5 * width**2) / 8 * steps for width in widths)
+    assert START + serial / JOBS <= runs.seconds * 1.0001
+    assert 0.75 * SHARE * seconds < runs.seconds <= 1.02 * SHARE * seconds
 
 
 @pytest.mark.parametrize("count", [2, 3, 5, 12, 20])
 def test_mixtures_have_weights_that_laws_can_tell_apart(count) -> None:
     tasks = [f"en-x{letter}" for letter in "abcdefghijklmnopqrst"[:count]]
-    mixtures = new_study._mixtures(tasks)
-    assert all(sum(mixture.values()) == pytest.approx(1, abs=1e-9) for mixture in mixtures)
+    mixtures = [Mixture.parse(mixture).weights for mixture in new_study._mixtures(tasks)]
     assert all(0 < weight < 1 for mixture in mixtures for weight in mixture.values())
     assert len({tuple(mixture.values()) for mixture in mixtures}) == 1 + 2 * count
     for task in tasks:
@@ -118,3 +118,13 @@ def test_text_is_not_read_more_than_four_times(choose) -> None:
 def test_a_time_that_is_too_short_costs_one_line(choose) -> None:
     with pytest.raises(RunError, match=r"3 tasks need [0-9.]+ minutes of training .* 0\.1 are left for it"):
         choose(5)
+
+
+@pytest.mark.slow
+def test_a_run_costs_more_than_its_steps(study_file: Path, results: Path) -> None:
+    study = read_study(study_file)
+    data_only = replace(study, tables={"data": study.tables["data"]})
+    costs, speed = new_study._measured(data_only, results / "data", [8, 12, 16])
+    assert [*costs] == [*speed.fixed] == [*speed.step] == [8, 12, 16]
+    assert min(speed.start, *speed.fixed.values(), *speed.step.values()) > 0
+    assert costs[8].size < costs[16].size

@@ -131,6 +131,9 @@ MISTAKES = [
     ("xx-bb = 0.7", "xx-bb = -0.7", "`mixtures[1]`: `weights` must be finite and not negative"),
     ("xx-bb = 0.7", "xx-bb = nan", "`weights` must be finite and not negative, but xx-bb has nan"),
     ("xx-bb = 0.7", 'xx-bb = "0.7"', "`sweep.fit.mixtures[1].xx-bb` must be a number"),
+    (FIT, 'mixtures = ["xx-aa"]', "`mixtures[0]`: must be ratios such as 'en-de:3,en-fr:1', but is 'xx-aa'"),
+    (FIT, "mixtures = [1]", "`sweep.fit.mixtures[0]` must be a table or a string, but is 1"),
+    (FIT, 'mixtures = ["xx-aa:3", "xx-zz:1"]', "[sweep.fit] `mixtures[1]` names an unknown task `xx-zz`"),
     (FIT, "mixtures = [{ temperature = 0.0 }]", "`temperature` must be above 0, but is 0.0"),
     (FIT, "mixtures = [{ temperature = nan }]", "`temperature` must be above 0, but is nan"),
     ("xx-aa = 0.5, xx-bb = 0.5", "xx-aa = 1.0", "holds the run d24_xx-aa-1_seed1 twice"),
@@ -266,13 +269,13 @@ def test_tasks_may_be_spelled_with_hyphens_everywhere(tmp_path: Path) -> None:
     mixing.phases = [{ step = 10, weights = { en-zh-Hans = 1.0 } }]
     [sweep]
     sizes = { d64 = {} }
-    fit = { sizes = ["d64"], mixtures = [{ en-zh-Hans = 0.5, en-de = 0.5 }] }
+    fit = { sizes = ["d64"], mixtures = ["en-zh-Hans:2,en-de:2"] }
     [goal]
     size = "d64"
     importance = { en-zh-Hans = 2, en-de = 1 }"""
     (tmp_path / "s.toml").write_text(study, encoding="utf-8")
     read = read_study(tmp_path / "s.toml")
-    assert read.section("sweep", SweepConfig).fit.mixtures == ({"en-zh_Hans": 0.5, "en-de": 0.5},)
+    assert read.section("sweep", SweepConfig).fit.weights == ({"en-zh_Hans": 0.5, "en-de": 0.5},)
 
 
 def test_a_model_section_that_no_size_uses_is_refused(text: str, tmp_path: Path) -> None:

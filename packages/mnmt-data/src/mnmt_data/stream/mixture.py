@@ -52,6 +52,22 @@ class Mixture:
         return cls({task: power / fsum(powers.values()) for task, power in powers.items()})
 
     @classmethod
+    def parse(cls, text: str) -> Mixture:
+        """Return the mixture of ratios such as `en-de:3,en-fr:1`.
+
+        Raises:
+            ValueError: If the text is none, names a task twice, or all its ratios are 0.
+        """
+        items = [item.strip().rpartition(":") for item in text.split(",")]
+        try:
+            ratios = {task.strip(): float(ratio) for task, _, ratio in items}
+            if "" in ratios or len(ratios) < len(items):
+                raise ValueError
+            return cls({task: ratio / fsum(ratios.values()) for task, ratio in ratios.items()})
+        except (ValueError, ZeroDivisionError):
+            raise ValueError(f"must be ratios such as 'en-de:3,en-fr:1', but is {text!r}.") from None
+
+    @classmethod
     def proportional(cls, sizes: Mapping[str, int]) -> Mixture:
         """Return weights in proportion to sizes."""
         return cls.tempered(sizes, 1.0)

@@ -110,6 +110,9 @@ def _converter() -> Converter:
     converter.register_structure_hook_func(_is_literal, _literal)
     number_or_name = _checked((int, str), "an integer or a string", lambda value, _: value)
     converter.register_structure_hook_func(lambda target: target == int | str, number_or_name)
+    converter.register_structure_hook_factory(
+        lambda target: target == dict[str, float] | str, _table_or_string
+    )
     converter.register_structure_hook_factory(is_dataclass, _dataclass)
     converter.register_structure_hook_factory(_is_choice_of_tables, _choice_of_tables)
     converter.register_structure_hook_factory(is_mapping, _mapping)
@@ -199,6 +202,16 @@ def _choice_of_tables(target: Any, converter: Converter) -> Hook:
 
     checked = _checked(Mapping, "a table", structure_choice)
     return lambda value, _: None if value is None and NoneType in get_args(target) else checked(value, target)
+
+
+def _is_table_or_string(target: Any) -> bool:
+    return bool(target == dict[str, float] | str)
+
+
+def _table_or_string(target: Any, converter: Converter) -> Hook:
+    table = mapping_structure_factory(get_args(target)[0], converter)
+    hook = _checked((Mapping, str), "a table or a string", table)
+    return lambda value, _: value if isinstance(value, str) else hook(value, _)
 
 
 def _mapping(target: Any, converter: Converter) -> Hook:

@@ -31,7 +31,7 @@ from mnmt_model.training.parallel import make_trainable
 
 SECONDS = 2.0
 """Approximate seconds of a measurement."""
-MOST_MODELS = 4
+MOST_MODELS = 3
 """Most models to measure; the times of others are interpolated."""
 EFFICIENCY = 0.2
 """Expected MFU of a step, to choose the measured part of its batch."""

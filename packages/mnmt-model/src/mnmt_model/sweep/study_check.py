@@ -67,7 +67,7 @@ def _check_phases(train: TrainConfig, data: DataConfig | None) -> None:
 
 def _check_tasks(sweep: SweepConfig, data: DataConfig) -> None:
     for key, _, grid in sweep.grids():
-        for number, mixture in enumerate(grid.mixtures):
+        for number, mixture in enumerate(grid.weights):
             where = f"[sweep.{key}] `mixtures[{number}]`"
             for task in mixture if set(mixture) != {TEMPERATURE} else ():
                 if task in data.zero_shot:

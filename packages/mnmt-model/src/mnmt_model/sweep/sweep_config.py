@@ -42,17 +42,19 @@ class Grid:
 
     sizes: tuple[str, ...]
     """Names of `[sweep.sizes]`."""
-    mixtures: tuple[dict[str, float], ...]
-    """{task: weight}, or {"temperature": T} for weights proportional to each task's pairs^(1/T)."""
+    mixtures: tuple[dict[str, float] | str, ...]
+    """{task: weight}; or ratios such as "en-de:3,en-fr:1"; or {"temperature": T} for weights proportional to
+    each task's pairs^(1/T)."""
+    weights: tuple[dict[str, float], ...] = field(init=False, default=())
+    """The mixtures as tables."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "mixtures", tuple(map(_canonical, self.mixtures)))
         for name in ("sizes", "mixtures"):
             if not getattr(self, name):
                 raise ValueError(f"`{name}` must not be empty.")
         for number, mixture in enumerate(self.mixtures):
             try:
-                _check_mixture(mixture)
+                object.__setattr__(self, "weights", (*self.weights, _weights(mixture)))
             except ValueError as error:
                 raise ValueError(f"`mixtures[{number}]`: {error}") from None
 
@@ -94,7 +96,7 @@ class SweepConfig:
         """Yield the role, size, mixture and seed of every run."""
         for _, role, grid in self.grids():
             for size in grid.sizes:
-                for mixture in grid.mixtures:
+                for mixture in grid.weights:
                     for seed in self.seeds:
                         yield role, size, mixture, seed
 
@@ -110,11 +112,15 @@ def _canonical(values: Mapping[str, float]) -> dict[str, float]:
     return {canonical_task(task): value for task, value in values.items()}
 
 
-def _check_mixture(mixture: Mapping[str, float]) -> None:
+def _weights(mixture: Mapping[str, float] | str) -> dict[str, float]:
+    """Return a mixture as a table, with tasks as `[data]` spells them."""
+    if isinstance(mixture, str):
+        return _canonical(Mixture.parse(mixture).weights)
     if set(mixture) != {TEMPERATURE}:
         Mixture(mixture)
     elif not mixture[TEMPERATURE] > 0:
         raise ValueError(f"`{TEMPERATURE}` must be above 0, but is {mixture[TEMPERATURE]}.")
+    return _canonical(mixture)
 
 
 @dataclass(frozen=True, kw_only=True)
