@@ -3,6 +3,7 @@
 import gzip
 import threading
 from collections import Counter
+from dataclasses import replace
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from typing import ClassVar
@@ -219,9 +220,10 @@ def test_a_changed_file_of_prepared_data_is_named_and_the_rest_is_not_fetched_ag
 def test_no_file_is_written_outside_the_folder(served):
     folder, url = served
     write_text(folder)
-    path = prepared(folder / "run", f'corpus = "{folder}"').folder / "prepared.json"
-    path.write_text(path.read_text().replace('"vocab.model"', '"../../vocab.model"'))
-    with pytest.raises(DataError, match=r"prepared\.json: names \.\./\.\./vocab\.model, which is outside"):
+    local = prepared(folder / "run", f'corpus = "{folder}"')
+    files = {f"../../{name}": file for name, file in local.description.files.items()}
+    replace(local.description, files=files).write(local.folder)
+    with pytest.raises(DataError, match=r"prepared\.json: names \.\./\.\./\S+, which is outside"):
         open_prepared(f"{url}/run/data")
 
 
