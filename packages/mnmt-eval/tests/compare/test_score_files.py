@@ -193,6 +193,10 @@ def test_scores_of_other_outputs_are_refused(command_line: CommandLine, folder: 
     assert (
         "comet.json: must hold scores of two as it is here, but holds those of /data/two.txt" in done.stderr
     )
+    again = [json.dumps({"hypothesis": line, "prediction": 1}) for line in OUTPUTS["one"]]
+    write(folder / "again.jsonl", again)
+    done = command_line.run("compare", "one", "--scores", "x=one.jsonl", "--scores", "x=again.jsonl", *FEW)
+    assert "again.jsonl: has other scores of one than one.jsonl; name one." in done.stderr
     done = command_line.run("compare", "one", "--scores", "x=one.numbers", "--scores", "x=two.numbers", *FEW)
     assert "two.numbers: is one file too many for x of 1 systems" in done.stderr
 

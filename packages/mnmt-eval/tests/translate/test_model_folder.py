@@ -114,8 +114,7 @@ def test_languages_have_any_of_their_codes(folder: Path) -> None:
         model.vocab.encode_sources(TEXT, target=model.target_of(task)).values.tolist()
         for task in ("en-de", "eng-deu", "en-deu")
     ]
-    if folder.name != "t5":  # whose prefixes have codes as they stand in its configuration
-        assert rows[0] == rows[1] == rows[2]
+    assert rows[0] == rows[1] == rows[2]
     if folder.name not in ("t5", "mbart_25", "mbart_50"):
         french = model.vocab.encode_sources(TEXT, target=model.target_of("en-fr")).values.tolist()
         assert french != rows[0]
@@ -127,6 +126,15 @@ def test_a_prefix_is_put_before_every_source(marian: Path) -> None:
     texts = ["the tree.", "house"]
     french = plain.encode_sources([f"the {text}" for text in texts], target="en-fr")
     assert prefixed.encode_sources(texts, target="en-de").values.tolist() == french.values.tolist()
+
+
+def test_a_pair_without_a_prefix_is_refused(tmp_path: Path) -> None:
+    folder = write_folder("t5", tmp_path)
+    with pytest.raises(
+        EvalError, match=r"cannot translate en-fr; it has en-de, and others with --source-pre"
+    ):
+        open_model_folder(folder, config=CONFIG).target_of("en-fr")
+    assert open_model_folder(folder, config=CONFIG, prefix="to: ").target_of("en-fr") == "en-fr"
 
 
 def test_several_scripts_of_a_language_must_be_told_apart(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ __all__ = ["app", "main"]
 
 app = App(
     name="mnmt-eval",
-    help="Translate with trained runs, and score, compare and read translations.",
+    help="Translate with trained models, and score, compare and read translations.",
     help_format="plaintext",  # Markdown takes as long to import as all else that the page needs
 )
 COMMANDS = {

@@ -117,8 +117,11 @@ def _column_of(
     """Return the scores of a system: by its name, else by its outputs, else the next of bare numbers."""
     name, lines = output.system.name, [_normalise(line) for line in output.lines]
     of_name = [column for column in columns if column.label == name and not column.outputs]
-    of_outputs = [column for column in columns if column.outputs == lines]
-    column = next(iter([*of_name, *of_outputs]), None) or next(bare, None)
+    known = [*of_name, *(column for column in columns if column.outputs == lines)]
+    for other in known[1:]:
+        if repr(other.values) != repr(known[0].values):  # nan is the same as nan
+            raise EvalError(f"{other.path}: has other scores of {name} than {known[0].path}; name one.")
+    column = known[0] if known else next(bare, None)
     if column is None:
         held = ", ".join(dict.fromkeys(each.label or str(each.path) for each in columns))
         raise EvalError(

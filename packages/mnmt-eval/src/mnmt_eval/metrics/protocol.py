@@ -193,7 +193,7 @@ def make_signature(*, nrefs: int, **settings: str) -> str:
 
 def higher_is_better(metric: str) -> bool:
     """Return whether better translations have higher values of a metric, by its name."""
-    return metric not in _LOWER_IS_BETTER and not metric.lower().startswith("metricx")
+    return metric.lower() not in _LOWER_IS_BETTER and not metric.lower().startswith("metricx")
 
 
 def column_title(metric: str, *, higher: bool | None = None) -> str:

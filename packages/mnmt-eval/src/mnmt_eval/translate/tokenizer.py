@@ -63,7 +63,7 @@ class HuggingFaceVocabulary:
             EvalError: If the model has no such language.
         """
         src, tgt = self._own_codes(target)
-        prefix = self.prefix or self._text_tags.get(tgt) or self.prefixes.get(target, "")
+        prefix = self.prefix or self._text_tags.get(tgt) or self.prefixes.get(f"{src}-{tgt}", "")
         if self.tag_kind != "none":
             self.tokenizer.src_lang = src
         texts = [prefix + line for line in lines]
@@ -113,11 +113,22 @@ class HuggingFaceVocabulary:
         """Return the model's codes of a task's languages; any code where a model has none."""
         codes, src = [*(self._language_ids or self._text_tags)], languages_of(task)[0]
         if not codes:
-            return languages_of(task)
+            return languages_of(task) if self.prefix or not self.prefixes else self._of_prefixes(task)
         # Where only targets are named, every source language passes.
         tags = best_tags(tuple(codes if self._language_ids else {*codes, src}), task, str(self.folder))
         if tags is None or tags[1] not in codes:
             raise EvalError(f"{self.folder}: cannot translate {task}; it has {', '.join(sorted(codes))}.")
+        return tags
+
+    def _of_prefixes(self, task: str) -> tuple[str, str]:
+        """Return a task's languages by the codes of the pairs that have prefixes."""
+        codes = dict.fromkeys(code for pair in self.prefixes for code in languages_of(pair))
+        tags = best_tags(tuple(codes), task, str(self.folder))
+        if tags is None or "-".join(tags) not in self.prefixes:
+            raise EvalError(
+                f"{self.folder}: cannot translate {task}; it has {', '.join(self.prefixes)}, and others "
+                "with --source-prefix."
+            )
         return tags
 
 
