@@ -80,16 +80,17 @@ def test_a_run_is_exported_with_a_certificate(run: Path, model, data: PreparedDa
 def test_the_hub_reads_the_model_card(run: Path, tmp_path: Path) -> None:
     write_run(run, replace(read_run(run), study="office", mixture={"xx-aa": 0.75, "xx-bb": 0.25}))
     measurements = {
-        ("test", "bleu", 0): 31.25,
-        ("dev", "loss", 0): 1.5,  # The text that stopped or chose the model measures nothing.
-        ("test", "loss", 5): 1.25,  # Another step is another model.
+        ("test", "xx-aa", "bleu", 0): 31.25,
+        ("test", "xx-bb", "bleu", 0): 21.5,
+        ("dev", "xx-aa", "loss", 0): 1.5,  # The text that stopped or chose the model measures nothing.
+        ("test", "xx-aa", "loss", 5): 1.25,  # Another step is another model.
     }
     append_evals(
         run,
         [
-            Eval(step=step, tokens=1, flops=1, task="xx-aa", testset=testset, metric=metric, value=value,
+            Eval(step=step, tokens=1, flops=1, task=task, testset=testset, metric=metric, value=value,
                  signature="by hand")
-            for (testset, metric, step), value in measurements.items()
+            for (testset, task, metric, step), value in measurements.items()
         ],
     )  # fmt: skip
     export_run(run, tmp_path / "out", pairs=2)
@@ -98,12 +99,8 @@ def test_the_hub_reads_the_model_card(run: Path, tmp_path: Path) -> None:
     card = ModelCard.load(tmp_path / "out" / "README.md")
     assert card.data.pipeline_tag == "translation"
     assert card.data.language == ["aa", "bb", "xx"]
-    (result,) = card.data.eval_results
-    assert (result.dataset_name, result.metric_type, result.metric_value) == (
-        "office test xx-aa",
-        "bleu",
-        31.25,
-    )
+    bleu = {result.dataset_name: result.metric_value for result in card.data.eval_results}
+    assert bleu == {"office test xx-aa": 31.25, "office test xx-bb": 21.5}
     assert "<2aa> Text to translate." in card.text
     (code,) = re.findall(r"```python\n(.*?)```", card.text, re.DOTALL)
     exec(code, {"FOLDER": str(tmp_path / "out"), "print": lambda lines: None})

@@ -88,6 +88,7 @@ def _metadata(record: RunRecord, evals: Iterable[Eval], name: str) -> str:
             task_type="translation",
             dataset_name=f"{record.study} {each.testset} {each.task}",
             dataset_type=record.study,
+            dataset_config=each.task,
             dataset_split=each.testset,
             metric_type=each.metric,
             metric_value=round(each.value, 4),
