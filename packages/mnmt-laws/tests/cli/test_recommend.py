@@ -150,3 +150,22 @@ def test_models_of_one_mixture_cannot_say_what_another_would_do(run: Run, tmp_pa
     status, _, err = run("recommend", tmp_path / "runs.csv")
     assert (status, err.count("\n")) == (2, 1)
     assert "no law that predicts mixtures can be fitted; add runs of other mixtures" in err
+
+
+@pytest.mark.parametrize(
+    ("tasks", "weight", "cause"),
+    [
+        (["de", "fr"] * 6 + ["frr"], 0.5, "task `frr` has 1 row; is `fr` meant?"),
+        (["de", "fr"] * 6, 1.0, "every weight is 1; if a column holds the weights, name it by --column"),
+    ],
+)
+def test_what_keeps_laws_of_mixtures_away_is_named(
+    run: Run, tmp_path: Path, tasks: list[str], weight: float, cause: str
+) -> None:
+    sizes = [1e6 * 2 ** (place // 2) for place in range(len(tasks))]
+    frame = pd.DataFrame({"params": sizes, "task": tasks, "weight": weight})
+    frame.assign(value=[3 + 9 / size**0.1 for size in sizes]).to_csv(tmp_path / "t.csv", index=False)
+    status, _, err = run("recommend", tmp_path / "t.csv")
+    assert status == 2
+    assert cause in err.splitlines()[-1]
+    assert "taken from other columns: size from `params`" in err

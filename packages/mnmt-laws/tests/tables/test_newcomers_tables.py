@@ -382,3 +382,19 @@ def test_30_blank_rows_have_no_mixture(tmp_path: Path) -> None:
     text(losses, losses.read_text(encoding="utf-8") + ",,,\n\n")
     table = read_table(losses, runs=save(mixtures, tmp_path / "mixtures.csv"))
     assert table.frame["weight"].tolist() == WEIGHTS.tolist()
+
+
+def test_unread_tasks_and_weights_are_named_together(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"Modell": [*"aabb"], "Params": [1e6, 1e6, 2e6, 2e6], "Sprache": ["de", "fr"] * 2})
+    path = save(frame.assign(Anteil=[0.3, 0.7, 0.5, 0.5], Loss=[3.0, 2.9, 2.8, 2.7]), tmp_path / "t.csv")
+    assert one_line(path) == (
+        "rows 2 and 3: one model and length, for there is no column `task` and no `weight`; not read: "
+        "Modell, Sprache, Anteil; name them, as in --column task=Sprache --column weight=Anteil."
+    )
+
+
+def test_weights_of_another_sum_are_refused_before_anything_else(tmp_path: Path) -> None:
+    path = save(WIDE.assign(**{"w/fr": WIDE["w/fr"] - 0.1}), tmp_path / "t.csv")
+    message = "row 2: the columns `w/*` sum to 0.9, not 1; give the weight of every source of the mixture."
+    assert one_line(path) == message
+    assert one_line(path, columns={"value": "*_loss"}) == message

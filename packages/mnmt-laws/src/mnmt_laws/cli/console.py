@@ -50,7 +50,8 @@ def run_app(app: App, *, prog: str, errors: tuple[type[Exception], ...]) -> NoRe
     except CycloptsError as error:
         _leave(prog, str(error), status=2)
     except errors as error:
-        _leave(prog, str(error), status=2)
+        assumed = [*_warnings, *getattr(error, "__notes__", ())]
+        _leave(prog, str(error), status=2, warnings=assumed)
     finally:
         signal.signal(signal.SIGTERM, before)
     sys.exit(0)
@@ -61,7 +62,9 @@ def _terminate(signum: int, frame: FrameType | None) -> NoReturn:
     raise KeyboardInterrupt(signum)
 
 
-def _leave(prog: str, message: str, *, status: int) -> NoReturn:
+def _leave(prog: str, message: str, *, status: int, warnings: Iterable[str] = ()) -> NoReturn:
+    for line in group_warnings(warnings):
+        print(f"warning: {line}", file=sys.stderr)
     print(f"{prog}: {' '.join(message.split())}", file=sys.stderr)
     sys.exit(status)
 

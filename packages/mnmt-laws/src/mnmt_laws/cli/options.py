@@ -180,7 +180,7 @@ def open_table(source: Path | None, config: TableConfig) -> RunSource:
 def observe_table(source: Path | None, config: TableConfig) -> Observations:
     """Open a table and print its warnings."""
     opened = open_table(source, config)
-    warn(opened.warnings)
+    warn((*opened.warnings, *opened.table.warnings))
     return observe(
         opened.table, metric=config.metric, testset=config.testset, architecture=config.architecture
     )

@@ -69,7 +69,7 @@ def _factorize(values: pd.Series) -> tuple[np.ndarray[tuple[int], np.dtype[np.in
     return codes, [str(value).strip() for value in distinct]
 
 
-_CLOSE = 0.8
+_CLOSE, _MANY = 0.8, 4
 
 
 def closest(name: str, choices: Iterable[str], *, cutoff: float = 0.6) -> str | None:
@@ -88,6 +88,14 @@ def column_warnings(columns: Sequence[str], known: Sequence[str]) -> tuple[str, 
         for name, meant in slips.items()
         if meant
     )
+
+
+def mistyped(tasks: pd.Series) -> tuple[str, ...]:
+    """Return a line for each task of one row whose name is nearly that of a task with many rows."""
+    counts = tasks.value_counts()
+    many = counts.index[counts >= _MANY]
+    slips = {task: closest(task, many, cutoff=_CLOSE) for task in counts.index[counts == 1]}
+    return tuple(f"task `{task}` has 1 row; is `{meant}` meant?" for task, meant in slips.items() if meant)
 
 
 def task_warnings(tasks: Iterable[str]) -> tuple[str, ...]:

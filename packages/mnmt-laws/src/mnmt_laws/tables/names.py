@@ -57,6 +57,8 @@ def complete_map(
     free = [name for name in free if name not in columns.values() and not _scaled_from(name, columns)]
     if not {"mixture", "weight"} & {*named, *columns} and (pattern := _weights(frame, free)):
         columns["mixture"] = pattern
+    elif not {"mixture", "weight"} & {*named, *columns}:
+        _refuse_other_sums(frame, free, locator)
     known = ColumnMap(columns={**mapping.columns, **columns})
     sources = known.starred("mixture", list(frame.columns))
     if "value" not in {*named, *columns}:
@@ -131,6 +133,23 @@ def _weights(frame: pd.DataFrame, names: Sequence[str]) -> str | None:
         if len(group) > 1 and sums_to_one(np.array(group)):
             return pattern
     return None
+
+
+def _refuse_other_sums(frame: pd.DataFrame, free: Sequence[str], locator: RowLocator) -> None:
+    """Raise TableError if shares have the names of the tasks with values, but another sum than 1."""
+    measured = value_columns(frame.columns)
+    tasks = ColumnMap(columns={"value": gathered_pattern(measured) or "value"}).starred("value", measured)
+    others = [name for name in free if name not in measured]
+    for pattern in dict.fromkeys(pattern for name in others for pattern in _patterns(name)):
+        group = ColumnMap(columns={"mixture": pattern}).starred("mixture", others)
+        shares = [read_shares(frame[name]) for name in group.values()]
+        known = np.array([numbers for numbers in shares if numbers is not None and np.nanmax(numbers) <= 1])
+        if len(group) > 1 and {*group} == {*tasks} and len(known) == len(group):
+            row = int((np.abs(known.sum(axis=0) - 1) > ROUNDING).argmax())
+            raise TableError(
+                f"{locator.source} row {frame.index[row] + 2}: the columns `{pattern}` sum to "
+                f"{known[:, row].sum():g}, not 1; give the weight of every source of the mixture."
+            )
 
 
 def sums_to_one(weights: np.ndarray[tuple[int, int], np.dtype[np.float64]]) -> bool:

@@ -9,6 +9,7 @@ import pandas as pd
 
 from mnmt_laws.errors import TableError
 from mnmt_laws.tables.lengths import ROUNDING
+from mnmt_laws.tables.names import read_shares
 from mnmt_laws.tables.row_location import RowLocator
 
 CURVE = (
@@ -80,13 +81,35 @@ def _check_unread(repeated: pd.DataFrame, unread: pd.DataFrame, locator: RowLoca
     """Raise TableError if a column that is not read, and has few values, tells rows of a cell apart."""
     joined = repeated[["row"]].merge(unread, on="row", how="left")
     groups = repeated.groupby([*CELL], dropna=False, sort=False)
-    for name in (name for name in unread if name != "row" and 2 * unread[name].nunique() <= len(unread)):
-        if joined[name].groupby(groups.ngroup().to_numpy()).nunique(dropna=False).gt(1).any():
-            pair = locator.name(groups.head(2), 0, 1)
-            raise TableError(
-                f"{pair}: the same model and length but for `{name}`, which is not read; name what it holds, "
-                f"as in --column mixture={name}, or --column seed={name} for replicates."
-            )
+    unread = unread.drop(columns="row")
+    few = [str(name) for name in unread if 2 * unread[name].nunique() <= len(unread)]
+    by_cell = joined[few].groupby(groups.ngroup().to_numpy()).nunique(dropna=False)
+    apart = [name for name in few if by_cell[name].gt(1).any()]
+    if not apart:
+        return
+    pair = locator.name(groups.head(2), 0, 1)
+    options = _likely_roles(repeated, unread, apart)
+    if not options:
+        raise TableError(
+            f"{pair}: the same model and length but for `{apart[0]}`, which is not read; name what it holds, "
+            f"as in --column mixture={apart[0]}, or --column seed={apart[0]} for replicates."
+        )
+    columns = " and no ".join(f"`{role}`" for role in options)
+    named = " ".join(f"--column {role}={name}" for role, name in options.items())
+    raise TableError(
+        f"{pair}: one model and length, for there is no column {columns}; not read: "
+        f"{', '.join(map(str, unread))}; name them, as in {named}."
+    )
+
+
+def _likely_roles(table: pd.DataFrame, unread: pd.DataFrame, apart: Sequence[str]) -> dict[str, str]:
+    """Return the columns of texts and of shares that may be the task and the weight which a table lacks."""
+    numbers = {str(name): read_shares(unread[name]) for name in unread}
+    shares = [name for name, share in numbers.items() if share is not None and 0.1 < np.nanmax(share) <= 1]
+    texts = [name for name in apart if numbers[name] is None]
+    absent = {"task": table["task"].eq("all").all(), "weight": table["weight"].eq(1).all()}
+    likely = {"task": texts, "weight": shares}
+    return {role: names[0] for role, names in likely.items() if absent[role] and names} if texts else {}
 
 
 def require_unique(table: pd.DataFrame, columns: Sequence[str], locator: RowLocator) -> None:

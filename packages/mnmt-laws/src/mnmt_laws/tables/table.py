@@ -98,7 +98,12 @@ def _validate(frame: pd.DataFrame, locator: RowLocator, named: ColumnMap, rising
     cells, written = parse_numbers(numbered, mapping.kinds(names), locator)
     unread = numbered.drop(columns=[*mapping.kinds(names)])
     table = mapping.apply(cells)
-    valid, notes = validate(table, known, locator, unread=unread, metric=mapping.metric, rising=rising)
+    try:
+        valid, notes = validate(table, known, locator, unread=unread, metric=mapping.metric, rising=rising)
+    except TableError as error:
+        for line in (*taken, *written):
+            error.add_note(f"{locator.source}: {line}")
+        raise
     slips = (*column_warnings(known, list(KINDS)), *task_warnings(valid["task"].unique()))
     warnings = (*taken, *written, *slips, *notes)
     return RunTable(
