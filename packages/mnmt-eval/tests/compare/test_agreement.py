@@ -61,7 +61,12 @@ def test_accuracies_are_counted_pair_by_pair(
 
 def test_a_mistake_is_one_line(command_line: CommandLine, scores: dict[str, np.ndarray]) -> None:
     for arguments, message in {
-        ("a", "b", "--human", "people"): "`--human` must be one of human, but is 'people'.",
+        (
+            "a",
+            "b",
+            "--human",
+            "people",
+        ): "`--human` must be one of human, but is 'people'; see --scores.",
         ("a", "--human", "human"): "`--human` must part some systems, but human parts none.",
     }.items():
         done = command_line.run("compare", *arguments, "--scores", "human.tsv")

@@ -56,7 +56,8 @@ class CompareConfig:
         if not self.names:
             raise EvalError("there is nothing to compare by; name a metric, or scores with --scores.")
         if self.human is not None and self.human not in self.names:
-            raise EvalError(f"`human` must be one of {', '.join(self.names)}, but is {self.human!r}.")
+            names = ", ".join(self.names)
+            raise EvalError(f"`human` must be one of {names}, but is {self.human!r}; see --scores.")
         if twice := [name for name in self.names if self.names.count(name) > 1]:
             raise EvalError(f"two metrics are called {twice[0]!r}; name the scores, as in ours=FILE.")
         for name, least in {"samples": 1, "permutations": 1, "seed": 0}.items():

@@ -73,8 +73,13 @@ class Section:
 
 
 def sections(comparisons: Sequence[TextComparison], *, overviews: bool = False) -> list[Section]:
-    """Return the tables of each text, perhaps with one of all metrics, and of several tasks the means."""
-    of_texts = [_section(each, with_overview=overviews and len(each.metrics) > 1) for each in comparisons]
+    """Return the tables of each text, and of several tasks the means.
+
+    Args:
+        comparisons: The comparison of each text.
+        overviews: Whether to add what a paper needs: a table of all metrics, and remarks on them as notes.
+    """
+    of_texts = [_section(each, for_paper=overviews) for each in comparisons]
     return [*of_texts, *_means_section(average_directions(comparisons))]
 
 
@@ -93,8 +98,10 @@ def _overview(comparison: TextComparison) -> Table:
     return Table(kind="overview", title="all metrics", columns={"system": labels, **columns}, label="system")
 
 
-def _section(comparison: TextComparison, *, with_overview: bool) -> Section:
-    count, tables = comparison.sentences, [_overview(comparison)] if with_overview else []
+def _section(comparison: TextComparison, *, for_paper: bool) -> Section:
+    count = comparison.sentences
+    tables = [_overview(comparison)] if for_paper and len(comparison.metrics) > 1 else []
+    remarks = dict.fromkeys(remark for metric in comparison.metrics for remark in metric.remarks)
     for metric in comparison.metrics:
         tables.append(_ranking(metric, comparison.baseline))
         if len(metric.scores) > 2:
@@ -106,7 +113,7 @@ def _section(comparison: TextComparison, *, with_overview: bool) -> Section:
     return Section(
         title=f"{comparison.name}, {count:,} sentence{'s' * (count != 1)}",
         tables=tuple(tables),
-        notes=tuple(_notes(comparison)),
+        notes=(*(remarks if for_paper else ()), *_notes(comparison)),
         signatures=tuple(_signatures(comparison)),
     )
 
