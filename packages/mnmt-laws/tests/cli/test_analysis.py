@@ -108,3 +108,21 @@ def test_collect_refuses_other_formats(run: Run, study_records: Path, tmp_path: 
     status, _, err = run("collect", study_records, "-o", tmp_path / "runs.xlsx")
     assert status == 2
     assert "must end in .csv or .parquet" in err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ((), "row 2 (and 1 more row): `size` must be a count, but is 10; if it is in millions"),
+        (
+            ("--column", "value=de", "--column", "value=fr"),
+            "--column value: is given twice; give it once, with",
+        ),
+    ],
+)
+def test_collect_asks_what_a_fit_would_ask(
+    run: Run, tmp_path: Path, options: tuple[str, ...], message: str
+) -> None:
+    (tmp_path / "t.csv").write_text("size,value\n10,3.0\n20,2.9\n")
+    status, _, err = run("collect", tmp_path / "t.csv", "-o", tmp_path / "out.csv", *options)
+    assert (status, message in err, (tmp_path / "out.csv").exists()) == (2, True, False)

@@ -59,7 +59,6 @@ def test_one_column_may_be_read_twice() -> None:
     ("columns", "expected"),
     [
         ({}, {"task": "all", "weight": 1, "metric": "loss"}),
-        ({"mixture": "m"}, {"task": "all", "weight": 0, "metric": "loss"}),
         ({"mixture": "m", "task": "tongue"}, {"task": "de", "weight": 0.4, "metric": "loss"}),
         ({"task": "tongue", "weight": "part"}, {"task": "de", "weight": 0.4, "metric": "loss"}),
         ({"value": "bleu_dev"}, {"task": "all", "weight": 1, "metric": "bleu"}),

@@ -398,3 +398,16 @@ def test_weights_of_another_sum_are_refused_before_anything_else(tmp_path: Path)
     message = "row 2: the columns `w/*` sum to 0.9, not 1; give the weight of every source of the mixture."
     assert one_line(path) == message
     assert one_line(path, columns={"value": "*_loss"}) == message
+
+
+@pytest.mark.parametrize(
+    ("pattern", "remedy"),
+    [
+        ("*", "if de, fr hold losses, rename them to loss_de, loss_fr."),
+        ("valid_*", 'if `valid_*` hold losses, say --column "value=valid_*".'),
+    ],
+)
+def test_values_named_by_tasks_alone_are_asked_about(tmp_path: Path, pattern: str, remedy: str) -> None:
+    names = {f"{task}_loss": pattern.replace("*", task) for task in ("de", "fr")}
+    path = save(WIDE.rename(columns=names), tmp_path / "t.csv")
+    assert one_line(path) == f"row 1: no column `value`; {remedy}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -149,3 +150,24 @@ def test_any_table_may_have_its_runs_described(runs: Path) -> None:
     assert read_table(table, runs=runs).frame["size"].tolist() == list(SIZES.values())
     with pytest.raises(TableError, match="no column is in table as well"):
         read_table(table.drop(columns="run"), runs=runs)
+
+
+def test_a_panel_with_a_metric_for_each_language_is_gathered(tmp_path: Path, runs: Path) -> None:
+    both = panel("eval/loss_de").merge(panel("eval/loss_fr"), on="Step")
+    with pytest.raises(TableError, match=re.escape('as in --column "value=* - eval/loss_*".')):
+        read_table(both, runs=runs)
+    described = pd.read_csv(runs).assign(mixture="de:0.3,fr:0.7")
+    described.to_csv(tmp_path / "mixed.csv", index=False)
+    columns = {"value": "* - eval/loss_*"}
+    table = read_table(both, columns=columns, runs=tmp_path / "mixed.csv").frame
+    one = read_table(panel(), runs=runs).frame
+    for task, weight in {"de": 0.3, "fr": 0.7}.items():
+        assert table.loc[table["task"] == task, "weight"].eq(weight).all()
+        rows = table[table["task"] == task].sort_values(["run", "step"])
+        assert rows["value"].tolist() == one.sort_values(["run", "step"])["value"].tolist()
+
+
+def test_a_task_that_no_mixture_names_is_refused() -> None:
+    table = pd.DataFrame({"size": [1e6, 2e6], "mixture": "de:0.3,fr:0.7", "value": [3.0, 2.0]})
+    with pytest.raises(TableError, match="task `all` is not in the mixture of de, fr; name the tasks"):
+        read_table(table)

@@ -12,6 +12,7 @@ from mnmt_laws.cli.options import Columns, Out, SecondTable, TableConfig, open_t
 from mnmt_laws.errors import TableError
 from mnmt_laws.tables.growing import add_runs, write_table
 from mnmt_laws.tables.run_record import collect as collect_records
+from mnmt_laws.tables.units import check_units
 
 
 def collect(
@@ -59,5 +60,6 @@ def _read(source: Path, config: TableConfig) -> tuple[pd.DataFrame, tuple[str, .
         collected = collect_records(source)  # with the columns that only collected tables have
         return collected.table, collected.warnings
     opened = open_table(source, config)
+    check_units(opened.table.frame, opened.table.locator, opened.table.scaled)
     frame = opened.table.frame.drop(columns="row").replace("", None).dropna(axis="columns", how="all")
     return frame, (*opened.warnings, *opened.table.warnings)

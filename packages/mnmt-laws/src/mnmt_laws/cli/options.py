@@ -24,7 +24,7 @@ from mnmt_laws.fitting.uncertainty import (
 )
 from mnmt_laws.laws import LawName
 from mnmt_laws.solver.objective import ObjectiveName
-from mnmt_laws.tables.column_map import ColumnMap
+from mnmt_laws.tables.column_map import STARRED, ColumnMap
 from mnmt_laws.tables.learning_curves import check_length
 from mnmt_laws.tables.numbers import parse_count
 from mnmt_laws.tables.observations import Observations
@@ -105,6 +105,10 @@ class TableConfig:
         ]
         if wrong:
             raise TableError(f"--column {wrong[0]}: must read NAME=COLUMN, such as size=params.")
+        names = [name.strip() for name, _, _ in pairs]
+        if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
+            gather = ", with one `*` for several columns of a file" if twice[0] in STARRED else ""
+            raise TableError(f"--column {twice[0]}: is given twice; give it once{gather}.")
         try:
             return dict(ColumnMap(columns={name.strip(): other.strip() for name, _, other in pairs}).columns)
         except ValueError as error:

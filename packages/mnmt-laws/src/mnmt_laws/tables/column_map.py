@@ -15,7 +15,10 @@ from mnmt_laws.tables.metrics import metric_of_column
 from mnmt_laws.tables.mixture import format_mixture
 from mnmt_laws.tables.numbers import parse_count
 
-_STARRED = {"mixture": "source", "value": "task"}
+STARRED = {"mixture": "source", "value": "task"}
+BETWEEN = " - "
+"""What stands between run and metric in the columns of a panel; there a second `*` stands for the task."""
+
 _SCALED = re.compile(r"(.+)\*\s*(\d*\.?\d+(?:e[+-]?\d+)?)", re.IGNORECASE)
 
 
@@ -40,8 +43,8 @@ class ColumnMap:
                 )
             pattern = self.file_column(name)
             stars = pattern.count("*")
-            if stars > (name in _STARRED):
-                most = "one `*`" if name in _STARRED else "no `*` but before a factor"
+            if stars > (name in STARRED) + (name == "value" and BETWEEN in pattern):
+                most = "one `*`" if name in STARRED else "no `*` but before a factor"
                 raise ArgumentError(f"`columns` must have {most} in that of `{name}`, but has {pattern!r}.")
             if name == "value" and stars and "task" in self.columns:
                 raise ArgumentError(f"`columns` must leave `task` out: {pattern!r} names the tasks.")
@@ -63,7 +66,7 @@ class ColumnMap:
     def _split(self, name: str) -> tuple[str, float]:
         """Return the file's name of a column and the factor of its numbers: `tokens*1e9`."""
         text = self.columns.get(name, name)
-        scaled = None if KINDS[name] == "text" or name in _STARRED else _SCALED.fullmatch(text)
+        scaled = None if KINDS[name] == "text" or name in STARRED else _SCALED.fullmatch(text)
         return (text, 1.0) if scaled is None else (scaled[1].strip(), float(scaled[2]))
 
     @property

@@ -158,6 +158,13 @@ def complete_mixtures(
         weight = np.where(np.isnan(weight), 1.0, weight)
     missing = "`weight` is empty or NaN; give the task's share, or the `mixture`"
     reject(np.isnan(weight), table, locator, missing)
+    if not weight.any():
+        sources = ", ".join(dict.fromkeys(name for weights in stated for name in weights)) or "none"
+        tasks = ", ".join(f"`{task}`" for task in table["task"].unique())
+        raise TableError(
+            f"{locator.source}: every weight is 0, for task {tasks} is not in the mixture of {sources}; "
+            f"name the tasks as the mixture does, as in --column task=COLUMN."
+        )
     rewritten = [
         text if same else format_mixture(w) for text, w, same in zip(texts, scaled, exact, strict=True)
     ]

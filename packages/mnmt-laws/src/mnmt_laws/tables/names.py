@@ -64,6 +64,8 @@ def complete_map(
     if "value" not in {*named, *columns}:
         tested = [name for name in free if name not in sources.values()]
         columns |= _value(tested, sources, {"task"} & {*named, *columns})
+        if "value" not in columns and not value_columns(tested):
+            _ask_for_values(tested, sources, locator)
     if not columns:
         return mapping, ()
     complete = ColumnMap(columns={**mapping.columns, **columns})
@@ -213,6 +215,18 @@ def _value(names: Sequence[str], sources: Mapping[str, str], tasks: set[str]) ->
     head, _, tail = pattern.partition("*")
     stars = {name[len(head) : len(name) - len(tail)] for name in measured}
     return {"value": pattern} if len(stars & {*sources}) > 1 else {}
+
+
+def _ask_for_values(names: Sequence[str], sources: Mapping[str, str], locator: RowLocator) -> None:
+    """Raise TableError if columns have the names of a mixture's sources, and no metric's."""
+    where = f"{locator.source} row 1: no column `value`"
+    if len(sources) > 1 and {*sources} <= {*names}:
+        losses = ", ".join(f"loss_{name}" for name in sources)
+        raise TableError(f"{where}; if {', '.join(sources)} hold losses, rename them to {losses}.")
+    for pattern in (pattern for name in names for pattern in _patterns(name)):
+        stars = ColumnMap(columns={"value": pattern}).starred("value", names)
+        if len(sources) > 1 and {*sources} <= {*stars}:
+            raise TableError(f"{where}; if `{pattern}` hold losses, say {option('value', pattern)}.")
 
 
 def option(role: str, name: str) -> str:

@@ -18,8 +18,8 @@ class RowLocator:
 
     def name(self, table: pd.DataFrame, *positions: int) -> str:
         """Return `runs.csv rows 3 and 9`."""
-        rows = " and ".join(str(table["row"].iloc[place]) for place in positions)
-        return f"{self.source} row{'s' if len(positions) > 1 else ''} {rows}"
+        rows = [*dict.fromkeys(str(table["row"].iloc[place]) for place in positions)]
+        return f"{self.source} row{'s' if len(rows) > 1 else ''} {' and '.join(rows)}"
 
 
 def reject(

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 import pandas as pd
 
 from mnmt_laws.errors import TableError
-from mnmt_laws.tables.column_map import ColumnMap
+from mnmt_laws.tables.column_map import BETWEEN, ColumnMap
 from mnmt_laws.tables.metrics import metric_of_column
+from mnmt_laws.tables.names import gathered_pattern
 from mnmt_laws.tables.numbers import parse_numbers
 from mnmt_laws.tables.row_location import RowLocator
 
 _ENDS = ("__MIN", "__MAX")
-_BETWEEN = " - "
 _LENGTHS = {
     "tokens": re.compile(r"(?<![a-z])tokens?(?![a-z])(?!.*per)"),
     "step": re.compile(r"(?<![a-z])(?:steps?|iter(?:ation)?s?|updates?|epochs?)(?![a-z])"),
@@ -23,7 +23,7 @@ _LENGTHS = {
 
 def is_panel(names: Sequence[str]) -> bool:
     """Return whether a file with these columns is a panel: all but its first are of runs."""
-    return len(names) > 1 and all(_BETWEEN in name for name in names[1:])
+    return len(names) > 1 and all(BETWEEN in name for name in names[1:])
 
 
 def read_panel(
@@ -41,28 +41,47 @@ def read_panel(
     if not is_panel(names) or "*" not in pattern:
         return frame, names, mapping
     if pattern == "*":
-        pattern = f"*{_BETWEEN}{_only_metric(names, locator)}"
-    values = ColumnMap(columns={"value": pattern})
-    values.require(names, locator.source)
+        pattern = f"*{BETWEEN}{_only_metric(names, locator)}"
+    panels = _panels_of_tasks(pattern, names, locator)
     if not {"step", "tokens"} & set(columns):
         columns[_length(names[0], locator)] = names[0]
-    panels = values.starred("value", names)
-    kinds = dict.fromkeys(panels.values(), "number")
+    kinds = {column: "number" for runs in panels.values() for column in runs.values()}
     numbers, _ = parse_numbers(frame.assign(row=frame.index + 2), kinds, locator)
-    runs = {run.removeprefix("Group: "): numbers[column] for run, column in panels.items()}
-    long = pd.DataFrame(runs).melt(var_name="run", ignore_index=False).dropna().sort_index(kind="stable")
-    metric = metric_of_column(pattern.rpartition(_BETWEEN)[2])
+    columns_of = {
+        (task, run.removeprefix("Group: ")): numbers[column]
+        for task, runs in panels.items()
+        for run, column in runs.items()
+    }
+    wide = pd.DataFrame(columns_of).rename_axis(columns=["task", "run"])
+    long = wide.melt(ignore_index=False).dropna().sort_index(kind="stable")
+    long = long if "*" in pattern.rpartition(BETWEEN)[2] else long.drop(columns="task")
+    metric = metric_of_column(pattern.rpartition(BETWEEN)[2])
     long[names[0]], long["metric"] = frame[names[0]], metric
     return long, list(long.columns), ColumnMap(columns=columns)
 
 
+def _metrics(names: Sequence[str]) -> list[str]:
+    parts = [name.rpartition(BETWEEN)[2] for name in names[1:] if not name.endswith(_ENDS)]
+    return [name for name in dict.fromkeys(parts) if not name.startswith("_")]
+
+
+def _panels_of_tasks(pattern: str, names: Sequence[str], locator: RowLocator) -> dict[str, dict[str, str]]:
+    """Return the columns by task and run; a second `*`, in the metric, stands for the task."""
+    head, _, metric = pattern.rpartition(BETWEEN)
+    tasks = ColumnMap(columns={"value": metric}).starred("value", _metrics(names)) if head else {}
+    patterns = {task: f"{head}{BETWEEN}{name}" for task, name in tasks.items()} or {"": pattern}
+    maps = {task: ColumnMap(columns={"value": text}) for task, text in patterns.items()}
+    for values in maps.values():
+        values.require(names, locator.source)
+    return {task: values.starred("value", names) for task, values in maps.items()}
+
+
 def _only_metric(names: Sequence[str], locator: RowLocator) -> str:
-    parts = [name.rpartition(_BETWEEN)[2] for name in names[1:] if not name.endswith(_ENDS)]
-    metrics = [name for name in dict.fromkeys(parts) if not name.startswith("_")]
+    metrics = _metrics(names)
     if len(metrics) != 1:
         raise TableError(
             f"{locator.source} row 1: columns of several metrics ({', '.join(metrics)}); choose one, as in "
-            f'--column "value=*{_BETWEEN}{(metrics or parts)[0]}".'
+            f'--column "value=*{BETWEEN}{gathered_pattern(metrics) or (metrics or ["METRIC"])[0]}".'
         )
     return metrics[0]
 
