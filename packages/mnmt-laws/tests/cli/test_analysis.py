@@ -113,7 +113,7 @@ def test_collect_refuses_other_formats(run: Run, study_records: Path, tmp_path: 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ((), "row 2 (and 1 more row): `size` must be a count, but is 10; if it is in millions"),
+        ((), "rows 2 and 3: `size` must be a count, but is 10; if it is in millions"),
         (
             ("--column", "value=de", "--column", "value=fr"),
             "--column value: is given twice; give it once, with",

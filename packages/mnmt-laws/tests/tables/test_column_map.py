@@ -139,7 +139,7 @@ def test_mappings_that_cannot_be_are_refused(columns: dict[str, str], message: s
          "sums to 1.2; they may be off by 0.01, for rounding."),
         (COLUMNS, {"valid_c": ["3,5", "2.0", "1"]}, "table row 2: `valid_c` 3,5 has a decimal comma, but "
          "`valid_c` 2.0 in table row 3 a decimal point; write all numbers alike."),
-        (COLUMNS, {"valid_a": -1.0}, "table row 2 (and 2 more rows): a loss must be above 0 nats per token, "
+        (COLUMNS, {"valid_a": -1.0}, "table rows 2, 3 and 4: a loss must be above 0 nats per token, "
          "but is -1; give the cross-entropy, not the log-likelihood."),
     ],
 )  # fmt: skip

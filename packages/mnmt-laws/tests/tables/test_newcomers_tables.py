@@ -108,7 +108,7 @@ def test_06_percent_signs(tmp_path: Path) -> None:
         ),
         (
             "size,weight,loss\n1e6,10,2.5\n1e6,50,2.4\n",
-            "row 2 (and 1 more row): `weight` must be in [0, 1], but is 10; say --column "
+            "rows 2 and 3: `weight` must be in [0, 1], but is 10; say --column "
             "weight=weight*0.01 if the column holds percentages.",
         ),
     ],
@@ -368,7 +368,7 @@ def test_28_an_option_may_name_what_a_column_holds(tmp_path: Path) -> None:
 
 def test_29_cells_that_are_no_numbers_are_named(tmp_path: Path) -> None:
     path = text(tmp_path / "t.json", json.dumps([{"size": 1e6, "value": [1, 2], "tags": ["x"]}] * 3))
-    assert one_line(path) == "row 2 (and 2 more rows): `value` must be a number, but is '[1, 2]'."
+    assert one_line(path) == "rows 2, 3 and 4: `value` must be a number, but is '[1, 2]'."
     cells = RUNS.astype(object)
     cells.loc[2, "value"] = pd.Timestamp("2026-05-01")
     cells.to_excel(tmp_path / "t.xlsx", index=False)
@@ -382,6 +382,12 @@ def test_30_blank_rows_have_no_mixture(tmp_path: Path) -> None:
     text(losses, losses.read_text(encoding="utf-8") + ",,,\n\n")
     table = read_table(losses, runs=save(mixtures, tmp_path / "mixtures.csv"))
     assert table.frame["weight"].tolist() == WEIGHTS.tolist()
+
+
+@pytest.mark.parametrize(("bad", "rows"), [(3, "2, 3 and 4"), (9, "2, 3, 4, 5 and 5 more")])
+def test_all_bad_cells_of_a_column_are_named_in_one_line(tmp_path: Path, bad: int, rows: str) -> None:
+    path = save(pd.DataFrame({"size": 1e6, "loss": ["x"] * bad + ["2.5"]}), tmp_path / "t.csv")
+    assert one_line(path) == f"rows {rows}: `loss` must be a number, but is 'x'."
 
 
 def test_unread_tasks_and_weights_are_named_together(tmp_path: Path) -> None:

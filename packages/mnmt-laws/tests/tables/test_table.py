@@ -68,7 +68,7 @@ def write(folder: Path, text: str, name: str = "runs.csv") -> Path:
         ),
         (
             f"{HEADER}\n{ROW}2,a,1,loss,nan\n3,a,1,loss,\n",
-            "{} row 3 (and 1 more row): `value` is empty or NaN; leave the row out if the run has no result.",
+            "{} rows 3 and 4: `value` is empty or NaN; leave the row out if the run has no result.",
         ),
         *(
             (
@@ -121,7 +121,7 @@ def write(folder: Path, text: str, name: str = "runs.csv") -> Path:
         ),
         (
             f"{HEADER}\n1,a,95,loss,2\n1,b,5,loss,2\n",
-            "{} row 2 (and 1 more row): `weight` must be in [0, 1], but is 95; say --column "
+            "{} rows 2 and 3: `weight` must be in [0, 1], but is 95; say --column "
             "weight=weight*0.01 if the column holds percentages.",
         ),
         (
@@ -152,36 +152,36 @@ def write(folder: Path, text: str, name: str = "runs.csv") -> Path:
         *(
             (
                 f'{HEADER},mixture\n1,a,0.4,loss,2,"{mixture}"\n2,a,0.4,loss,2,"{mixture}"\n',
-                f"{{}} row 2{rest}.",
+                f"{{}} row{rest}.",
             )
             for mixture, rest in (
                 (
                     "a:0.3,b:0.7",
-                    " (and 1 more row): `weight` of a is 0.4, but `mixture` gives it 0.3; they must agree",
+                    "s 2 and 3: `weight` of a is 0.4, but `mixture` gives it 0.3; they must agree",
                 ),
-                ("b:1", " (and 1 more row): `weight` of a is 0.4, but `mixture` gives it 0; they must agree"),
+                ("b:1", "s 2 and 3: `weight` of a is 0.4, but `mixture` gives it 0; they must agree"),
                 (
                     "a:0.4,b:0.7",
-                    ": the weights of `mixture` must sum to 1, but 'a:0.4,b:0.7' sums to 1.1; they may be "
+                    " 2: the weights of `mixture` must sum to 1, but 'a:0.4,b:0.7' sums to 1.1; they may be "
                     "off "
                     "by 0.01, for rounding",
                 ),
                 (
                     "a:30,b:70",
-                    " (and 1 more row): `weight` of a is 0.4, but `mixture` gives it 0.3; they must agree",
+                    "s 2 and 3: `weight` of a is 0.4, but `mixture` gives it 0.3; they must agree",
                 ),
                 (
                     "a:0.4,b:nan",
-                    ": the weights of `mixture` must sum to 1, but 'a:0.4,b:nan' sums to nan; they may be "
+                    " 2: the weights of `mixture` must sum to 1, but 'a:0.4,b:nan' sums to nan; they may be "
                     "off "
                     "by 0.01, for rounding",
                 ),
                 (
                     "a:1.4,b:-0.4",
-                    ": the weights of `mixture` must not be negative, but are in 'a:1.4,b:-0.4'",
+                    " 2: the weights of `mixture` must not be negative, but are in 'a:1.4,b:-0.4'",
                 ),
-                ("a:0.4,a:0.6", ": `mixture` must name a task once, but is 'a:0.4,a:0.6'"),
-                ("a=0.4", ": `mixture` must read TASK:WEIGHT,TASK:WEIGHT, but is 'a=0.4'"),
+                ("a:0.4,a:0.6", " 2: `mixture` must name a task once, but is 'a:0.4,a:0.6'"),
+                ("a=0.4", " 2: `mixture` must read TASK:WEIGHT,TASK:WEIGHT, but is 'a=0.4'"),
             )
         ),
         (

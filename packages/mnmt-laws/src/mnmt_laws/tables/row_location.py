@@ -9,6 +9,8 @@ import pandas as pd
 
 from mnmt_laws.errors import TableError
 
+_MOST_NAMED = 5
+
 
 @dataclass(frozen=True, kw_only=True)
 class RowLocator:
@@ -19,7 +21,13 @@ class RowLocator:
     def name(self, table: pd.DataFrame, *positions: int) -> str:
         """Return `runs.csv rows 3 and 9`."""
         rows = [*dict.fromkeys(str(table["row"].iloc[place]) for place in positions)]
-        return f"{self.source} row{'s' if len(rows) > 1 else ''} {' and '.join(rows)}"
+        named = (
+            rows
+            if len(rows) <= _MOST_NAMED
+            else [*rows[: _MOST_NAMED - 1], f"{len(rows) - _MOST_NAMED + 1:,} more"]
+        )
+        listed = " and ".join(filter(None, (", ".join(named[:-1]), named[-1])))
+        return f"{self.source} row{'s' if len(rows) > 1 else ''} {listed}"
 
 
 def reject(
@@ -29,22 +37,21 @@ def reject(
     rule: str,
     values: pd.Series | None = None,
 ) -> None:
-    """Raise TableError for the first wrong row, with the count of the others.
+    """Raise TableError that names the wrong rows.
 
     Args:
         wrong: (rows,) mask of the wrong rows.
         table: The rows.
         locator: How to name them.
         rule: The rule, then a semicolon and the remedy.
-        values: The fields of the rows; the wrong one is quoted before the semicolon.
+        values: The fields of the rows; the first wrong one is quoted before the semicolon.
     """
     if not wrong.any():
         return
-    first, others = int(wrong.argmax()), int(wrong.sum()) - 1
-    also = f" (and {others:,} more row{'s' if others > 1 else ''})" if others else ""
+    first, places = int(wrong.argmax()), [int(place) for place in np.flatnonzero(wrong)]
     must, semicolon, remedy = rule.partition(";")
     but = "" if values is None else f", but is {_quote(values.iloc[first])}"
-    raise TableError(f"{locator.name(table, first)}{also}: {must}{but}{semicolon}{remedy}.")
+    raise TableError(f"{locator.name(table, *places)}: {must}{but}{semicolon}{remedy}.")
 
 
 def _quote(value: object) -> str:
