@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,9 +12,21 @@ import numpy as np
 import pytest
 
 import mnmt_laws
-from mnmt_laws.cli.console import group_warnings
+from mnmt_laws.cli.console import counted_seconds, group_warnings
 
 Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_a_terminal_shows_seconds_and_is_left_clean(
+    is_terminal: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: is_terminal)
+    with counted_seconds(every=0.001):
+        time.sleep(0.05)
+    shown = capsys.readouterr().err
+    assert ("… 0 s\r" in shown) == is_terminal
+    assert shown.endswith(" \r") == is_terminal
 
 
 @pytest.mark.parametrize(

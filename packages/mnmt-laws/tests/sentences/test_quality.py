@@ -19,3 +19,10 @@ def test_models_and_tasks_without_scores_are_left_out() -> None:
     )
     sentence = quality_sentence(pairs, {"bleu": "BLEU", "chrf": "chrF"})
     assert sentence == "The best models of 1M parameters reach BLEU 20 on de and chrF 40 on de and 50 on fr."
+
+
+def test_models_that_have_learned_little_are_called_so() -> None:
+    pairs = pd.DataFrame({"size": [1e6, 1e6], "task": ["de", "fr"], "bleu": [0.3, 1.2]})
+    assert "They have learned little yet" in quality_sentence(pairs, {"bleu": "BLEU"})
+    well = quality_sentence(pairs.assign(bleu=[0.3, 21.0]), {"bleu": "BLEU"})
+    assert "learned little" not in well

@@ -8,7 +8,10 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from threading import Event, Thread
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -39,7 +42,8 @@ def run_app(app: App, *, prog: str, errors: tuple[type[Exception], ...]) -> NoRe
         _, (_, *commands), _ = app.parse_commands([word for word in sys.argv[1:] if word[:1] != "-"])
         for command in commands:
             command.help = None  # the docstring, in place of its first line, which the list of commands shows
-        app(sys.argv[1:], exit_on_error=False, print_error=False, result_action="return_value")
+        with counted_seconds():
+            app(sys.argv[1:], exit_on_error=False, print_error=False, result_action="return_value")
         _print_end()
     except KeyboardInterrupt as error:
         _leave(prog, "interrupted", status=128 + (error.args[0] if error.args else signal.SIGINT))
@@ -55,6 +59,31 @@ def run_app(app: App, *, prog: str, errors: tuple[type[Exception], ...]) -> NoRe
     finally:
         signal.signal(signal.SIGTERM, before)
     sys.exit(0)
+
+
+@contextmanager
+def counted_seconds(*, every: float = 1.0) -> Iterator[None]:
+    """Count the seconds of what is inside on the terminal's last line; anything printed overwrites them.
+
+    Args:
+        every: Seconds between counts.
+    """
+    over, start = Event(), time.monotonic()
+
+    def count() -> None:
+        while not over.wait(every):
+            print(f"… {time.monotonic() - start:.0f} s", end="\r", file=sys.stderr, flush=True)
+
+    thread = Thread(target=count, daemon=True)
+    if sys.stderr.isatty():
+        thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        if thread.ident is not None:
+            thread.join()
+            print(" " * 12, end="\r", file=sys.stderr, flush=True)
 
 
 def _terminate(signum: int, frame: FrameType | None) -> NoReturn:

@@ -10,6 +10,7 @@ from mnmt_laws.figures.style import format_size
 from mnmt_laws.sentences.words import join
 
 _MOST_TASKS = 4  # named in a sentence
+_BARELY = 5.0  # BLEU below which hardly a sentence is translated
 
 
 def quality_sentence(pairs: pd.DataFrame, names: Mapping[str, str]) -> str:
@@ -29,4 +30,7 @@ def quality_sentence(pairs: pd.DataFrame, names: Mapping[str, str]) -> str:
         if len(values := best.loc[tasks, column].dropna())
     ]
     more = f" ({len(best) - len(tasks)} more tasks are in the figure)" if len(best) > len(tasks) else ""
-    return f"The best models of {format_size(size)} parameters reach {join(parts)}{more}."
+    sentence = f"The best models of {format_size(size)} parameters reach {join(parts)}{more}."
+    if "bleu" in best and best["bleu"].max() < _BARELY:
+        sentence += " They have learned little yet: longer training may ask for another mixture."
+    return sentence
