@@ -71,6 +71,7 @@ def prepare(folder, tmp_path, monkeypatch):
     return run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("target_tag", "shuffled"), DIGESTS)
 def test_one_direction_reads_as_it_ever_did(prepare, target_tag, shuffled):
     data = prepare(target_tag, shuffled=shuffled)

@@ -132,6 +132,7 @@ def test_the_processes_do_not_matter(data, folder, tmp_path):
     assert contents(open_prepared(tmp_path / "two/data")) == contents(data)
 
 
+@pytest.mark.slow
 def test_a_full_disk_does_not_matter(data, prepare, tmp_path, monkeypatch):
     room, fsync, again = 0, os.fsync, None
 

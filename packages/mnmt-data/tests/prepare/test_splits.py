@@ -164,6 +164,7 @@ def test_files_and_test_corpora_serve_zero_shot_tasks(folder):
     assert not evaluated_sentences(data, ["de-fr"]) & trained_sentences(data)
 
 
+@pytest.mark.slow
 @settings(max_examples=4)
 @given(data=st.data())
 def test_whatever_is_trained_no_held_out_sentence_of_any_task_is(data):

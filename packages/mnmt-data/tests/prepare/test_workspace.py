@@ -111,6 +111,7 @@ def test_several_processes_write_the_same_bytes(prepare, whole, monkeypatch):
     assert contents(prepare(2).folder) == whole
 
 
+@pytest.mark.slow
 def test_a_disk_full_at_every_write_is_told_and_gone_on_from(prepare, whole, tmp_path, monkeypatch):
     disk, failures, data = Disk(monkeypatch), 0, None
     while data is None:
@@ -217,6 +218,7 @@ def test_killed_processes_leave_what_the_next_goes_on_from(folder, whole, tmp_pa
     assert contents(out / "data") == whole
 
 
+@pytest.mark.slow
 def test_a_file_larger_than_the_limit_is_one_line_and_2(folder, whole, tmp_path):
     run = "mnmt_data", "prepare", "study.toml", "--out", str(tmp_path), "--jobs", "1"
     loaded = "from mnmt_data.filters.language_id import Py3langid; Py3langid().labels"  # into a file, too

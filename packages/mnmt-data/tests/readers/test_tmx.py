@@ -171,6 +171,7 @@ def test_a_truncated_archive_is_named(tmp_path):
         list(open_reader(str(path), "en-de").blocks())
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_document(monkeypatch):
     monkeypatch.setattr("mnmt_data.readers.reader.BLOCK_PAIRS", 100)
     monkeypatch.setattr(blocks_of, "__kwdefaults__", blocks_of.__kwdefaults__ | {"size": 100})
