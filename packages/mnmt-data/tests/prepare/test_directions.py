@@ -80,6 +80,7 @@ def shards(data):
     return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*.arrow")}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("sets")
 @pytest.mark.parametrize("target_tag", PLACES)
 @pytest.mark.parametrize("large", [2**22, 100])

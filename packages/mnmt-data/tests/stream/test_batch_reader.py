@@ -65,6 +65,7 @@ class ReaderWaits(threading.Condition):
         return super().wait(timeout)
 
 
+@pytest.mark.slow
 @given(
     steps=st.lists(st.integers(0, 120), min_size=1, max_size=6),
     ranks=st.integers(1, 3),

@@ -93,6 +93,7 @@ def test_a_weight_is_not_rounded(position):
     assert abs(rare - position / 3000) < 4 * deviation
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [100, 5000, 2 * LEAF + 7, 2**20, SUPER_BLOCK // 2, 3 * SUPER_BLOCK // 4])
 @pytest.mark.parametrize("start", [0, 3 * LEAF - 50, SUPER_BLOCK - 2**15])
 def test_counts_of_a_window_vary_as_independent_choices_do(start, size):

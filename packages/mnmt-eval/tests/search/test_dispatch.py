@@ -11,6 +11,7 @@ from mnmt_eval.search.protocol import EOS, PAD, FlatSearchModel
 from mnmt_model.transformer import Architecture
 
 
+@pytest.mark.slow
 @all_models
 @all_configs
 def test_both_caches_find_the_same_with_log_probabilities_of_all_tokens_at_once(
@@ -29,6 +30,7 @@ def test_both_caches_find_the_same_with_log_probabilities_of_all_tokens_at_once(
             assert h.log_prob == pytest.approx(sum(expected), rel=1e-3)
 
 
+@pytest.mark.slow
 @all_models
 @all_searches
 def test_batch_mates_do_not_change_a_translation(architecture: Architecture, parts: str, find: Find) -> None:

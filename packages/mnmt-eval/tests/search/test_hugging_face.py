@@ -136,6 +136,7 @@ OPTIONS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 def test_options_of_the_generation_count(model: Any, options: dict[str, Any]) -> None:
     plain = [hypothesis.tokens for hypothesis in same(model, configure(4))]

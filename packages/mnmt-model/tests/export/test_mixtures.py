@@ -116,6 +116,7 @@ def test_transformers_computes_the_same_log_probabilities(
     assert_close(log_probs(), expected, model, log_probs)
 
 
+@pytest.mark.slow
 @given(config=mixtures, seed=st.integers(0, 99))
 @settings(max_examples=8)
 def test_what_transformers_generates_is_our_best(
@@ -266,6 +267,7 @@ def test_a_wrong_weight_is_caught(run: Path, results: Path, tmp_path: Path) -> N
     assert any("under transformers" in failure for failure in certificate.failures)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "changes",
     [

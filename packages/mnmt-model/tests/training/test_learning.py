@@ -61,10 +61,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[RunConfig]:
     return run_configs(study, folder / "data")
 
 
-@pytest.mark.parametrize(
-    "architecture",
-    [each if each == "causal-lm" else pytest.param(each, marks=pytest.mark.slow) for each in ARCHITECTURES],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_a_hundred_pairs_are_learnt_by_heart(
     runs: list[RunConfig], tmp_path: Path, architecture: Architecture
 ) -> None:
