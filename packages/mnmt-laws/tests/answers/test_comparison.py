@@ -118,6 +118,7 @@ def test_a_perfect_fit_has_finite_criteria() -> None:
     assert result.best == "joint"
 
 
+@pytest.mark.slow
 def test_the_table_has_a_row_a_task_and_law() -> None:
     rows = table("joint", tasks=("en-de", "en-zh"))
     rows = dataclasses.replace(rows, frame=rows.frame[rows.frame["weight"] > WEIGHTS[0]])
@@ -133,6 +134,7 @@ def test_the_table_has_a_row_a_task_and_law() -> None:
     assert scatter["en-zh", "joint"] == pytest.approx(np.sqrt(np.mean(ratio**2)))
 
 
+@pytest.mark.slow
 def test_all_laws_are_held_against_the_same_rows() -> None:
     frame = table("joint").frame
     frame = frame[frame["size"].isin(SIZES[:5])]

@@ -67,6 +67,7 @@ def test_collect_adds_runs_to_a_table(run: Run, study_records: Path, tmp_path: P
     assert "either --out TABLE, which it writes, or --into TABLE" in err
 
 
+@pytest.mark.slow
 def test_compare_gives_a_verdict(run: Run, small_csv: Path) -> None:
     status, out, _ = run("compare", small_csv, "--json", "--refits", 3)
     document = json.loads(out)

@@ -118,6 +118,7 @@ def test_runs_are_described_for_tables_only(run: Run, foreign: Path) -> None:
     assert (status, "--mixtures and --runs go with a table of your own" in err) == (2, True)
 
 
+@pytest.mark.slow
 def test_a_size_may_have_a_suffix(run: Run) -> None:
     asked = [
         run("frontier", "--example", "--size", size, "--refits", 0, "--json")[1] for size in ("93k", "93e3")

@@ -50,6 +50,7 @@ def test_lengths_have_a_line_for_each_size(read: Read) -> None:
         draw_lengths(short, task="aa")
 
 
+@pytest.mark.slow
 def test_a_large_table_is_thinned(read: Read) -> None:
     size = np.geomspace(1e5, 1e7, 6000)
     table = pd.DataFrame(

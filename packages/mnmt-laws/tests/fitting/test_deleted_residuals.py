@@ -69,6 +69,7 @@ def test_a_run_that_is_left_out_is_no_part_of_the_fit() -> None:
     assert fit(observations, law="power", uncertainty=NONE).parameters.equals(without.parameters)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [5, 8, 30])
 def test_noise_raises_no_alarm(count: int) -> None:
     for seed in range(25):

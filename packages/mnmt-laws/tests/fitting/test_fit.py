@@ -122,6 +122,7 @@ def test_noise_free_coefficients_are_recovered(objective: str, law: KnownLaw) ->
         np.testing.assert_allclose(capacity[name], truth[name], rtol=1e-6, err_msg=name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", fast_or_slow(ALL_LAWS))
 @given(seed=st.integers(0, 10**6))
 @settings(max_examples=1)
@@ -177,6 +178,7 @@ def test_the_unit_of_size_moves_beta_by_its_power(scale: float) -> None:
     assert_same(one.l_inf, two.l_inf, rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("law", "objective"), fast_or_slow(each_with_one_of(OBJECTIVES)))
 @given(scale=st.sampled_from([1 / np.log(2), 100.0, 1e-4]), seed=st.integers(0, 100))
 @settings(max_examples=1)
@@ -203,6 +205,7 @@ LOOSER: list[tuple[LawName, LawName]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [random_table, lawful_table])
 @pytest.mark.parametrize("objective", OBJECTIVES)
 @given(seed=st.integers(0, 10**6))
@@ -248,6 +251,7 @@ def repeated(table: pd.DataFrame, times: int) -> pd.DataFrame:
     return pd.concat([table.assign(seed=seed) for seed in range(times)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("law", "objective"), fast_or_slow(each_with_one_of(("log-ols", "ols", "huber"))))
 def test_measuring_everything_again_changes_nothing(law: LawName, objective: str) -> None:
     table = lawful_table(3).query("weight > 0.4")

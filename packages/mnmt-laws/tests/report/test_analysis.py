@@ -26,6 +26,7 @@ def wild_table(one_task: pd.DataFrame) -> pd.DataFrame:
     return one_task.assign(value=one_task["value"] * np.random.default_rng(0).normal(1, 0.06, len(one_task)))
 
 
+@pytest.mark.slow
 def test_scatter_beyond_the_stated_noise_is_reported(
     loss_analysis: Analysis, wild_table: pd.DataFrame, analyse_table: Callable[..., Analysis]
 ) -> None:

@@ -47,6 +47,7 @@ def test_the_same_study_gives_the_same_report(one_task: pd.DataFrame, tmp_path: 
         assert one.index.with_name(name).read_bytes() == two.index.with_name(name).read_bytes()
 
 
+@pytest.mark.slow
 def test_a_table_without_extras_has_a_report(one_task: pd.DataFrame, tmp_path: Path) -> None:
     plain = one_task[one_task["role"].eq("fit")][["size", "task", "weight", "metric", "value"]]
     index = build_report(plain, out=tmp_path / "report", uncertainty=NONE).index
@@ -58,6 +59,7 @@ def test_a_table_without_extras_has_a_report(one_task: pd.DataFrame, tmp_path: P
     assert {parameter["std"] for parameter in document["fits"][document["law"]]["parameters"]} == {None}
 
 
+@pytest.mark.slow
 def test_without_its_extra_a_report_has_all_but_images_and_says_so(
     one_task: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -73,6 +75,7 @@ def test_without_its_extra_a_report_has_all_but_images_and_says_so(
     assert written.index.read_text().count('<script src="https://') == 3
 
 
+@pytest.mark.slow
 def test_the_stages_are_told_as_they_begin(one_task: pd.DataFrame, tmp_path: Path) -> None:
     stages: list[str] = []
     build_report(one_task, out=tmp_path / "report", uncertainty=NONE, progress=stages.append)

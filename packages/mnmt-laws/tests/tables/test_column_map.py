@@ -177,6 +177,7 @@ def test_melting_keeps_every_measured_value(weights: list[list[float]], data: st
         np.testing.assert_allclose(rows["weight"], shares[place, 0] if task == "a" else 0.0)
 
 
+@pytest.mark.slow
 def test_seventeen_sources_and_thirteen_tasks_are_read() -> None:
     rng = np.random.default_rng(0)
     weights = np.round(rng.dirichlet(np.full(17, 0.3), size=512), 3)
