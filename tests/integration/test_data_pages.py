@@ -69,6 +69,7 @@ def test_batches_as_items_of_a_data_set(prepared, monkeypatch, capsys):
     assert names["item"]["input_ids"].tolist() == src.tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # of libraries that are not ours
 def test_hugging_faces_trainer_goes_on_exactly_where_it_stopped(prepared, tmp_path, monkeypatch):
     pytest.importorskip("accelerate")

@@ -50,6 +50,7 @@ def test_the_best_mixture_gives_weights_to_sources_for_losses_of_tasks(fitted: L
     assert np.mean(list(advice.predicted.values())) <= losses.min() + 1e-9
 
 
+@pytest.mark.slow
 def test_frontiers_and_targets_know_sources(fitted: LawFit) -> None:
     points = frontier(fitted, size=1e9)
     assert points.weight.dims == ("source", "point")
