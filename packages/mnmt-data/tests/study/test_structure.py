@@ -77,7 +77,7 @@ def test_defaults_stand_in_for_what_is_left_out():
         ({"names": [], "inner": {"kind": "c"}}, "`data.inner.kind` must be one of 'a', 'b', but is 'c'."),
         (
             {"names": [], "inner": {"kid": "a"}},
-            "[data.inner] holds an unknown key `kid`; the valid ones are kind, size; `kind` may be meant.",
+            "[data.inner] holds an unknown key `kid`; `kind` may be meant.",
         ),
         (7, "`data` must be a table, but is 7."),
         (
@@ -94,8 +94,7 @@ def test_defaults_stand_in_for_what_is_left_out():
         ),
         (
             {"names": [], "changes": {"x": {"kin": 1}}},
-            "[data.changes.x] holds an unknown key `kin`; the valid ones are kind, size; "
-            "`kind` may be meant.",
+            "[data.changes.x] holds an unknown key `kin`; `kind` may be meant.",
         ),
         (
             {"names": [], "changes": {"x": {"size": "1"}}},

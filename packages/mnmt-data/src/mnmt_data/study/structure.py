@@ -80,16 +80,16 @@ UNKNOWN = "unknown key"
 
 
 def unknown_key(key: str, valid: Sequence[str], owners: Owners = lambda key: ()) -> str:
-    """Return an unknown key, the valid keys or the tables that it belongs to, and its nearest valid key."""
+    """Return an unknown key, its tables and its nearest valid key; if it has neither, all valid keys."""
     plain = key.replace("-", "_")
     if plain in valid:
         return f"`{key}`; it is written `{plain}`."
     tables = owners(plain)
     like = get_close_matches(key, valid, n=1, cutoff=0.75 if tables else 0.6)
-    meant = f"; `{like[0]}` may be meant" if like else ""
-    if tables:
-        return f"`{key}`, which belongs to {' or '.join(tables)}{meant}."
-    return f"`{key}`; the valid ones are {', '.join(valid)}{meant}."
+    place = f", which belongs to {' or '.join(tables)}" if tables else ""
+    if like:
+        return f"`{key}`{place}; `{like[0]}` may be meant."
+    return f"`{key}`{place or '; the valid ones are ' + ', '.join(valid)}."
 
 
 def _describe(error: BaseException, _: type | None, *, owners: Owners) -> str:
@@ -110,9 +110,7 @@ def _converter() -> Converter:
     converter.register_structure_hook_func(_is_literal, _literal)
     number_or_name = _checked((int, str), "an integer or a string", lambda value, _: value)
     converter.register_structure_hook_func(lambda target: target == int | str, number_or_name)
-    converter.register_structure_hook_factory(
-        lambda target: target == dict[str, float] | str, _table_or_string
-    )
+    converter.register_structure_hook_factory(_is_table_or_string, _table_or_string)
     converter.register_structure_hook_factory(is_dataclass, _dataclass)
     converter.register_structure_hook_factory(_is_choice_of_tables, _choice_of_tables)
     converter.register_structure_hook_factory(is_mapping, _mapping)
