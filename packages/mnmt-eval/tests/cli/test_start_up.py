@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from mnmt_eval.cli import COMMANDS, app
-
 RUNS = {"torch", "mnmt_model"}
 NUMBERS = {"numpy", "sacrebleu"}
 SLOW = RUNS | {"pyarrow", "sentencepiece", "scipy", "pandas", "filelock"}
@@ -47,8 +45,6 @@ def run(program: str, folder: Path, *arguments: str) -> subprocess.CompletedProc
 @pytest.mark.parametrize(
     ("arguments", "barred"),
     [
-        (("--help",), SLOW | NUMBERS | {"rich.markdown"}),
-        (("--version",), SLOW | NUMBERS),
         (("compare", "--help"), SLOW | NUMBERS),
         (("rerank", "--help"), SLOW | NUMBERS),
         (("score", "--help"), RUNS | {"sacrebleu"}),
@@ -66,14 +62,6 @@ def test_a_command_imports_only_what_it_uses(
     done = run(TRACED, folder, *arguments)
     assert done.returncode == 0, done.stderr
     assert not barred & set(done.stderr.split())
-
-
-@pytest.mark.parametrize("path", COMMANDS)
-def test_the_list_shows_the_start_of_each_docstring(path: str) -> None:
-    module, _, function = path.partition(":")
-    command = getattr(__import__(f"mnmt_eval.cli.{module}", fromlist=[function]), function)
-    assert command.__doc__.startswith(COMMANDS[path].removesuffix("."))
-    assert app[app.name_transform(function)].default_command is command
 
 
 @pytest.mark.parametrize(
@@ -104,9 +92,3 @@ def test_a_command_that_needs_runs_names_the_extra(folder: Path, arguments: tupl
     (line,) = done.stderr.splitlines()
     assert line.startswith(f"mnmt-eval: {arguments[0]} needs torch") or "run needs torch" in line
     assert "mnmt-eval[runs]" in line
-
-
-def test_shells_complete_the_commands() -> None:
-    names = [app.name_transform(path.partition(":")[2]) for path in COMMANDS]
-    script = app.generate_completion(shell="bash")
-    assert all(name in script for name in names)
