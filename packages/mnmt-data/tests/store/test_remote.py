@@ -129,9 +129,7 @@ def test_an_unreachable_server_leaves_the_copy(caplog):
     memory.pipe("/bucket/b.tsv", b"x\ty\n")
     copy = local_copy("memory://bucket/b.tsv")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            type(memory), "info", lambda *_, **__: (_ for _ in ()).throw(OSError("no route to host"))
-        )
+        patch.setattr(type(memory), "info", refuse)
         assert local_copy("memory://bucket/b.tsv") == copy
         assert f"cannot be had (no route to host); its copy {copy} is used" in caplog.text
     memory.rm("/bucket/b.tsv")

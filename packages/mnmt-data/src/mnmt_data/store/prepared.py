@@ -210,20 +210,20 @@ def fetch_prepared(url: str | Path, folder: Path) -> PreparedData:
     Raises:
         DataError: If a file cannot be fetched, or has changed since it was prepared.
     """
-    source, written = normal_url(url), folder / DESCRIPTION
+    source, local = normal_url(url), folder / DESCRIPTION
     remote = local_copy(f"{source}/{DESCRIPTION}")
     with file_lock(remote.with_name(".folder.lock"), name=folder, seconds=-1):
         content = remote.read_bytes()
-        if not written.is_file() or written.read_bytes() != content:
-            written.unlink(missing_ok=True)
+        if not local.is_file() or local.read_bytes() != content:
+            local.unlink(missing_ok=True)
             for name, file in PreparedDescription.read(remote.parent).files.items():
                 path = folder / name
                 if not path.resolve().is_relative_to(folder.resolve()):
                     raise DataError(f"{source}/{DESCRIPTION}: names {name}, which is outside the folder.")
                 if not path.is_file() or checksum(path) != file.sha256:
-                    fetch(f"{source}/{name}", path)
+                    fetch(f"{source}/{name}", path, size=file.bytes)
                     check_file(path, sha256=file.sha256)
-            with atomic_file(written) as out:
+            with atomic_file(local) as out:
                 out.write(content)
     return open_prepared(folder)
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from mnmt_data.errors import DataError, missing_extra, one_line
+from mnmt_data.store.lock import file_lock
 
 logger = logging.getLogger(__name__)
 
@@ -62,23 +63,23 @@ def local_copy(url: str, *, folder: Path | None = None) -> Path:
     Raises:
         DataError: If there is no such file, it cannot be reached, or a library for it is missing.
     """
-    from filelock import FileLock
-
     copy = (folder or cache_folder(url)) / url.partition("?")[0].rpartition("/")[2]
     copy.parent.mkdir(parents=True, exist_ok=True)
     record = copy.with_name(f".{copy.name}.fetched.json")
-    with FileLock(copy.with_name(f".{copy.name}.lock")):
+    with file_lock(copy.with_name(f".{copy.name}.lock"), name=copy, seconds=-1):
         try:
-            stamp = _stamp(_info(url))
+            system, path = _open(url)
+            info = _try(url, lambda: system.info(path))
         except DataError as error:
             if isinstance(error.__cause__, FileNotFoundError) or not record.is_file():
                 raise
             logger.warning("%s; its copy %s is used", str(error).partition(";")[0], copy)
             return copy
-        if not copy.is_file() or _read(record) != stamp:
+        stamp = json.dumps(_stamp(info))
+        if not (copy.is_file() and record.is_file() and record.read_text(encoding="utf-8") == stamp):
             record.unlink(missing_ok=True)
-            fetch(url, copy)
-            record.write_text(json.dumps(stamp), encoding="utf-8")
+            fetch(url, copy, size=info.get("size"))
+            record.write_text(stamp, encoding="utf-8")
     return copy
 
 
@@ -98,15 +99,14 @@ def local_folder(url: str | Path, is_wanted: Callable[[str], bool]) -> Path:
     return folder
 
 
-def fetch(url: str, path: Path) -> None:
-    """Fetch a file, which takes its name once it is whole.
+def fetch(url: str, path: Path, *, size: int | None) -> None:
+    """Fetch a file of `size` bytes, None if unknown, which takes its name once it is whole.
 
     Raises:
-        DataError: If it cannot be fetched, or comes in another size than announced.
+        DataError: If it cannot be fetched, or comes in another size.
     """
     from fsspec.callbacks import TqdmCallback
 
-    size = _info(url).get("size")
     logger.warning("fetching %s%s", url, f", {size / 2**20:,.0f} MiB" if size and size >= 2**20 else "")
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.part")
@@ -114,7 +114,8 @@ def fetch(url: str, path: Path) -> None:
     system, source = _open(url)
     _try(url, lambda: system.get_file(source, str(part), callback=bar))
     if size is not None and part.stat().st_size != size:
-        raise DataError(f"{url}: {part.stat().st_size:,} bytes came of {size:,}; fetch it again.")
+        what = f"must have {size:,} bytes, but {part.stat().st_size:,} came"
+        raise DataError(f"{url}: {what}; it was cut off or has changed.")
     part.replace(path)
 
 
@@ -125,12 +126,6 @@ def cache_folder(url: str) -> Path:
     protocol, _, path = place.rpartition("/")[0].partition("://")
     host = re.sub(r"[^\w.-]", "_", path.partition("/")[0]) or protocol
     return cache / host / sha256(f"{place.rpartition('/')[0]}?{query}".encode()).hexdigest()[:12]
-
-
-def _info(url: str) -> dict[str, Any]:
-    system, path = _open(url)
-    info: dict[str, Any] = _try(url, lambda: system.info(path))
-    return info
 
 
 def _open(url: str) -> tuple[Any, str]:
@@ -169,10 +164,3 @@ def _stamp(info: dict[str, Any]) -> dict[str, Any]:
     return {
         key: info[key] if key == "size" else str(info[key]) for key in _STAMP if info.get(key) is not None
     }
-
-
-def _read(record: Path) -> Any:
-    try:
-        return json.loads(record.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
