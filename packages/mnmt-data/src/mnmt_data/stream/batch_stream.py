@@ -84,7 +84,10 @@ class BatchStream:
     ) -> None:
         self.hook = hook
         schedule = Schedule.constant(mixture) if isinstance(mixture, Mixture) else mixture
-        self._shards = {task: shards[task] for task in _tasks_drawn(shards, schedule)}
+        if missing := [task for task in schedule.tasks_drawn if task not in shards]:
+            lacks = ", ".join(missing)
+            raise ValueError(f"`shards` must hold every task of positive weight, but lacks {lacks}.")
+        self._shards = {task: shards[task] for task in schedule.tasks_drawn}
         for shard in self._shards.values():
             check_pairs_fit(shard, batch_tokens=batch_tokens)
         orders = orders or {}
@@ -232,16 +235,6 @@ class BatchStream:
         if window is None or window.share != share or not window.holds(step):
             window = self._window = self.window(step, share)
         return window
-
-
-def _tasks_drawn(shards: Mapping[str, Corpus], schedule: Schedule) -> list[str]:
-    """Return the tasks with positive weight in any phase."""
-    tasks = [
-        task for task in schedule.tasks if any(phase.mixture.weights[task] > 0 for phase in schedule.phases)
-    ]
-    if missing := [task for task in tasks if task not in shards]:
-        raise ValueError(f"`shards` must hold every task of positive weight, but lacks {', '.join(missing)}.")
-    return tasks
 
 
 def _block_rows(corpora: Mapping[str, Corpus]) -> dict[str, int]:

@@ -101,7 +101,7 @@ def open_stream(
         schedule = config.schedule(mixture)
     except ValueError as error:
         raise DataError(f"[train.mixing] {error}") from None
-    tasks = [task for task in schedule.tasks if any(phase.mixture.weights[task] for phase in schedule.phases)]
+    tasks = schedule.tasks_drawn
     return BatchStream(
         {task: data.shard("train", task) for task in tasks},
         schedule,

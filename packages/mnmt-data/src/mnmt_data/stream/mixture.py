@@ -153,6 +153,11 @@ class Schedule:
         """The tasks of every phase."""
         return self.phases[0].mixture.tasks
 
+    @property
+    def tasks_drawn(self) -> tuple[str, ...]:
+        """The tasks that have a positive weight in a phase."""
+        return tuple(task for task in self.tasks if any(phase.mixture.weights[task] for phase in self.phases))
+
     def index(self, step: int) -> int:
         """Return the index of the phase that a step belongs to."""
         return bisect_right([phase.step for phase in self.phases], step) - 1

@@ -112,8 +112,7 @@ def batch_window(
     window = sampler.window(step)
     locations = RowLocations.merged(sampler.schedule.tasks, window.tasks, window.rows)
     changed = _change(hook, sampler, window, locations, corpora) if hook else None
-    lengths = (changed[0].lengths, changed[1].lengths) if changed else locations.lengths(corpora)
-    src_lengths, tgt_lengths = lengths
+    src_lengths, tgt_lengths = [side.lengths for side in changed] if changed else locations.lengths(corpora)
     batches = split_evenly(src_lengths, tgt_lengths, window.num_batches)
     order = random_order(stream_key(sampler.seed, *window.key), len(batches))
     return BatchedWindow(
