@@ -42,7 +42,7 @@ Report = Callable[[str], None]
 
 @dataclass(frozen=True, kw_only=True)
 class Wish:
-    """What a study is wanted for."""
+    """The text and the time of a new study."""
 
     name: str
     tasks: Sequence[str]

@@ -43,7 +43,7 @@ _SIGNATURES = {
 _LARGEST_WINDOW = 31
 """Logarithm of the largest window of zstd, 2 GiB, which `zstd --long=31` packs with."""
 
-_TRAILING = ("Not a gzipped file", "Unknown frame descriptor")
+_BYTES_AFTER = ("Not a gzipped file", "Unknown frame descriptor")
 """What libraries say of bytes after a member that are no other one."""
 
 _CONTENT_ERRORS = (EOFError, zlib.error, lzma.LZMAError, OSError)
@@ -234,7 +234,7 @@ def unreadable(path: Path, kind: str | None, error: Exception) -> str:
     what = f"{path}: cannot be read as {kind} ({reason})"
     if isinstance(error, (NotImplementedError, RuntimeError)):  # encrypted, or packed by a rare method
         return f"{what}; write it anew without that."
-    if any(sign in reason for sign in _TRAILING):
+    if any(sign in reason for sign in _BYTES_AFTER):
         return f"{path}: other bytes follow its {kind} data ({reason}); remove them or fetch it again."
     if isinstance(error, EOFError):
         return f"{what}; it is cut off, fetch it again."
