@@ -297,32 +297,6 @@ def test_what_a_run_keeps_is_not_taken_for_scores_against_other_references(
     assert run["metrics"][0]["systems"][0]["value"] == file["metrics"][0]["systems"][0]["value"]
 
 
-@pytest.mark.parametrize("many_files", [False, True])
-def test_comet_scores_of_several_systems_are_told_apart(
-    command_line: CommandLine, german: Path, many_files: bool
-) -> None:
-    scores = {"one.txt": (0.25, GERMAN.hypotheses), "two.txt": (0.75, GERMAN.others)}
-    segments = {
-        name: [{"mt": line, "COMET": score} for line in lines] for name, (score, lines) in scores.items()
-    }
-    files = [{name: each} for name, each in segments.items()] if many_files else [segments]
-    paths = [german / f"comet{number}.json" for number in range(len(files))]
-    for path, content in zip(paths, files, strict=True):
-        path.write_text(json.dumps(content), encoding="utf-8")
-    arguments = (
-        *(german / "one.txt", german / "two.txt", *texts(german), "--metric", "chrf"),
-        *(argument for path in paths for argument in ("--scores", f"comet={path}")),
-    )
-    (ours,) = compared(command_line, *arguments)
-    systems = ours["metrics"][1]["systems"]
-    assert [system["value"] for system in systems] == [0.25, 0.75]
-    assert systems[1]["signature"].endswith(systems[1]["against_baseline"]["signature"].rpartition("|")[2])
-    assert systems[1]["against_baseline"]["p_value"] == pytest.approx(2 / 2**7)
-    table = command_line.run("compare", *arguments).stdout.decode().splitlines()
-    assert any("0.7500 [0.7500, 0.7500]  +0.5000 [+0.5000, +0.5000]  0.0156 *" in line for line in table)
-    assert f"comet: {systems[0]['signature']}" in table
-
-
 def test_languages_are_named_with_commas_or_one_by_one(command_line: CommandLine, german: Path) -> None:
     files = (german / "one.txt", "--reference", german / "ref", "--task", "en-de", "--metric", "language")
     flag = "--language.candidates"
@@ -457,10 +431,6 @@ REF = ("--reference", "{folder}/ref", "--task", "en-de")
         (["{folder}/one.txt", "{folder}/one.txt", *REF], "2 systems are called 'one.txt'; name them apart"),
         (["{folder}", *REF], "latin:1: not valid UTF-8"),  # each of its files is a system
         (["{folder}/latin", *REF], "latin:1: not valid UTF-8"),
-        (
-            ["{folder}/one.txt", "again={folder}/one.txt", *REF, "--scores", "s"],
-            "s: no such file of scores.",
-        ),
     ],
 )
 def test_a_mistake_is_one_line_and_status_2(
@@ -468,7 +438,6 @@ def test_a_mistake_is_one_line_and_status_2(
 ) -> None:
     write(german / "short.txt", ["x"])
     write(german / "empty", [])
-    write(german / "lines", ["0.5"] * 7)
     (german / "latin").write_bytes("für\n".encode("latin-1") * 7)
     done = command_line.run("compare", *(a.replace("{folder}", str(german)) for a in arguments))
     assert (done.status, done.stdout) == (2, b"")

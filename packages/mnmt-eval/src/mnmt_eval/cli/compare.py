@@ -65,7 +65,7 @@ def compare(
         baseline: The system that others are tested against; by default the first.
         metrics: Metrics and their options.
         scores: A file with scores of sentences made elsewhere, as `metricx=scores.jsonl`: with a column for
-            each system, or a file a system; COMET's, MetricX's, WMT's or bare numbers. `None` is a missing
+            each system, or a file a system; COMET's, MetricX's or bare numbers. `None` is a missing
             score. No reference is needed then.
         lower_is_better: Those of --scores of which lower values are better; of MetricX they are.
         human: The metric of --scores that people gave; print how far the others order pairs alike.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,8 @@ VALUES = ("score", "prediction", "COMET")
 """Names of columns with scores, after the metric's own; MetricX calls them `prediction`."""
 OUTPUTS = ("hypothesis", "mt", "translation")
 """Names of columns with the outputs that were scored."""
+NUMBERS = ("id", "seg_id", "segment_id")
+"""Names of columns with the numbers of sentences."""
 _MISSING = ("", "none", "null", "nan", "na", "-")
 _SMALL = 1.5
 """Scores of at most this size have four decimals, larger ones two."""
@@ -62,16 +64,20 @@ class ScoredElsewhere(Metric):
         return f"{missing:,} of {len(statistics):,} sentences lack a score and are left out of {self.name}"
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class _Column:
     """The scores of one system in a file."""
 
     path: Path
     label: str = ""
     """The system's name; empty if the file does not say."""
-    values: list[float] = field(default_factory=list)
-    outputs: list[str] = field(default_factory=list)
+    values: Sequence[float]
+    outputs: Sequence[str] = ()
     """The outputs that were scored; empty if unknown."""
+
+
+_Rows = Sequence[tuple[str, Mapping[str, Any]]]
+"""The place of each row, and its cells by name."""
 
 
 def read_scores(files: ScoreFiles, translated: TranslatedText) -> tuple[ScoredElsewhere, dict[str, Floats]]:
@@ -81,9 +87,15 @@ def read_scores(files: ScoreFiles, translated: TranslatedText) -> tuple[ScoredEl
     scored; files of bare numbers belong to the systems in their order.
 
     Raises:
-        EvalError: If a file is missing or none, a score is no number, or a system lacks scores.
+        EvalError: If a file is none of scores, a score is no number, or a system lacks scores.
+        DataError: If a file cannot be read.
     """
-    columns = [column for path in files.paths for column in _read(path, files.name, translated.names)]
+    contents = [File(path).read() for path in files.paths]
+    columns = [
+        column
+        for path, content in zip(files.paths, contents, strict=True)
+        for column in _read(path, content, files.name, translated.names)
+    ]
     bare = iter([column for column in columns if not column.label and not column.outputs])
     by_system = [_column_of(output, columns, bare, files) for output in translated.outputs]
     if (rest := next(bare, None)) is not None:
@@ -98,7 +110,7 @@ def read_scores(files: ScoreFiles, translated: TranslatedText) -> tuple[ScoredEl
     is_scored = ~np.isnan(scores).any(axis=0)
     if not is_scored.any():
         raise EvalError(f"{by_system[0].path}: no sentence has a score of {files.name} for every system.")
-    digest = sha256(b"".join(File(path).read() for path in files.paths)).hexdigest()[:12]
+    digest = sha256(b"".join(contents)).hexdigest()[:12]
     metric = ScoredElsewhere(
         name=files.name,
         signature=f"scores:{files.paths[0].name}|sha256:{digest}",
@@ -131,88 +143,74 @@ def _column_of(
     return column
 
 
-def _read(path: Path, name: str, systems: Sequence[str]) -> list[_Column]:
+def _read(path: Path, content: bytes, name: str, systems: Sequence[str]) -> list[_Column]:
     """Return the columns of a file."""
-    if not path.is_file():
-        raise EvalError(f"{path}: no such file of scores.")
-    lines = lines_of(File(path).read(), str(path))
+    lines = lines_of(content, str(path))
     if lines and lines[0].lstrip().startswith("{") and not holds_objects(lines):
         lines = ["".join(lines)]  # an object on several lines
-    if len(lines) == 1 and holds_objects(lines):
-        ((_, document),) = read_objects(path, lines)
-        if document and all(isinstance(segments, list) for segments in document.values()):
-            return [_of_comet(path, label, segments, name) for label, segments in document.items()]
-    return _columns(path, _rows(path, lines, systems), name, systems)
+    rows = list(read_objects(path, lines)) if holds_objects(lines) else _split(path, lines)
+    if len(rows) == 1 and all(map(_are_segments, rows[0][1].values())):
+        return [_of_comet(path, *each, name) for each in rows[0][1].items()]
+    named = [system for system in systems if rows and system in rows[0][1]]
+    if not named:
+        return [_column(path, rows, name, systems=systems)]
+    _check_order(path, rows)
+    return [_Column(path=path, label=system, values=_values(rows, system)) for system in named]
 
 
-def _of_comet(path: Path, label: str, segments: Sequence[Any], name: str) -> _Column:
-    """Return the column of one of the systems of `comet-score --to_json`."""
-    column = _Column(path=path, label=label)
-    for number, segment in enumerate(segments, start=1):
-        if not isinstance(segment, dict):
-            raise EvalError(f"{path}: {label}: segment {number} must be an object, but is {segment!r}.")
-        _append(column, segment, _value_key(path, segment, name), f"{path}: {label}: segment {number}")
-    return column
+def _are_segments(value: object) -> bool:
+    """Return whether a value is a list of objects, as `comet-score --to_json` has one for each system."""
+    return isinstance(value, list) and all(isinstance(each, dict) for each in value)
 
 
-def _rows(path: Path, lines: Sequence[str], systems: Sequence[str]) -> list[tuple[str, dict[str, Any]]]:
-    """Return the place and the cells by name of each line; of bare numbers the name is `score`."""
-    if holds_objects(lines):
-        return list(read_objects(path, lines))
-    is_table = path.suffix == ".csv" or any("\t" in line for line in lines[:1])
-    if not is_table and lines and lines[0].strip() not in systems:
+def _of_comet(path: Path, label: str, segments: Sequence[Mapping[str, Any]], name: str) -> _Column:
+    rows = [(f"{path}: {label}: segment {number}", each) for number, each in enumerate(segments, start=1)]
+    return _column(path, rows, name, label=label)
+
+
+def _split(path: Path, lines: Sequence[str]) -> _Rows:
+    """Return the rows of TSV or CSV; where the first line is a number, the only column is `score`."""
+    if lines and _as_number(lines[0]) is not None:
         return [(f"{path}:{number}", {"score": line}) for number, line in enumerate(lines, start=1)]
-    rows = split_rows(path, lines)
-    if rows and len(rows[0][1]) == 2 and rows[0][1][0] in systems and _as_number(rows[0][1][1]) is not None:
-        names: Sequence[str] = ("system", "score")  # as mt-metrics-eval has them, without names
-    else:
-        names, rows = (rows[0][1], rows[1:]) if rows else ((), [])
-    return [(place, dict(zip(names, cells, strict=True))) for place, cells in rows]
+    names, *rows = split_rows(path, lines) or [("", ())]
+    return [(place, dict(zip(names[1], cells, strict=True))) for place, cells in rows]
 
 
-def _columns(
-    path: Path, rows: Sequence[tuple[str, dict[str, Any]]], name: str, systems: Sequence[str]
-) -> list[_Column]:
-    """Return a column a system: of its name, or of the rows that name it; else the scores of one system."""
-    keys = rows[0][1].keys() if rows else ()
-    named = {system: _Column(path=path, label=system) for system in systems if system in keys}
-    if "system" not in keys and named:
-        for place, record in rows:
-            for system, column in named.items():
-                column.values.append(_number(record.get(system), place, system))
-        return list(named.values())
-    columns: dict[str, _Column] = {}
-    for place, record in rows:
-        label = str(record.get("system", ""))
-        column = columns.setdefault(label, _Column(path=path, label=label))
-        _append(column, record, _value_key(path, record, name, systems), place)
-    return list(columns.values())
+def _column(path: Path, rows: _Rows, name: str, *, label: str = "", systems: Sequence[str] = ()) -> _Column:
+    """Return the scores of one system, and the outputs that were scored."""
+    names = rows[0][1] if rows else {}
+    if "system" in names:
+        raise EvalError(f"{path}: has a row for each system; make a column for each, or a file for each.")
+    if (key := next((key for key in (name, *VALUES) if key in names), None)) is None:
+        listed = ", ".join([*systems, name, *VALUES])
+        raise EvalError(f"{path}: must have columns of {listed}, but has {', '.join(names) or 'none'}.")
+    texts = [next((row[each] for each in OUTPUTS if each in row), None) for _, row in rows]
+    outputs = [_normalise(str(text)) for text in texts if text is not None]
+    if not outputs:
+        _check_order(path, rows)
+    return _Column(path=path, label=label, values=_values(rows, key), outputs=outputs)
 
 
-def _value_key(path: Path, record: Mapping[str, Any], name: str, systems: Sequence[str] = ()) -> str:
-    """Return the name of the scores among those of a record."""
-    for key in (name, *VALUES):
-        if key in record:
-            return key
-    listed = ", ".join([*systems, name, *VALUES])
-    raise EvalError(f"{path}: must have columns of {listed}, but has {', '.join(record) or 'none'}.")
+def _check_order(path: Path, rows: _Rows) -> None:
+    """Refuse rows whose numbers of sentences, each another one, do not ascend."""
+    for key in NUMBERS:
+        numbers = [number for _, row in rows if (number := _as_number(row.get(key))) is not None]
+        if len(set(numbers)) == len(rows) and numbers != sorted(numbers):
+            raise EvalError(f"{path}: must have the sentences in their order; sort its rows by {key}.")
 
 
-def _append(column: _Column, record: Mapping[str, Any], key: str, place: str) -> None:
-    column.values.append(_number(record[key], place, key))
-    if (text := next((record[each] for each in OUTPUTS if each in record), None)) is not None:
-        column.outputs.append(_normalise(str(text)))
+def _values(rows: _Rows, key: str) -> list[float]:
+    return [_number(row.get(key), f"{place}: {key}") for place, row in rows]
 
 
-def _number(value: Any, place: str, what: str) -> float:
+def _number(value: Any, place: str) -> float:
     """Return a score; nan if it is missing.
 
     Raises:
         EvalError: If it is neither.
     """
     if (number := _as_number(value)) is None:
-        excerpt = str(value)[:40]
-        raise EvalError(f"{place}: {what} must be a number, or None where it is missing, but is {excerpt!r}.")
+        raise EvalError(f"{place} must be a number, or None where it is missing, but is {str(value)[:40]!r}.")
     return number
 
 
