@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -32,7 +32,61 @@ if TYPE_CHECKING:
     from mnmt_eval.compare import TranslatedText
     from mnmt_eval.compare.comparison import GroupScore, MetricComparison, SystemScore, TextComparison
     from mnmt_eval.compare.pairs import CorrectedTest, SystemPair
-    from mnmt_eval.report import ReportConfig
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class ScoreFlags:
+    """Scores that were made elsewhere."""
+
+    scores: Columns = ()
+    """A file with scores of sentences made elsewhere, as `metricx=scores.jsonl`: with a column for each
+    system, or a file a system; COMET's, MetricX's or bare numbers. `None` is a missing score. No reference is
+    needed then."""
+    lower_is_better: Annotated[Names, Parameter(show_default=False)] = ()
+    """Those of --scores of which lower values are better; of MetricX they are."""
+    human: str | None = None
+    """The metric of --scores that people gave; print how far the others order pairs alike."""
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class PageFlags:
+    """The page."""
+
+    page: Path | None = None
+    """Folder for a page to send around, index.html, with the comparison and translations to read."""
+    title: str = ""
+    """The title of the page."""
+    worst_by: str | None = None
+    """The metric that the page sorts sentences by: by default chrf, or the first if that is not among them;
+    `loss` with --losses."""
+    sentences: int = 1000
+    """Sentences of each text on the page: those on which systems disagree most, or that one translated
+    worst."""
+
+    def write(
+        self, folder: Path, translated: Sequence[TranslatedText], config: CompareConfig, baseline: str | None
+    ) -> list[TextComparison]:
+        """Write the page, and return the comparisons on it."""
+        from mnmt_eval.report import ReportConfig, make_report, write_report
+
+        if other := next((each for each in translated if each.names != translated[0].names), None):
+            first = translated[0].text.name
+            raise EvalError(f"{other.text.name}: has other systems than {first}; name a pair with --task.")
+        options = ReportConfig(
+            comparison=config,
+            worst_by=self.worst_by,
+            sentences=self.sentences,
+            baseline=baseline,
+            title=self.title,
+        )
+        report = make_report(translated, options)
+        print(f"wrote {write_report(report, folder)}", file=sys.stderr)
+        return list(report.comparisons)
+
+
+_DEFAULT_SCORES, _DEFAULT_PAGE = ScoreFlags(), PageFlags()
 
 
 def compare(
@@ -42,15 +96,10 @@ def compare(
     text: TextFlags = DEFAULT_TEXT_FLAGS,
     baseline: str | None = None,
     metrics: MetricFlags = DEFAULT_METRIC_FLAGS,
-    scores: Columns = (),
-    lower_is_better: Annotated[Names, Parameter(show_default=False)] = (),
-    human: str | None = None,
+    scores: ScoreFlags = _DEFAULT_SCORES,
     by: str | None = None,
     losses: Flag = False,
-    page: Path | None = None,
-    title: str = "",
-    worst_by: str | None = None,
-    sentences: int = 1000,
+    page: PageFlags = _DEFAULT_PAGE,
     samples: int = BOOTSTRAP_SAMPLES,
     permutations: int = PERMUTATION_SAMPLES,
     form: Annotated[Format, Parameter("--format")] = "text",
@@ -64,20 +113,11 @@ def compare(
         text: The text that they translated.
         baseline: The system that others are tested against; by default the first.
         metrics: Metrics and their options.
-        scores: A file with scores of sentences made elsewhere, as `metricx=scores.jsonl`: with a column for
-            each system, or a file a system; COMET's, MetricX's or bare numbers. `None` is a missing
-            score. No reference is needed then.
-        lower_is_better: Those of --scores of which lower values are better; of MetricX they are.
-        human: The metric of --scores that people gave; print how far the others order pairs alike.
+        scores: Scores that were made elsewhere.
         by: Score and test groups of sentences apart: `origin` (which side was written first), `length`, or
             `eighths` or `thirds` of the sentences by length.
         losses: Compare the losses of runs too, on the references of their data; each loads its model.
-        page: Folder for a page to send around, index.html, with the comparison and translations to read.
-        title: The title of the page.
-        worst_by: The metric that the page sorts sentences by: by default chrf, or the first if that is not
-            among them; `loss` with --losses.
-        sentences: Sentences of each text on the page: those on which systems disagree most, or that one
-            translated worst.
+        page: The page.
         samples: Resamples of the bootstrap, for intervals.
         permutations: Random exchanges of the permutation test, where not all can be made.
         form: Print the tables as `text`, `markdown` or `latex` (booktabs; the best ranks are bold), or as
@@ -88,57 +128,38 @@ def compare(
     from mnmt_eval.cli.progress import print_message
     from mnmt_eval.cli.table_formats import format_comparisons
     from mnmt_eval.compare import compare_systems
-    from mnmt_eval.compare.averages import average_directions
     from mnmt_eval.compare.comparison import all_remarks
 
-    translated = text.open(systems, reference_free=bool(scores))
+    translated = text.open(systems, reference_free=bool(scores.scores))
     metric_set = metrics.metric_set
     if not metrics.metric and not all(each.text.references for each in translated):
         metric_set = replace(metric_set, names=())
     config = CompareConfig(
         metrics=metric_set,
-        scores=score_files(scores, lower_is_better),
-        human=human,
+        scores=score_files(scores.scores, scores.lower_is_better),
+        human=scores.human,
         samples=samples,
         permutations=permutations,
         grouping=by,
         losses=losses,
     )
-    if page is None:
+    if page.page is None:
         comparisons = [compare_systems(each, config, baseline=baseline) for each in translated]
     else:
-        from mnmt_eval.report import ReportConfig
-
-        comparisons = _write_page(
-            translated,
-            ReportConfig(
-                comparison=config, worst_by=worst_by, sentences=sentences, baseline=baseline, title=title
-            ),
-            page,
-        )
+        comparisons = page.write(page.page, translated, config, baseline)
     remarks = all_remarks(translated, comparisons)
     for remark in remarks:
         print_message(remark)
-    if as_json:
-        documents = [_comparison_json(each) for each in comparisons]
-        averages = [asdict(each) for each in average_directions(comparisons)]
-        document = {"comparisons": documents, "averages": averages, "remarks": remarks}
-        print(json.dumps(document, ensure_ascii=False))
-    else:
-        print(format_comparisons(comparisons, form))
+    print(_json(comparisons, remarks) if as_json else format_comparisons(comparisons, form))
 
 
-def _write_page(
-    translated: Sequence[TranslatedText], config: ReportConfig, page: Path
-) -> list[TextComparison]:
-    from mnmt_eval.report import make_report, write_report
+def _json(comparisons: Sequence[TextComparison], remarks: Sequence[str]) -> str:
+    from mnmt_eval.compare.averages import average_directions
 
-    if other := next((each for each in translated if each.names != translated[0].names), None):
-        first = translated[0].text.name
-        raise EvalError(f"{other.text.name}: has other systems than {first}; name a pair with --task.")
-    report = make_report(translated, config)
-    print(f"wrote {write_report(report, page)}", file=sys.stderr)
-    return list(report.comparisons)
+    documents = [_comparison_json(each) for each in comparisons]
+    averages = [asdict(each) for each in average_directions(comparisons)]
+    document = {"comparisons": documents, "averages": averages, "remarks": remarks}
+    return json.dumps(document, ensure_ascii=False)
 
 
 def _comparison_json(comparison: TextComparison) -> dict[str, Any]:

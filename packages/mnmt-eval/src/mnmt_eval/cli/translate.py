@@ -62,37 +62,27 @@ def translate(
         search: Options of the search.
         work: Options that change the speed, but no translation.
     """
-    is_folder = is_model_folder(model)
-    (require_hugging_face if is_folder else require_runs)("translate")
+    (require_hugging_face if is_model_folder(model) else require_runs)("translate")
     import torch
 
     from mnmt_eval.translate.parallel import find_devices, search_in_parallel
 
-    config, engine, devices = search.config, search.engine_config, find_devices(work.device)
-    engine.check(config)
+    devices = find_devices(work.device)
     _check_files(out)
     num_processes = len(devices) if work.jobs is None else work.jobs
     if num_processes > 1:
         torch.set_num_threads(1)  # OpenMP's threads would not survive the fork
-    common: dict[str, Any] = {
-        "config": config,
-        "engine": engine,
-        "window_lines": work.window_lines,
-        "device": devices[0],
-    }
-    translator: FolderTranslator | RunTranslator
-    if is_folder:
-        from mnmt_eval.translate.model_folder import open_model_folder
-
-        translator = open_model_folder(model, prefix=source_prefix, **common)
-    else:
-        from mnmt_eval.runs.run_translator import open_translator
-
-        if source_prefix:
-            raise EvalError("--source-prefix: is of use only with a Hugging Face model.")
-        translator = open_translator(model, will_fork=num_processes > 1, on_export=print_message, **common)
+    translator = _open(
+        model,
+        source_prefix,
+        will_fork=num_processes > 1,
+        config=search.config,
+        engine=search.engine_config,
+        window_lines=work.window_lines,
+        device=devices[0],
+    )
     target = None if task is None else translator.target_of(task)
-    form: Format = "json" if as_json else "table" if config.n_best > 1 else "text"
+    form: Format = "json" if as_json else "table" if search.config.n_best > 1 else "text"
     made_with = {} if out is None else {"pair": task or "tagged", **translator.made_with}
     with (
         search_in_parallel(translator.translator, jobs=num_processes, devices=devices) as search_batches,
@@ -111,6 +101,20 @@ def translate(
             output.write(group)
         for message in output.remarks.messages(max_source=translator.translator.max_source):
             progress.print(f"stdin: {message}")
+
+
+def _open(
+    model: Path, source_prefix: str, *, will_fork: bool, **options: Any
+) -> FolderTranslator | RunTranslator:
+    if is_model_folder(model):
+        from mnmt_eval.translate.model_folder import open_model_folder
+
+        return open_model_folder(model, prefix=source_prefix, **options)
+    if source_prefix:
+        raise EvalError("--source-prefix: is of use only with a Hugging Face model.")
+    from mnmt_eval.runs.run_translator import open_translator
+
+    return open_translator(model, will_fork=will_fork, on_export=print_message, **options)
 
 
 def _check_files(out: Path | None) -> None:
