@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 Format = Literal["text", "markdown", "latex", "csv"]
 
-_LATEX = {
+_LATEX = str.maketrans({
     "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "–": "--", "−": "$-$",
     "<": "$<$", ">": "$>$", "→": r"$\rightarrow$", "|": "$|$", **{each: f"\\{each}" for each in "&%$#_{}"},
-}  # fmt: skip
+})  # fmt: skip
 _SIGN = re.compile(r"^([+-])(?=\d)")
 _MARKDOWN = re.compile(r"[\\`*_|<>\[\]]")
 
@@ -96,7 +96,7 @@ def _latex(section: Section) -> Iterator[str]:
         yield from ("", f"% {table.title}")
         yield f"\\begin{{tabular}}{{@{{}}{'l' * len(table.columns)}@{{}}}}"
         yield "\\toprule"
-        yield f"{' & '.join(_escaped_latex(_head(table, name)) for name in table.columns)} \\\\"
+        yield f"{' & '.join(_head(table, name).translate(_LATEX) for name in table.columns)} \\\\"
         yield "\\midrule"
         for number, row in enumerate(table.rows):
             if number in table.breaks:
@@ -108,14 +108,10 @@ def _latex(section: Section) -> Iterator[str]:
 
 
 def _latex_cell(cell: Cell) -> str:
-    text, *ends = (_SIGN.sub(r"$\1$", _escaped_latex(each)) for each in (cell.text, *(cell.interval or ())))
+    text, *ends = (_SIGN.sub(r"$\1$", each.translate(_LATEX)) for each in (cell.text, *(cell.interval or ())))
     text = f"\\textbf{{{text}}}" if cell.is_best else text
     interval = rf" {{\scriptsize [{', '.join(ends)}]}}" if ends else ""
     return f"{text}{interval}{'$^{*}$' * cell.is_significant}"
-
-
-def _escaped_latex(text: str) -> str:
-    return "".join(_LATEX.get(character, character) for character in text)
 
 
 def _csv(comparisons: Sequence[TextComparison]) -> str:

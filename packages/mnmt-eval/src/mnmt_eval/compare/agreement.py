@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
 
@@ -54,13 +53,12 @@ def agreements(
         return ()
     place = config.names.index(config.human)
     human = _gaps(measurements[place], resampled[place])
-    if not all((gaps > 0).any() or (gaps < 0).any() for gaps in (human[0], human[2])):
+    if not all(np.nan_to_num(gaps).any() for gaps in (human[0], human[2])):
         raise EvalError(f"`human` must part some systems, but {config.human} parts none.")
-    names = list(measurements[place].systems)
-    counts = np.random.default_rng(config.seed).multinomial(
-        len(names), [1 / len(names)] * len(names), config.samples
-    )
-    weights = np.stack([counts[:, i] * counts[:, j] for i, j in combinations(range(len(names)), 2)], axis=1)
+    size = len(measurements[place].systems)
+    counts = np.random.default_rng(config.seed).multinomial(size, [1 / size] * size, config.samples)
+    first, second = np.triu_indices(size, 1)
+    weights = (counts[:, first] * counts[:, second]).astype(np.float64)
     return tuple(
         _agreement(each.metric.name, _gaps(each, values), human, weights, config, documents)
         for number, (each, values) in enumerate(zip(measurements, resampled, strict=True))
@@ -73,17 +71,19 @@ Gaps = tuple[Floats, Floats, Floats]
 
 
 def _gaps(measurement: Measurement, resampled: Mapping[str, Floats]) -> Gaps:
-    metric, systems = measurement.metric, measurement.systems
+    metric, systems = measurement.metric, measurement.systems.values()
     sign = 1.0 if metric.higher_is_better else -1.0
-    values = {name: np.array([metric.corpus(each).value]) for name, each in systems.items()}
-    sentences = {name: metric.sentence_scores(each) for name, each in systems.items()}
-    first, second, third = (
-        np.stack([sign * (each[one] - each[other]) for one, other in combinations(systems, 2)], axis=1)
-        if len(systems) > 1
-        else np.zeros((1, 0))
-        for each in (values, resampled, sentences)
+    first, second = np.triu_indices(len(systems), 1)
+
+    def gaps(values: Iterable[Floats]) -> Floats:
+        columns = np.stack([*values], axis=1)
+        return sign * (columns[:, first] - columns[:, second])
+
+    return (
+        gaps(np.array([metric.corpus(each).value]) for each in systems),
+        gaps(resampled[name] for name in measurement.systems),
+        gaps(map(metric.sentence_scores, systems)),
     )
-    return first, second, third
 
 
 def _agreement(

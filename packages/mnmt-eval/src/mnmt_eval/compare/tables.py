@@ -40,7 +40,7 @@ class Table:
     """A table, column by column."""
 
     kind: str
-    """`ranking`, `pairs`, `groups`, `means` or `overview`."""
+    """`ranking`, `pairs`, `groups`, `agreement`, `means` or `overview`."""
     title: str
     """The title; a column may have the same name."""
     columns: Mapping[str, Sequence[Cell]]

@@ -53,8 +53,8 @@ class ReportConfig:
     """The page's title; by default the number of systems."""
 
     def __post_init__(self) -> None:
-        if self.worst_by is not None and self.worst_by not in self._names:
-            names = ", ".join(self._names)
+        if self.worst_by is not None and self.worst_by not in self.comparison.names:
+            names = ", ".join(self.comparison.names)
             raise EvalError(f"`worst_by` must be one of the metrics, {names}, but is {self.worst_by!r}.")
         if self.sentences < 1:
             raise EvalError(f"`sentences` must be at least 1, but is {self.sentences}.")
@@ -62,16 +62,13 @@ class ReportConfig:
     @property
     def sorted_by(self) -> str:
         """The metric that sentences are sorted by."""
-        return self.worst_by or ("chrf" if "chrf" in self._names else self._names[0])
+        names = self.comparison.names
+        return self.worst_by or ("chrf" if "chrf" in names else names[0])
 
     @property
     def place(self) -> int:
         """The place of `sorted_by` among the metrics, after which come losses."""
-        return self._names.index(self.sorted_by)
-
-    @property
-    def _names(self) -> tuple[str, ...]:
-        return self.comparison.names
+        return self.comparison.names.index(self.sorted_by)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from mnmt_eval.errors import EvalError
 from mnmt_eval.search.config import MaxLength, SearchConfig
-from mnmt_eval.search.hugging_face import HuggingFaceModel, load_hugging_face
+from mnmt_eval.search.hugging_face import HuggingFaceModel
 from mnmt_eval.translate.ctranslate2_engine import CTranslate2Engine, check_compute
 from mnmt_eval.translate.engine import Engine, TorchEngine
 from mnmt_eval.translate.engine_config import TORCH, EngineConfig, missing_package, obstacle
@@ -87,18 +87,17 @@ def open_model_folder(
     """
     exported = ctranslate2_folder(folder)
     engine = _choose(folder, exported, config, engine)
-    tokenizer = load_tokenizer(folder)
-    model = None if engine.name == "ctranslate2" else HuggingFaceModel(load_hugging_face(folder))
-    settings = read_settings(folder)
+    tokenizer, settings = load_tokenizer(folder), read_settings(folder)
     vocab = HuggingFaceVocabulary(
         folder=folder,
         tokenizer=tokenizer,
-        numbering=numbering_of(tokenizer) if model is None else model.numbering,
+        numbering=numbering_of(tokenizer),
         prefix=prefix,
         prefixes=_prefixes(settings),
     )
-    if model is not None:
-        model = HuggingFaceModel(model.model, target_tag=vocab.tag_kind)
+    if engine.name == "torch":
+        model = HuggingFaceModel.load(folder, target_tag=vocab.tag_kind)
+        vocab = replace(vocab, numbering=model.numbering)
         torch_engine = TorchEngine(model=model, config=config)
         searching: Engine = torch_engine
     else:
