@@ -6,6 +6,7 @@ import io
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -46,3 +47,10 @@ class CommandLine:
         assert done.status == 0, done.stderr
         evals: list[dict[str, object]] = json.loads(done.stdout)["evals"]
         return evals
+
+    def compared(self, *arguments: str | Path) -> list[dict[str, Any]]:
+        """The comparisons that `compare` prints."""
+        done = self.run("compare", *arguments, "--json")
+        assert done.status == 0, done.stderr
+        comparisons: list[dict[str, Any]] = json.loads(done.stdout)["comparisons"]
+        return comparisons

@@ -1,10 +1,8 @@
 from __future__ import annotations
 
-import json
 import re
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 from command_line import CommandLine
@@ -13,7 +11,6 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from text_files import write
 
-from mnmt_data.store import checksum
 from mnmt_eval.compare import length_thirds
 from mnmt_eval.metrics import BootstrapIntervals, MetricConfig, holm, metric
 
@@ -37,13 +34,6 @@ def texts(folder: Path) -> tuple[str | Path, ...]:
     return "--reference", folder / "ref", "--source", folder / "src", "--task", "en-de"
 
 
-def compared(command_line: CommandLine, *arguments: str | Path) -> list[dict[str, Any]]:
-    done = command_line.run("compare", *arguments, "--json")
-    assert done.status == 0, done.stderr
-    comparisons: list[dict[str, Any]] = json.loads(done.stdout)["comparisons"]
-    return comparisons
-
-
 @pytest.mark.parametrize("corpus", [GERMAN, CHINESE], ids=["de", "zh"])
 def test_plain_files_get_the_values_of_sacrebleu(
     command_line: CommandLine, tmp_path: Path, corpus: Corpus
@@ -51,8 +41,7 @@ def test_plain_files_get_the_values_of_sacrebleu(
     write_corpus(tmp_path, corpus)
     tokenizer = {"de": "13a", "zh": "zh"}[corpus.target]
     scorers = [BLEU(tokenize=tokenizer), CHRF()]
-    (ours,) = compared(
-        command_line,
+    (ours,) = command_line.compared(
         *(tmp_path / "one.txt", tmp_path / "two.txt", "--reference", tmp_path / "ref"),
         *("--source", tmp_path / "src", "--task", f"en-{corpus.target}"),
     )
@@ -86,7 +75,7 @@ def test_one_sentence_that_differs_parts_no_systems(command_line: CommandLine, t
 def test_the_interval_of_a_difference_is_the_bootstraps_where_the_test_is_exact(
     command_line: CommandLine, german: Path
 ) -> None:
-    (ours,) = compared(command_line, german / "one.txt", german / "two.txt", *texts(german))
+    (ours,) = command_line.compared(german / "one.txt", german / "two.txt", *texts(german))
     for each in ours["metrics"]:
         measure = metric(each["metric"], target="de")
         sides = (GERMAN.hypotheses, GERMAN.others)
@@ -113,8 +102,7 @@ def test_lines_too_short_for_a_metric_are_remarked(command_line: CommandLine, tm
 
 
 def test_several_references_are_taken_together(command_line: CommandLine, german: Path) -> None:
-    (ours,) = compared(
-        command_line,
+    (ours,) = command_line.compared(
         german / "one.txt",
         *("--reference", german / "ref", "--reference", german / "ref2", "--task", "en-de"),
     )
@@ -159,7 +147,7 @@ def test_all_pairs_are_tested_corrected_and_ranked(command_line: CommandLine, ge
     write(german / "good.txt", GERMAN.references[0])
     systems = [german / name for name in ("one.txt", "two.txt", "good.txt")]
     arguments = (*systems, *texts(german), "--metric", "chrf")
-    (ours,) = compared(command_line, *arguments)
+    (ours,) = command_line.compared(*arguments)
     (each,) = ours["metrics"]
     pairs = {tuple(pair["systems"]): pair for pair in each["pairs"]}
     assert list(pairs) == [("one.txt", "two.txt"), ("one.txt", "good.txt"), ("two.txt", "good.txt")]
@@ -171,7 +159,7 @@ def test_all_pairs_are_tested_corrected_and_ranked(command_line: CommandLine, ge
             key: value for key, value in pair.items() if key != "systems"
         }
         assert against["wins"] + against["ties"] + against["losses"] == 7
-    (other,) = compared(command_line, *arguments, "--baseline", "good.txt")
+    (other,) = command_line.compared(*arguments, "--baseline", "good.txt")
     mirrored = {tuple(pair["systems"]): pair for pair in other["metrics"][0]["pairs"]}
     assert list(mirrored) == [("good.txt", "one.txt"), ("good.txt", "two.txt"), ("one.txt", "two.txt")]
     for (first, second), pair in mirrored.items():
@@ -189,7 +177,7 @@ def test_all_pairs_are_tested_corrected_and_ranked(command_line: CommandLine, ge
 def test_wins_are_sentences_with_a_better_score(command_line: CommandLine, german: Path) -> None:
     write(german / "worse.txt", ["x", *GERMAN.hypotheses[1:]])
     files = (german / "one.txt", german / "worse.txt", "--reference", german / "ref", "--task", "en-de")
-    (ours,) = compared(command_line, *files, "--metric", "chrf,ter")
+    (ours,) = command_line.compared(*files, "--metric", "chrf,ter")
     for each in ours["metrics"]:
         against = each["systems"][1]["against_baseline"]
         assert (against["wins"], against["ties"], against["losses"]) == (0, 6, 1)
@@ -209,7 +197,7 @@ def test_too_few_draws_for_so_many_pairs_are_told(
 
 def test_groups_by_length_are_scored_apart(command_line: CommandLine, german: Path) -> None:
     files = (german / "one.txt", *texts(german))
-    (ours,) = compared(command_line, *files, "--by", "length", "--metric", "chrf")
+    (ours,) = command_line.compared(*files, "--by", "length", "--metric", "chrf")
     groups = ours["metrics"][0]["systems"][0]["groups"]
     assert [(group["group"], group["sentences"]) for group in groups] == [("0-9", 6), ("10-19", 1)]
     long = [row for row, line in enumerate(GERMAN.sources) if len(line.split()) >= 10]
@@ -218,7 +206,7 @@ def test_groups_by_length_are_scored_apart(command_line: CommandLine, german: Pa
     )
     assert groups[1]["value"] == alone.value
     for by, expected in (("thirds", [3, 2, 2]), ("eighths", [1] * 7)):
-        (parts,) = compared(command_line, *files, "--by", by, "--metric", "chrf")
+        (parts,) = command_line.compared(*files, "--by", by, "--metric", "chrf")
         sizes = [group["sentences"] for group in parts["metrics"][0]["systems"][0]["groups"]]
         assert sizes == expected
 
@@ -226,14 +214,14 @@ def test_groups_by_length_are_scored_apart(command_line: CommandLine, german: Pa
 def test_groups_are_tested_as_test_sets_of_their_own(command_line: CommandLine, german: Path) -> None:
     files = [german / name for name in ("one.txt", "two.txt", "ref", "src")]
     options = (*texts(german), "--metric", "chrf", "--samples", "200", "--permutations", "200")
-    (ours,) = compared(command_line, *files[:2], *options, "--by", "thirds")
+    (ours,) = command_line.compared(*files[:2], *options, "--by", "thirds")
     of_group = ours["metrics"][0]["systems"][1]["groups"]
     short = [row for row, name in enumerate(length_thirds([len(s.split()) for s in GERMAN.sources]))
              if name == "short"]  # fmt: skip
     for file in files:
         lines = file.read_text(encoding="utf-8").splitlines()
         write(file, [lines[row] for row in short])
-    (alone,) = compared(command_line, *files[:2], *options)
+    (alone,) = command_line.compared(*files[:2], *options)
     expected = alone["metrics"][0]["systems"][1]
     assert (of_group[0]["value"], of_group[0]["interval"]) == (expected["value"], expected["interval"])
     for key in ("difference", "interval", "p_value"):
@@ -242,122 +230,12 @@ def test_groups_are_tested_as_test_sets_of_their_own(command_line: CommandLine, 
     assert [group["against_baseline"]["corrected_p_value"] for group in of_group] == corrected
 
 
-def test_runs_are_compared_on_all_tasks_with_what_they_keep(
-    command_line: CommandLine, scored_results: Path, scored_run: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    other = Path(shutil.copytree(scored_run, scored_run.with_name("other")))
-    rows = command_line.scored(other, "--max-length", "2x+0")
-    with monkeypatch.context() as patched:
-        patched.setattr("mnmt_eval.metrics.sacrebleu_metrics.SacrebleuMetric._in_blocks", None)
-        comparisons = compared(command_line, scored_results / "runs", "--baseline", "tiny-run")
-    assert [(c["task"], c["sentences"]) for c in comparisons] == [("xx-aa", 20), ("xx-bb", 20)]
-    values = [score["value"] for c in comparisons for m in c["metrics"] for score in m["systems"][:1]]
-    assert values == [row["value"] for row in rows]
-
-
-def test_a_run_and_a_plain_file_are_compared_on_the_runs_references(
-    command_line: CommandLine, scored_results: Path, scored_run: Path, tmp_path: Path
-) -> None:
-    references = scored_results / "data" / "text" / "test.xx-aa.aa"
-    (ours,) = compared(command_line, scored_run, f"perfect={references}", "--task", "xx-aa")
-    assert [score["system"] for score in ours["metrics"][0]["systems"]] == ["tiny-run", "perfect"]
-    assert ours["metrics"][1]["systems"][1]["value"] == 100
-    assert ours["metrics"][1]["systems"][1]["against_baseline"]["p_value"] < 0.05
-
-
-def test_runs_scored_on_as_many_sentences_are_compared_on_those(
-    command_line: CommandLine, tiny_run: Path
-) -> None:
-    command_line.scored(tiny_run, "--max-sentences", "5")
-    assert {c["sentences"] for c in compared(command_line, tiny_run)} == {5}
-
-
-def test_a_run_scored_on_some_sentences_is_not_compared_on_all(
-    command_line: CommandLine, results: Path, tiny_run: Path
-) -> None:
-    command_line.scored(tiny_run, "--max-sentences", "5")
-    references = results / "data" / "text" / "test.xx-aa.aa"
-    done = command_line.run("compare", tiny_run, f"perfect={references}", "--task", "xx-aa")
-    assert done.status == 2
-    assert (
-        "test.xx-aa.txt: was scored with --max-sentences 5, but there are 20 references; score it without, "
-        "or name the references of just these sentences with --reference."
-    ) in done.stderr
-
-
-def test_what_a_run_keeps_is_not_taken_for_scores_against_other_references(
-    command_line: CommandLine, scored_results: Path, scored_run: Path, tmp_path: Path
-) -> None:
-    other = write(tmp_path / "ref", ["nothing alike"] * 20)
-    options = ("--reference", other, "--task", "xx-aa", "--metric", "chrf")
-    shutil.copy(scored_run / "translations" / "test.xx-aa.txt", tmp_path / "same.txt")
-    (run,), (file,) = (
-        compared(command_line, system, *options) for system in (scored_run, tmp_path / "same.txt")
-    )
-    assert run["metrics"][0]["systems"][0]["value"] == file["metrics"][0]["systems"][0]["value"]
-
-
 def test_languages_are_named_with_commas_or_one_by_one(command_line: CommandLine, german: Path) -> None:
     files = (german / "one.txt", "--reference", german / "ref", "--task", "en-de", "--metric", "language")
     flag = "--language.candidates"
     for options in ((flag, "de,fr,en"), (flag, "de", flag, "fr,en")):
-        (ours,) = compared(command_line, *files, *options)
+        (ours,) = command_line.compared(*files, *options)
         assert "|candidates:de+en+fr|" in ours["metrics"][0]["systems"][0]["signature"]
-
-
-@pytest.mark.parametrize("with_page", [False, True])
-def test_translations_that_are_not_those_of_their_record_are_refused(
-    command_line: CommandLine, scored_results: Path, scored_run: Path, tmp_path: Path, with_page: bool
-) -> None:
-    path = scored_run / "translations" / "test.xx-aa.txt"
-    shutil.copy(scored_results / "data" / "text" / "test.xx-aa.aa", path)
-    done = command_line.run("compare", scored_run, *["--page", tmp_path / "page"] * with_page)
-    assert (done.status, done.stdout) == (2, b"")
-    (line,) = done.stderr.splitlines()
-    assert line.endswith(
-        f"{path}: is not the file that test.xx-aa.json describes; run `mnmt-eval score` again."
-    )
-
-
-def test_translations_without_a_record_are_measured_anew(
-    command_line: CommandLine, scored_results: Path, scored_run: Path
-) -> None:
-    path = scored_run / "translations" / "test.xx-aa.txt"
-    shutil.copy(scored_results / "data" / "text" / "test.xx-aa.aa", path)
-    path.with_suffix(".json").unlink()
-    (ours,) = compared(command_line, scored_run, "--task", "xx-aa", "--metric", "chrf")
-    assert ours["metrics"][0]["systems"][0]["value"] == 100
-
-
-def test_runs_tell_how_they_searched(command_line: CommandLine, scored_run: Path) -> None:
-    other = Path(shutil.copytree(scored_run, scored_run.with_name("other")))
-    command_line.scored(other, "--beam", "1")
-    arguments = (scored_run, other, "--task", "xx-aa", "--metric", "chrf")
-    (ours,) = compared(command_line, *arguments)
-    signatures = ours["searches"]
-    assert [signatures[name].partition("|")[0] for name in ("tiny-run", "other")] == ["beam:4", "beam:1"]
-    legend = command_line.run("compare", *arguments).stdout.decode().splitlines()[-2:]
-    assert legend == [f"search of {name}: {signatures[name]}" for name in ("tiny-run", "other")]
-
-
-def test_a_translation_that_has_lost_lines_is_refused(command_line: CommandLine, tiny_run: Path) -> None:
-    command_line.scored(tiny_run, "--max-sentences", "5")
-    path = tiny_run / "translations" / "test.xx-aa.txt"
-    path.write_bytes(path.read_bytes().partition(b"\n")[2])
-    record = path.with_suffix(".json")
-    content = json.loads(record.read_text(encoding="utf-8"))
-    record.write_text(json.dumps(content | {"sha256": checksum(path)}), encoding="utf-8")
-    done = command_line.run("compare", tiny_run, "--task", "xx-aa")
-    assert done.status == 2
-    assert "must have 5 lines, one for each reference, but has 4." in done.stderr
-
-
-def test_runs_scored_on_different_sentences_are_told(command_line: CommandLine, scored_run: Path) -> None:
-    other = Path(shutil.copytree(scored_run, scored_run.with_name("other")))
-    command_line.scored(other, "--max-sentences", "5")
-    done = command_line.run("compare", scored_run, other)
-    assert done.status == 2
-    assert "were scored on different sentences; score them with the same --max-sentences." in done.stderr
 
 
 def test_languages_of_plain_files_are_those_of_the_runs_or_must_be_named(
@@ -384,8 +262,7 @@ def test_systems_of_one_file_name_are_told_apart_by_their_folders(
     for folder in ("a", "b"):
         (german / folder).mkdir()
         shutil.copy(german / "one.txt", german / folder / "out.txt")
-    (ours,) = compared(
-        command_line,
+    (ours,) = command_line.compared(
         *(german / "a" / "out.txt", german / "b" / "out.txt"),
         *("--reference", german / "ref", "--task", "en-de"),
     )
@@ -443,26 +320,4 @@ def test_a_mistake_is_one_line_and_status_2(
     assert (done.status, done.stdout) == (2, b"")
     (complaint,) = done.stderr.splitlines()
     assert complaint.startswith("mnmt-eval: ")
-    assert message in complaint
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["{run}"], "no task of test set 'test' is translated by every run"),
-        (["{run}", "--testset", "nope"], "data: has no test set 'nope'; its test sets are test."),
-        (["{run}", "--testset", "nope", "--task", "xx-aa"], "'nope'; its test sets are test."),
-        (["{run}", "--task", "xx-aa"], "no translations yet; run `mnmt-eval score"),
-        (["{run}", "--task", "xx-zz"], "has no test xx-zz; it has xx-aa, xx-bb."),
-        (["{run}", "{results}/data/text/test.xx-aa.aa"], "a plain file is of one task"),
-        (["a={results}/runs"], "holds 2 runs, so one name is not enough"),
-    ],
-)
-def test_runs_that_cannot_be_compared_are_told(
-    command_line: CommandLine, results: Path, tiny_run: Path, arguments: list[str], message: str
-) -> None:
-    shutil.copytree(tiny_run, tiny_run.with_name("other"))
-    done = command_line.run("compare", *(a.format(run=tiny_run, results=results) for a in arguments))
-    assert done.status == 2
-    (complaint,) = done.stderr.splitlines()
     assert message in complaint

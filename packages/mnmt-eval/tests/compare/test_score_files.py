@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -52,14 +51,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def compared(command_line: CommandLine, *arguments: str) -> dict[str, Any]:
-    done = command_line.run("compare", *arguments, *FEW, "--json")
-    assert done.status == 0, done.stderr
-    (comparison,) = json.loads(done.stdout)["comparisons"]
-    result: dict[str, Any] = comparison
-    return result
-
-
 FORMS = [
     ["x=table.tsv"],
     ["x=table.csv"],
@@ -75,7 +66,8 @@ def test_every_form_has_the_same_numbers_without_references(
     command_line: CommandLine, folder: Path, files: list[str]
 ) -> None:
     options = [each for file in files for each in ("--scores", file)]
-    (metric,) = compared(command_line, "one", "two", *options)["metrics"]
+    (comparison,) = command_line.compared("one", "two", *options, *FEW)
+    (metric,) = comparison["metrics"]
     assert metric["metric"] == "x"
     one, two = metric["systems"]
     assert [one["value"], two["value"]] == pytest.approx([scores.mean() for scores in SCORES.values()])
@@ -98,7 +90,7 @@ def test_scores_stand_beside_other_metrics_with_ranks_and_groups(
     write(folder / "three", [f"Satz {number}" for number in range(LINES)])
     write(folder / "judged.tsv", ["one\ttwo\tthree", *["0.9\t0.5\t0.1", "0.8\t0.5\t0.2"] * 15])
     files = ("one", "two", "three", "--reference", "ref", "--source", "src", "--task", "en-de")
-    comparison = compared(command_line, *files, "--scores", "judged.tsv", "--by", "thirds")
+    (comparison,) = command_line.compared(*files, "--scores", "judged.tsv", "--by", "thirds", *FEW)
     assert [each["metric"] for each in comparison["metrics"]] == ["bleu", "chrf", "judged"]
     judged = comparison["metrics"][2]
     assert [system["rank"] for system in judged["systems"]] == [[1, 1], [2, 2], [3, 3]]
@@ -115,7 +107,7 @@ def test_lower_may_be_better(
     command_line: CommandLine, folder: Path, name: str, options: tuple[str, ...]
 ) -> None:
     arguments = ("one", "two", "--scores", f"{name}=table.tsv", *options)
-    (metric,) = compared(command_line, *arguments)["metrics"]
+    (metric,) = command_line.compared(*arguments, *FEW)[0]["metrics"]
     assert metric["higher_is_better"] is False
     assert [system["rank"][0] for system in metric["systems"]] == [2, 1]
     assert (
