@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
 
 from mnmt_laws.errors import ArgumentError, TableError
-from mnmt_laws.tables.columns import KINDS, closest
+from mnmt_laws.tables.columns import KINDS, closest, listed
 from mnmt_laws.tables.metrics import metric_of_column
 from mnmt_laws.tables.mixture import format_mixture
 from mnmt_laws.tables.numbers import parse_count
@@ -75,13 +75,7 @@ class ColumnMap:
 
     def starred(self, name: str, names: Sequence[str]) -> dict[str, str]:
         """Return the file's columns that a pattern matches, by the text in place of its star."""
-        head, star, tail = self.file_column(name).partition("*")
-        least = len(head) + len(tail) + 1
-        return {
-            column[len(head) : len(column) - len(tail)]: column
-            for column in (names if star else ())
-            if column.startswith(head) and column.endswith(tail) and len(column) >= least
-        }
+        return starred_columns(self.file_column(name), names)
 
     def kinds(self, names: Sequence[str]) -> dict[str, str]:
         """Return the kind of each column that is read from a file; text where it is read as both."""
@@ -116,7 +110,7 @@ class ColumnMap:
             like = "like " if "*" in column else ""
             raise TableError(
                 f"{source} row 1: no column {like}`{column}`{hint} for `{target}`; the table has "
-                f"{', '.join(filter(None, names))}."
+                f"{listed(names)}."
             )
 
     def apply(self, frame: pd.DataFrame) -> pd.DataFrame:
@@ -154,6 +148,17 @@ class ColumnMap:
             return None if KINDS[name] == "text" else parse_count(self.columns[name])
         except ValueError:
             return None
+
+
+def starred_columns(pattern: str, names: Iterable[str]) -> dict[str, str]:
+    """Return the names that a pattern matches, by the text in place of its star; none without a star."""
+    head, star, tail = pattern.partition("*")
+    least = len(head) + len(tail) + 1
+    return {
+        name[len(head) : len(name) - len(tail)]: name
+        for name in (names if star else ())
+        if name.startswith(head) and name.endswith(tail) and len(name) >= least
+    }
 
 
 def _gather_mixtures(frame: pd.DataFrame, sources: Mapping[str, str]) -> pd.Series:

@@ -27,8 +27,6 @@ KINDS = {
 }
 """`text`, or of numbers `count`, `share` or `number`, by column."""
 
-_WHERE_INFINITE = {"size": "give the number of parameters"}
-
 
 def read_labels(frame: pd.DataFrame, column: str, locator: RowLocator, *, required: bool) -> pd.Series:
     """Return a column as stripped text; empty fields become empty text.
@@ -38,7 +36,8 @@ def read_labels(frame: pd.DataFrame, column: str, locator: RowLocator, *, requir
     """
     if column not in frame.columns:
         return pd.Series("", index=frame.index, dtype=object)
-    codes, texts = _factorize(frame[column])
+    codes, distinct = pd.factorize(frame[column])
+    texts = [str(value).strip() for value in distinct]
     labels = np.array([*texts, ""], dtype=object)[codes]
     if required:
         empty = np.array([*(text == "" for text in texts), True])[codes]
@@ -55,18 +54,12 @@ def read_numbers(frame: pd.DataFrame, column: str, locator: RowLocator, *, requi
     if column not in frame.columns:
         return pd.Series(np.nan, index=frame.index)
     numbers = frame[column].astype(float)
-    remedy = _WHERE_INFINITE.get(column, "leave the row out if the run has no result")
+    result = "leave the row out if the run has no result"
+    remedy = "give the number of parameters" if column == "size" else result
     reject(np.isinf(numbers.to_numpy()), frame, locator, f"`{column}` must be finite; {remedy}", numbers)
     if required:
-        rule = f"`{column}` is empty or NaN; leave the row out if the run has no result"
-        reject(numbers.isna().to_numpy(), frame, locator, rule)
+        reject(numbers.isna().to_numpy(), frame, locator, f"`{column}` is empty or NaN; {result}")
     return numbers
-
-
-def _factorize(values: pd.Series) -> tuple[np.ndarray[tuple[int], np.dtype[np.intp]], list[str]]:
-    """Return the position of each field among the distinct ones (-1 if empty), and these as text."""
-    codes, distinct = pd.factorize(values)
-    return codes, [str(value).strip() for value in distinct]
 
 
 _CLOSE, _MANY = 0.8, 4
@@ -77,6 +70,12 @@ def closest(name: str, choices: Iterable[str], *, cutoff: float = 0.6) -> str | 
     plain = {_plain(choice): choice for choice in choices}
     matches = difflib.get_close_matches(_plain(name), list(plain), n=1, cutoff=cutoff)
     return plain[matches[0]] if matches else None
+
+
+def listed(names: Iterable[str], *, most: int = 20) -> str:
+    """Return names between commas, and how many more there are."""
+    present = [name for name in names if name]
+    return ", ".join(present[:most]) + (f" and {len(present) - most} more" if len(present) > most else "")
 
 
 def column_warnings(columns: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:

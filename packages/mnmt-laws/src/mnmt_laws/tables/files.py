@@ -18,7 +18,7 @@ import pandas as pd
 
 from mnmt_laws.errors import TableError
 
-_OPEN: dict[str, Callable[[Path], Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+_OPEN: dict[str, Callable[[Path, str], Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 _SEPARATORS = ",;\t|"
 _MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 NO_PARQUET = 'Parquet needs pyarrow: pip install "mnmt-laws[parquet]"; or save it as CSV'
@@ -52,7 +52,7 @@ def read_cells(path: Path) -> pd.DataFrame:
             raise TableError(
                 f"{path}: the file is empty; a run table needs a header and a row for each measurement."
             )
-        with _OPEN.get(path.suffix.lower(), _open)(path) as file:
+        with _OPEN.get(path.suffix.lower(), Path.open)(path, "rb") as file:
             frame = reader(file, path)
     except (OSError, EOFError, lzma.LZMAError) as error:
         raise TableError(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error}).") from error
@@ -63,10 +63,6 @@ def read_cells(path: Path) -> pd.DataFrame:
 def _plain(cell: object) -> object:
     """Return a list, a date or any other cell that is no number as text."""
     return cell if cell is None or isinstance(cell, str | Number) or cell is pd.NaT else str(cell)
-
-
-def _open(path: Path) -> BinaryIO:
-    return path.open("rb")
 
 
 def _decode(file: BinaryIO, path: Path) -> str:
@@ -134,7 +130,7 @@ def _read_json(file: BinaryIO, path: Path) -> pd.DataFrame:
     except json.JSONDecodeError as error:
         place = text[: error.pos].count("\n") + 1 if whole else lines.index(error.doc) + 1
         raise TableError(f"{path}:{place}: not JSON ({error.msg}); write a record for each row.") from error
-    except (TypeError, ValueError, AttributeError, NotImplementedError) as error:
+    except (TypeError, ValueError, AttributeError) as error:
         raise TableError(f"{path}: must hold a record for each row, a JSON object each.") from error
     return frame.reset_index(drop=True)
 

@@ -11,7 +11,6 @@ import pandas as pd
 from mnmt_laws.errors import TableError
 from mnmt_laws.tables.row_location import RowLocator, format_value, reject
 
-_TOLERANCE = 1e-6
 ROUNDING = 0.01
 """Tolerance of the sum of a mixture's weights: 17 weights of three decimals may be off by 0.0085."""
 
@@ -37,7 +36,7 @@ def parse_mixture(text: str, where: str) -> dict[str, float]:
     """
     weights = parse_weights(text, where)
     total = math.fsum(weights.values())
-    if not abs(total - 1.0) <= _TOLERANCE:
+    if not abs(total - 1.0) <= _EXACT:
         raise TableError(f"{where}: the weights of `mixture` must sum to 1, but {text!r} sums to {total:g}.")
     return weights
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from mnmt_laws.errors import TableError
-from mnmt_laws.tables.column_map import ColumnMap
+from mnmt_laws.tables.column_map import ColumnMap, starred_columns
 from mnmt_laws.tables.columns import KINDS
 from mnmt_laws.tables.metrics import metric_of_column, read_metric
 from mnmt_laws.tables.mixture import ROUNDING
@@ -55,10 +55,11 @@ def complete_map(
     free = [name for name in frame.columns if name and name not in KINDS and not mapping.kinds([name])]
     columns = _by_alias(named, frame[free], locator)
     free = [name for name in free if name not in columns.values() and not _scaled_from(name, columns)]
-    if not {"mixture", "weight"} & {*named, *columns} and (pattern := _weights(frame, free)):
-        columns["mixture"] = pattern
-    elif not {"mixture", "weight"} & {*named, *columns}:
-        _refuse_other_sums(frame, free, locator)
+    if not {"mixture", "weight"} & {*named, *columns}:
+        if pattern := _weights(frame, free):
+            columns["mixture"] = pattern
+        else:
+            _refuse_other_sums(frame, free, locator)
     known = ColumnMap(columns={**mapping.columns, **columns})
     sources = known.starred("mixture", list(frame.columns))
     if "value" not in {*named, *columns}:
@@ -130,8 +131,7 @@ def _weights(frame: pd.DataFrame, names: Sequence[str]) -> str | None:
     """Return the longest pattern of columns whose numbers sum to 1, or to 100, in every row."""
     shares = {name: numbers for name in names if (numbers := read_shares(frame[name])) is not None}
     for pattern in sorted({pattern for name in shares for pattern in _patterns(name)}, key=len, reverse=True):
-        head, _, tail = pattern.partition("*")
-        group = [shares[name] for name in shares if name.startswith(head) and name.endswith(tail)]
+        group = [shares[name] for name in starred_columns(pattern, shares).values()]
         if len(group) > 1 and sums_to_one(np.array(group)):
             return pattern
     return None
@@ -140,10 +140,10 @@ def _weights(frame: pd.DataFrame, names: Sequence[str]) -> str | None:
 def _refuse_other_sums(frame: pd.DataFrame, free: Sequence[str], locator: RowLocator) -> None:
     """Raise TableError if shares have the names of the tasks with values, but another sum than 1."""
     measured = value_columns(frame.columns)
-    tasks = ColumnMap(columns={"value": gathered_pattern(measured) or "value"}).starred("value", measured)
+    tasks = starred_columns(gathered_pattern(measured) or "", measured)
     others = [name for name in free if name not in measured]
     for pattern in dict.fromkeys(pattern for name in others for pattern in _patterns(name)):
-        group = ColumnMap(columns={"mixture": pattern}).starred("mixture", others)
+        group = starred_columns(pattern, others)
         shares = [read_shares(frame[name]) for name in group.values()]
         known = np.array([numbers for numbers in shares if numbers is not None and np.nanmax(numbers) <= 1])
         if len(group) > 1 and {*group} == {*tasks} and len(known) == len(group):
@@ -212,9 +212,7 @@ def _value(names: Sequence[str], sources: Mapping[str, str], tasks: set[str]) ->
     pattern = gathered_pattern(measured)
     if pattern is None or tasks:
         return {}
-    head, _, tail = pattern.partition("*")
-    stars = {name[len(head) : len(name) - len(tail)] for name in measured}
-    return {"value": pattern} if len(stars & {*sources}) > 1 else {}
+    return {"value": pattern} if len({*starred_columns(pattern, measured)} & {*sources}) > 1 else {}
 
 
 def _ask_for_values(names: Sequence[str], sources: Mapping[str, str], locator: RowLocator) -> None:
@@ -224,8 +222,7 @@ def _ask_for_values(names: Sequence[str], sources: Mapping[str, str], locator: R
         losses = ", ".join(f"loss_{name}" for name in sources)
         raise TableError(f"{where}; if {', '.join(sources)} hold losses, rename them to {losses}.")
     for pattern in (pattern for name in names for pattern in _patterns(name)):
-        stars = ColumnMap(columns={"value": pattern}).starred("value", names)
-        if len(sources) > 1 and {*sources} <= {*stars}:
+        if len(sources) > 1 and {*sources} <= {*starred_columns(pattern, names)}:
             raise TableError(f"{where}; if `{pattern}` hold losses, say {option('value', pattern)}.")
 
 

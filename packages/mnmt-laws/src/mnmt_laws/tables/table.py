@@ -12,14 +12,14 @@ import pandas as pd
 
 from mnmt_laws.errors import TableError
 from mnmt_laws.tables.column_map import ColumnMap
-from mnmt_laws.tables.columns import KINDS, column_warnings, task_warnings
+from mnmt_laws.tables.columns import KINDS, column_warnings, listed, task_warnings
 from mnmt_laws.tables.files import read_cells
 from mnmt_laws.tables.metrics import name_by_direction
 from mnmt_laws.tables.names import complete_map, read_shares, sums_to_one
 from mnmt_laws.tables.numbers import parse_numbers
 from mnmt_laws.tables.row_location import RowLocator
 from mnmt_laws.tables.study_file import Goal
-from mnmt_laws.tables.validation import listed, require_distinct, validate
+from mnmt_laws.tables.validation import require_distinct, validate
 from mnmt_laws.tables.wandb import read_panel
 
 
@@ -83,7 +83,7 @@ def read_table(
     else:
         frame, locator = read_cells(Path(source)), RowLocator(source=str(source))
     require_distinct(list(frame.columns), locator.source)
-    frame, _, mapping = read_panel(frame, list(frame.columns), mapping, locator)
+    frame, mapping = read_panel(frame, mapping, locator)
     if runs is not None:
         frame = _join(frame, Path(runs), mapping, locator)
     return _validate(frame, locator, mapping, rising)

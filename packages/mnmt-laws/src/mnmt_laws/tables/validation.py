@@ -14,6 +14,7 @@ from mnmt_laws.tables.columns import (
     NUMBERS,
     REQUIRED,
     closest,
+    listed,
     read_labels,
     read_numbers,
 )
@@ -174,12 +175,6 @@ def _other_ways(missing: Iterable[str], frame: pd.DataFrame, names: Sequence[str
     elif "size" in missing:
         ways.append(", or --column size=1e6 if all models have one size")
     return ways
-
-
-def listed(names: Iterable[str], *, most: int = 20) -> str:
-    """Return names between commas, and how many more there are."""
-    present = [name for name in names if name]
-    return ", ".join(present[:most]) + (f" and {len(present) - most} more" if len(present) > most else "")
 
 
 def _meant(name: str, names: Sequence[str]) -> str | None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from mnmt_laws.errors import TableError
-from mnmt_laws.tables.column_map import BETWEEN, ColumnMap
+from mnmt_laws.tables.column_map import BETWEEN, ColumnMap, starred_columns
 from mnmt_laws.tables.metrics import metric_of_column
 from mnmt_laws.tables.names import gathered_pattern
 from mnmt_laws.tables.numbers import parse_numbers
@@ -21,25 +21,21 @@ _LENGTHS = {
 }
 
 
-def is_panel(names: Sequence[str]) -> bool:
-    """Return whether a file with these columns is a panel: all but its first are of runs."""
-    return len(names) > 1 and all(BETWEEN in name for name in names[1:])
-
-
 def read_panel(
-    frame: pd.DataFrame, names: list[str], mapping: ColumnMap, locator: RowLocator
-) -> tuple[pd.DataFrame, list[str], ColumnMap]:
-    """Return a panel as a row for each measurement of a run, its columns, and what these hold.
+    frame: pd.DataFrame, mapping: ColumnMap, locator: RowLocator
+) -> tuple[pd.DataFrame, ColumnMap]:
+    """Return a panel as a row for each measurement of a run, and what its columns hold.
 
-    Its first column is the step or the tokens, by its name or by the mapping. Other tables stay as they are.
+    Its first column is the step or the tokens, by its name or by the mapping; all others are of runs. Other
+    tables stay as they are.
 
     Raises:
         TableError: If the panel shows several metrics and none is chosen, or goes over something else.
     """
-    columns = dict(mapping.columns)
+    columns, names = dict(mapping.columns), list(frame.columns)
     pattern = columns.pop("value", "*")
-    if not is_panel(names) or "*" not in pattern:
-        return frame, names, mapping
+    if len(names) < 2 or not all(BETWEEN in name for name in names[1:]) or "*" not in pattern:
+        return frame, mapping
     if pattern == "*":
         pattern = f"*{BETWEEN}{_only_metric(names, locator)}"
     panels = _panels_of_tasks(pattern, names, locator)
@@ -57,7 +53,7 @@ def read_panel(
     long = long if "*" in pattern.rpartition(BETWEEN)[2] else long.drop(columns="task")
     metric = metric_of_column(pattern.rpartition(BETWEEN)[2])
     long[names[0]], long["metric"] = frame[names[0]], metric
-    return long, list(long.columns), ColumnMap(columns=columns)
+    return long, ColumnMap(columns=columns)
 
 
 def _metrics(names: Sequence[str]) -> list[str]:
@@ -68,7 +64,7 @@ def _metrics(names: Sequence[str]) -> list[str]:
 def _panels_of_tasks(pattern: str, names: Sequence[str], locator: RowLocator) -> dict[str, dict[str, str]]:
     """Return the columns by task and run; a second `*`, in the metric, stands for the task."""
     head, _, metric = pattern.rpartition(BETWEEN)
-    tasks = ColumnMap(columns={"value": metric}).starred("value", _metrics(names)) if head else {}
+    tasks = starred_columns(metric, _metrics(names)) if head else {}
     patterns = {task: f"{head}{BETWEEN}{name}" for task, name in tasks.items()} or {"": pattern}
     maps = {task: ColumnMap(columns={"value": text}) for task, text in patterns.items()}
     for values in maps.values():
