@@ -36,14 +36,13 @@ def open_source(
     source: TableSource,
     *,
     columns: Mapping[str, str] | None = None,
-    runs: str | os.PathLike[str] | None = None,
+    runs: str | Path | None = None,
     rising: bool | None = None,
 ) -> RunSource:
     """Read a run table, or collect a folder of run records.
 
     Args:
-        source: Path of a `.csv` or `.parquet` run table or of a folder of run records, or a frame or
-            a run table.
+        source: Path of a run table or of a folder of run records, or a frame or a run table.
         columns: Its names for the columns of a run table, as `read_table` takes them.
         runs: A table with a row for each run, as `read_table` takes it.
         rising: Whether higher values are better, as `read_table` takes it.
@@ -57,17 +56,14 @@ def open_source(
         if columns:
             raise ArgumentError("`columns` must be left out for a run table; give them to `read_table`.")
         return RunSource(table=source)
-    if isinstance(source, pd.DataFrame):
-        return RunSource(table=read_table(source, columns=columns))
-    if not isinstance(source, (str, os.PathLike)):
+    if not isinstance(source, (str, os.PathLike, pd.DataFrame)):
         raise TypeError(f"`source` must be a path, a frame or a run table, but is {type(source).__name__}.")
-    path = Path(source)
-    if not path.is_dir():
-        described = None if runs is None else Path(runs)
-        return RunSource(table=read_table(path, columns=columns, rising=rising, runs=described))
-    collected = collect(path)
+    place = source if isinstance(source, pd.DataFrame) else Path(source)
+    if isinstance(place, pd.DataFrame) or not place.is_dir():
+        return RunSource(table=read_table(place, columns=columns, rising=rising, runs=runs))
+    collected = collect(place)
     table = read_table(collected.table, columns=columns, rising=rising)
-    table = replace(table, source=str(source), goal=goal_beside(path))
+    table = replace(table, source=str(source), goal=goal_beside(place))
     return RunSource(table=table, records=collected.records, warnings=collected.warnings)
 
 
@@ -85,8 +81,8 @@ def observe(
     A row without a `run` counts as a run.
 
     Args:
-        source: Path of a `.csv` or `.parquet` run table or of a folder of run records, or a frame, a run
-            table, or observations, which are returned as they are.
+        source: Path of a run table or of a folder of run records, or a frame, a run table, or observations,
+            which are returned as they are.
         metric: A value of the column `metric`, in any case; by default the only one, or `loss`.
         testset: A value of the column `testset`; by default the only one, or `test`.
         architecture: A value of the column `architecture`; may be omitted where there is only one.
