@@ -157,6 +157,8 @@ def test_leaving_the_data_is_said(exact: LawFit) -> None:
     assert any("times the largest fitted" in line for line in warnings)
     assert any("of en-zh lies outside those fitted (0.1 to 1)" in line for line in warnings)
     assert any("below the smallest fitted (9456)" in line for line in recommend(exact, size=10).warnings)
+    far = recommend(exact, size=2840 * exact.rows["size"].max()).warnings
+    assert any("is 2,840 times the largest fitted" in line for line in far)
 
 
 def test_the_order_of_tasks_does_not_matter(clean: Observations, clean_forecast: Forecast) -> None:

@@ -48,7 +48,7 @@ def _number_outside(name: str, value: float, smallest: float, largest: float) ->
     if value > largest * (1 + _ROUNDING):
         most = "largest" if name == "size" else "longest"
         ratio = value / largest
-        times = f"{ratio:.2f}" if ratio < 1.1 else f"{ratio:.1f}" if ratio < 1000 else f"{ratio:.3g}"
+        times = f"{ratio:.2f}" if ratio < 1.1 else f"{ratio:.1f}" if ratio < 1000 else f"{ratio:,.0f}"
         return f"the {what} is {times} times the {most} fitted; the law is extrapolated"
     if value < smallest * (1 - _ROUNDING):
         return f"the {what} is below the {least} fitted ({smallest:g}); the law is extrapolated"

@@ -142,19 +142,17 @@ def recommend(
         TableError: If the table cannot be read, or no law that predicts mixtures can be fitted.
         ArgumentError: If an argument is missing, superfluous or out of range.
     """
-    if aim == "targets" and not targets:
-        raise ArgumentError("`aim` is targets, but there are none; give `targets`.")
     if not isinstance(source, (LawFit, Forecast)):
         source = observe(source)
     observations = source if isinstance(source, Observations) else source.observations
     aim, preference = intended(observations, aim=aim, preference=preference, targets=targets)
     asked = Asked(size=size, tokens=tokens, budget=budget, rate=flops_per_token_parameter)
-    if asked.is_open and (aim != "mean" or targets):
+    if asked.is_open and aim != "mean":
         raise ArgumentError("`budget` chooses the size for the mean loss; for another aim give a size too.")
     forecasted, ends = forecast_for(source, asked, law=law, preference=preference, refits=refits)
     tasks = forecasted.tasks
     want = Want(
-        aim="targets" if targets else aim,
+        aim=aim,
         importance=check_preference(tasks, preference),
         sign=forecasted.sign,
         targets=check_targets(tasks, targets, forecasted.observations.metric) if targets else {},

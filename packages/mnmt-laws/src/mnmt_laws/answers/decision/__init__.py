@@ -10,7 +10,7 @@ from mnmt_laws.answers.decision.measured import (
     measured_costs,
 )
 from mnmt_laws.answers.decision.stakes import Rival
-from mnmt_laws.answers.decision.wants import Aim, Want, intended
+from mnmt_laws.answers.decision.wants import Aim, Want
 
 __all__ = [
     "AdviceTest",
@@ -24,7 +24,6 @@ __all__ = [
     "back_test_advice",
     "choose",
     "cost_curve",
-    "intended",
     "measured_costs",
     "spread_of",
 ]

@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 
 from mnmt_laws.arrays import Array
+from mnmt_laws.errors import ArgumentError
 from mnmt_laws.tables.observations import Observations
 
 Aim = Literal["mean", "worst", "relative", "targets"]
@@ -23,9 +24,17 @@ def intended(
     preference: Mapping[str, float] | None,
     targets: Mapping[str, float] | None,
 ) -> tuple[Aim, Mapping[str, float] | None]:
-    """Return the aim and λ that were given; where nothing was, those of the study's goal."""
+    """Return the aim and λ that were given, `targets` where there are; where nothing was, the study's goal.
+
+    Raises:
+        ArgumentError: If the aim is `targets`, and there are none.
+    """
     goal = observations.goal
-    if goal is None or aim is not None or preference is not None or targets:
+    if targets:
+        return "targets", preference
+    if aim == "targets":
+        raise ArgumentError("`aim` is targets, but there are none; give `targets`.")
+    if goal is None or aim is not None or preference is not None:
         return aim or "mean", preference
     return goal.aim, goal.preference(observations.tasks)
 
