@@ -63,10 +63,6 @@ def german(frame: pd.DataFrame) -> str:
     return "\n".join(["size;task;weight;value", *rows, ""])
 
 
-def test_01_a_byte_order_mark_of_excel(tmp_path: Path) -> None:
-    check(save(RUNS, tmp_path / "t.csv", encoding="utf-8-sig"))
-
-
 @pytest.mark.parametrize("mark", ["\t", ";", "|"])
 def test_02_other_separators(tmp_path: Path, mark: str) -> None:
     check(save(RUNS, tmp_path / f"t.{'tsv' if mark == chr(9) else 'csv'}", sep=mark))
@@ -228,14 +224,6 @@ def test_16_a_wide_table_without_mixtures_is_asked_about(tmp_path: Path) -> None
     assert observe(path, columns={"value": "*_loss"}).tasks == ["de", "fr"]
 
 
-def test_17_all_that_is_missing_at_once(tmp_path: Path) -> None:
-    path = save(pd.DataFrame({"lang": ["de"], "layers": [6]}), tmp_path / "t.csv")
-    assert one_line(path) == (
-        "row 1: no column `size` and no `value`; rename what holds it, or say --column size=COLUMN --column "
-        "value=COLUMN, or --column size=1e6 if all models have one size; the table has task, layers."
-    )
-
-
 def test_18_an_excel_workbook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "t.xlsx"
     RUNS.assign(size=SHORT).to_excel(path, index=False)
@@ -312,10 +300,12 @@ def curves() -> pd.DataFrame:
 
 def test_22_learning_curves_without_a_run(tmp_path: Path) -> None:
     frame = curves().assign(step=lambda rows: rows["n_tokens"] / 1e5)
-    steps = observe(save(frame.drop(columns="n_tokens"), tmp_path / "steps.csv")).frame
-    assert steps["value"].tolist() == frame["loss"].iloc[[9, 19]].tolist()
+    steps = observe(save(frame.drop(columns="n_tokens"), tmp_path / "steps.csv"))
+    assert steps.frame["value"].tolist() == frame["loss"].iloc[[9, 19]].tolist()
+    assert steps.warnings[1].endswith("several `step` are learning curves: the last row of each counts.")
     path = save(frame, tmp_path / "tokens.csv")
     assert len(observe(path).frame) == 20
+    assert len(observe(path).warnings) == 1
     between = observe(path, at={"tokens": np.sqrt(2) * 1e9}).frame
     first, second = (frame["loss"].to_numpy()[[place, place + 10]] for place in (0, 1))
     np.testing.assert_allclose(between["value"], np.sqrt(first * second))
@@ -392,10 +382,11 @@ def test_all_bad_cells_of_a_column_are_named_in_one_line(tmp_path: Path, bad: in
 
 def test_unread_tasks_and_weights_are_named_together(tmp_path: Path) -> None:
     frame = pd.DataFrame({"Modell": [*"aabb"], "Params": [1e6, 1e6, 2e6, 2e6], "Sprache": ["de", "fr"] * 2})
-    path = save(frame.assign(Anteil=[0.3, 0.7, 0.5, 0.5], Loss=[3.0, 2.9, 2.8, 2.7]), tmp_path / "t.csv")
+    frame = frame.assign(Dropout=0.3, Anteil=[0.3, 0.7, 0.5, 0.5], Loss=[3.0, 2.9, 2.8, 2.7])
+    path = save(frame, tmp_path / "t.csv")
     assert one_line(path) == (
         "rows 2 and 3: one model and length, for there is no column `task` and no `weight`; not read: "
-        "Modell, Sprache, Anteil; name them, as in --column task=Sprache --column weight=Anteil."
+        "Modell, Sprache, Dropout, Anteil; name them, as in --column task=Sprache --column weight=Anteil."
     )
 
 

@@ -21,11 +21,18 @@ _NAMED = 5
 _SAME = 1e-9
 
 
-def last_measurements(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the last row of each learning curve; rows with tokens and no `run` are runs of these lengths."""
-    length = frame["step"].fillna(frame["tokens"])
-    last = length.groupby(curve_numbers(frame)).transform("max")
-    return frame[length.isna() | (length == last) | (frame["run"].eq("") & frame["tokens"].notna())]
+def last_measurements(frame: pd.DataFrame, source: str) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """Return the last row of each learning curve, and a line if steps without `run` are taken for curves.
+
+    Rows with tokens and no `run` are runs of these lengths.
+    """
+    length, unnamed = frame["step"].fillna(frame["tokens"]), frame["run"].eq("")
+    last = length.eq(length.groupby(curve_numbers(frame)).transform("max"))
+    last |= length.isna() | (unnamed & frame["tokens"].notna())
+    if not (unnamed & ~last).any():
+        return frame[last], ()
+    line = "rows without `run` at several `step` are learning curves: the last row of each counts."
+    return frame[last], (f"{source}: {line}",)
 
 
 def curve_numbers(frame: pd.DataFrame) -> Positions:

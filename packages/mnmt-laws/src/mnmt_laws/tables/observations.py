@@ -146,11 +146,8 @@ def select(
         ValueError: If `at` is no length.
     """
     rows = _choose(table, metric, testset, architecture)
-    left_out: tuple[str, ...] = ()
-    if at is None:
-        frame = last_measurements(rows)
-    else:
-        frame, left_out = read_at(rows, at, table.source)
+    last = last_measurements(rows, table.source) if at is None else read_at(rows, at, table.source)
+    frame, remarks = last
     require_unique(frame, CELL, table.locator)
     ordered = frame.sort_values(_ORDER, kind="stable").reset_index(drop=True)
     first = ordered.iloc[0]
@@ -168,7 +165,7 @@ def select(
         unit="share" if kind.rising and ceiling_of(name, ordered["value"]) == 1 else kind.unit,
         testset=first["testset"],
         source=table.source,
-        warnings=(*table.warnings, *left_out, *doubts),
+        warnings=(*table.warnings, *remarks, *doubts),
         scaled=table.scaled,
         goal=table.goal,
     )

@@ -79,16 +79,16 @@ def _seeds(table: pd.DataFrame) -> pd.Series:
 
 def _check_unread(repeated: pd.DataFrame, unread: pd.DataFrame, locator: RowLocator) -> None:
     """Raise TableError if a column that is not read, and has few values, tells rows of a cell apart."""
-    joined = repeated[["row"]].merge(unread, on="row", how="left")
     groups = repeated.groupby([*CELL], dropna=False, sort=False)
-    unread = unread.drop(columns="row")
+    joined = repeated[["row"]].merge(unread, on="row", how="left").drop(columns="row")
+    joined, unread = joined.set_axis(groups.ngroup().to_numpy()), unread.drop(columns="row")
     few = [str(name) for name in unread if 2 * unread[name].nunique() <= len(unread)]
-    by_cell = joined[few].groupby(groups.ngroup().to_numpy()).nunique(dropna=False)
+    by_cell = joined[few].groupby(level=0).nunique(dropna=False)
     apart = [name for name in few if by_cell[name].gt(1).any()]
     if not apart:
         return
     pair = locator.name(groups.head(2), 0, 1)
-    options = _likely_roles(repeated, unread, apart)
+    options = _likely_roles(repeated, joined, apart)
     if not options:
         raise TableError(
             f"{pair}: the same model and length but for `{apart[0]}`, which is not read; name what it holds, "
@@ -103,12 +103,17 @@ def _check_unread(repeated: pd.DataFrame, unread: pd.DataFrame, locator: RowLoca
 
 
 def _likely_roles(table: pd.DataFrame, unread: pd.DataFrame, apart: Sequence[str]) -> dict[str, str]:
-    """Return the columns of texts and of shares that may be the task and the weight which a table lacks."""
+    """Return the columns of texts and of shares that may be the task and the weight which a table lacks.
+
+    The weights of a cell, that is of all tasks of a model or of some models, have a whole sum above 0.
+    """
     numbers = {str(name): read_shares(unread[name]) for name in unread}
-    shares = [name for name, share in numbers.items() if share is not None and 0.1 < np.nanmax(share) <= 1]
+    shares = pd.DataFrame({name: s for name, s in numbers.items() if s is not None and s.max() <= 1})
+    sums = shares.groupby(unread.index.to_numpy()).sum()
+    whole = sums.columns[(sums.gt(0) & (sums - sums.round()).abs().le(ROUNDING)).all()]
     texts = [name for name in apart if numbers[name] is None]
     absent = {"task": table["task"].eq("all").all(), "weight": table["weight"].eq(1).all()}
-    likely = {"task": texts, "weight": shares}
+    likely = {"task": texts, "weight": [*whole]}
     return {role: names[0] for role, names in likely.items() if absent[role] and names} if texts else {}
 
 
