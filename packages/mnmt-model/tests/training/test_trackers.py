@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,7 +17,7 @@ from fake_training import fake_runs
 from mnmt_model import RunError
 from mnmt_model.runs import new_record
 from mnmt_model.runs.run_record import Eval, write_run
-from mnmt_model.training.trackers import TRACKERS, Safe, Tracker, open_trackers
+from mnmt_model.training.trackers import TRACKERS, Tracker, Trackers, check_trackers
 
 Points = dict[str, list[tuple[int, float]]]
 """{tag: (step, value) of each point}."""
@@ -35,6 +34,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "MLFLOW_ALLOW_FILE_STORE": "true",
     }.items():
         monkeypatch.setenv(name, value)
+    if "wandb" in sys.modules:
+        sys.modules["wandb"].teardown()  # it keeps the environment of an earlier test
     (run,) = fake_runs(1)
     folder = tmp_path / "run"
     folder.mkdir()
@@ -42,10 +43,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def open_tracker(name: str, folder: Path, step: int = 0) -> Any:
-    pytest.importorskip({"tensorboard": "tensorboard", "wandb": "wandb", "mlflow": "mlflow"}[name])
-    (tracker,) = open_trackers([name], folder, step=step)
-    return tracker
+def open_tracker(name: str, folder: Path, step: int = 0) -> Trackers:
+    pytest.importorskip(name)
+    return Trackers([name], folder, step=step)
 
 
 def read_tensorboard(folder: Path) -> Points:
@@ -174,11 +174,16 @@ def test_a_resumed_run_goes_on_as_the_same_one(
     assert dict(points) == {5: 5.0, 10: 17.0, 15: 22.0, 20: 27.0}
 
 
-def test_wandb_groups_the_runs_of_a_study_under_one_identity(folder: Path) -> None:
+@pytest.mark.parametrize("project", ["", "mine"])
+def test_wandb_groups_the_runs_of_a_study_under_one_identity(
+    project: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if project:
+        monkeypatch.setenv("WANDB_PROJECT", project)
     for step in (0, 7):
         close(open_tracker("wandb", folder, step), folder)
     runs = [record.run for record in chain(*wandb_records(folder)) if record.HasField("run")]
-    assert {(run.project, run.run_group) for run in runs} == {("mnmt", "fake")}
+    assert {(run.project, run.run_group) for run in runs} == {(project or "mnmt", "fake")}
     assert len({run.run_id for run in runs}) == 1
 
 
@@ -194,25 +199,37 @@ def test_mlflow_has_a_study_as_an_experiment_and_the_settings_as_parameters(fold
     assert '"learning_rate"' in run.data.params["train"]
 
 
-class Broken(Tracker):
-    name = "broken"
+def test_a_tracker_that_fails_stops_neither_the_run_nor_others_and_is_named_once(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    calls: list[tuple[str, int]] = []
 
-    def __init__(self) -> None:
-        self.calls = 0
+    class Recording(Tracker):
+        name = "recording"
 
-    def write(self, step: int, scalars: Any) -> None:
-        self.calls += 1
-        raise ConnectionError("no route to host\nmore")
+        @staticmethod
+        def check() -> None: ...
 
+        def __init__(self, folder: Path, *, step: int) -> None: ...
 
-def test_a_tracker_that_fails_stops_no_run_and_is_named_once(caplog: pytest.LogCaptureFixture) -> None:
-    broken = Broken()
-    safe = Safe(broken)
-    for step in (5, 10):
-        safe.log({"step": step, "loss": 2.5})
-    safe.evaluate([measured(10, 1.5)])
-    safe.close()
-    assert broken.calls == 1
+        def write(self, step: int, scalars: Any) -> None:
+            calls.append((self.name, step))
+
+        def close(self) -> None: ...
+
+    class Broken(Recording):
+        name = "broken"
+
+        def write(self, step: int, scalars: Any) -> None:
+            super().write(step, scalars)
+            raise ConnectionError("no route to host")
+
+    monkeypatch.setattr("mnmt_model.training.trackers.TRACKERS", {"broken": Broken, "recording": Recording})
+    trackers = Trackers(["broken", "recording"], folder, step=0)
+    trackers.log({"step": 5, "loss": 2.5})
+    trackers.evaluate([measured(10, 1.5)])
+    trackers.close()
+    assert calls == [("broken", 5), ("recording", 5), ("recording", 10)]
     assert [record.getMessage() for record in caplog.records] == [
         "broken stopped recording, training goes on: no route to host"
     ]
@@ -221,16 +238,29 @@ def test_a_tracker_that_fails_stops_no_run_and_is_named_once(caplog: pytest.LogC
 @NAMES
 def test_a_missing_package_names_the_extra(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard" if name == "tensorboard" else name, None)
-    with pytest.raises(RunError, match=rf'trackers = \["{name}"\] needs .*mnmt-model\[{name}\]'):
-        open_trackers([name], folder, step=0)
+    for start in (lambda: Trackers([name], folder, step=0), lambda: check_trackers([name])):
+        with pytest.raises(RunError, match=rf'trackers = \["{name}"\] needs .*mnmt-model\[{name}\]'):
+            start()
 
 
-def test_a_tracker_that_cannot_be_reached_is_refused_before_training(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
+@NAMES
+def test_a_tracker_within_reach_passes_the_check(name: str, folder: Path) -> None:
+    pytest.importorskip(name)
+    check_trackers([name])
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "reason"),
+    [
+        ("wandb", {"WANDB_MODE": "online"}, "key"),
+        ("mlflow", {"MLFLOW_TRACKING_URI": "http://localhost:9"}, "[Cc]onnection"),
+    ],
+)
+def test_a_tracker_out_of_reach_is_refused_in_a_line(
+    name: str, changes: dict[str, str], reason: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def init(**_: Any) -> None:
-        raise RuntimeError("api_key not configured (no-tty)")
-
-    monkeypatch.setitem(sys.modules, "wandb", SimpleNamespace(init=init, Settings=SimpleNamespace))
-    with pytest.raises(RunError, match=r"^wandb cannot record the run"):
-        open_trackers(["wandb"], folder, step=0)
+    pytest.importorskip(name)
+    for key, value in ({"HOME": str(folder), "WANDB_CONFIG_DIR": str(folder)} | changes).items():
+        monkeypatch.setenv(key, value)
+    with pytest.raises(RunError, match=rf"^{name} cannot record the run: .*{reason}"):
+        check_trackers([name])

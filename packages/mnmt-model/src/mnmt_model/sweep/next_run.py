@@ -92,7 +92,7 @@ def give_up_dead(run: RunConfig, folder: Path) -> None:
 
 
 def check_batches(runs: Iterable[RunConfig], folder: Path) -> None:
-    """Check that all remaining runs have batches and initial weights, before the first one starts.
+    """Check that all remaining runs have batches, initial weights and trackers, before the first one starts.
 
     Args:
         runs: The runs.
@@ -100,8 +100,10 @@ def check_batches(runs: Iterable[RunConfig], folder: Path) -> None:
 
     Raises:
         DataError: If data are missing or broken, or the longest pair does not fit into a batch.
-        RunError: If the folder with the initial weights of a new run is missing.
+        RunError: If the folder with the initial weights of a new run is missing, or a tracker out of reach.
     """
+    from mnmt_model.training.trackers import check_trackers
+
     left = [run for run in runs if not has_ended(read_if_begun(folder / run.name))]
     for run in left:
         initial = run.train.initial
@@ -113,6 +115,7 @@ def check_batches(runs: Iterable[RunConfig], folder: Path) -> None:
         open_stream(
             data, Mixture(dict(run.mixture)), train.mixing, batch_tokens=train.batch_tokens, seed=run.seed
         )
+    check_trackers({name for run in left for name in run.train.trackers})
 
 
 def check_records(runs: Iterable[RunConfig], folder: Path) -> None:

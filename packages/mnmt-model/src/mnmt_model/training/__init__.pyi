@@ -4,6 +4,5 @@ from .initial_model import PRECISIONS as PRECISIONS
 from .mfu import peak_flops as peak_flops
 from .parallel import make_trainable as make_trainable
 from .run import train as train
-from .trackers import Tracker as Tracker
 from .trainer import Trainer as Trainer
 from .watcher import Watcher as Watcher

@@ -11,21 +11,26 @@ import json
 import logging
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from hashlib import sha256
+from operator import methodcaller
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
-from mnmt_model.errors import RunError
+from mnmt_model.errors import RunError, one_line
 from mnmt_model.runs.run_record import Eval, RunRecord, read_run
 from mnmt_model.training.balance import LOADS
 from mnmt_model.training.watcher import Watcher
 
+T = TypeVar("T")
+
 _log = logging.getLogger(__name__)
 
 
-class Tracker(Watcher):
-    """Sends numbers to a tracker of experiments; a subclass says how.
+class Tracker(ABC):
+    """Sends the numbers of a run to a tracker of experiments.
 
     Args:
         folder: The run record, with run.json.
@@ -35,22 +40,21 @@ class Tracker(Watcher):
     name: ClassVar[str]
     """The tracker in `trackers`, and the extra that installs its client."""
 
-    def __init__(self, folder: Path, *, step: int) -> None:
-        raise NotImplementedError
+    @staticmethod
+    @abstractmethod
+    def check() -> None:
+        """Raise an error if the package, the server or the key to it is missing."""
 
+    @abstractmethod
+    def __init__(self, folder: Path, *, step: int) -> None: ...
+
+    @abstractmethod
     def write(self, step: int, scalars: Mapping[str, float]) -> None:
         """Send numbers of a step, {tag: value}."""
-        raise NotImplementedError
 
-    def log(self, line: Mapping[str, Any]) -> None:
-        """Send a line of metrics.jsonl, without the counts of experts by task, which are too many."""
-        numbers = {key: value for key, value in line.items() if key not in (LOADS, "step")}
-        self.write(line["step"], {f"train/{key}": value for key, value in _scalars(numbers)})
-
-    def evaluate(self, evals: Sequence[Eval]) -> None:
-        """Send measurements."""
-        for each in evals:
-            self.write(each.step, {f"{each.metric}/{each.testset}/{each.task}": each.value})
+    @abstractmethod
+    def close(self) -> None:
+        """Wait until all is sent or stored."""
 
 
 class TensorBoard(Tracker):
@@ -60,6 +64,11 @@ class TensorBoard(Tracker):
     """
 
     name = "tensorboard"
+
+    @staticmethod
+    def check() -> None:
+        """Import the package."""
+        from torch.utils.tensorboard import SummaryWriter  # noqa: F401
 
     def __init__(self, folder: Path, *, step: int) -> None:
         from torch.utils.tensorboard import SummaryWriter
@@ -85,10 +94,21 @@ class WandB(Tracker):
 
     name = "wandb"
 
+    @staticmethod
+    def check() -> None:
+        """Show the server the key, unless W&B is offline."""
+        import wandb
+
+        try:
+            if wandb.setup(wandb.Settings(silent=True)).settings.mode == "online":
+                wandb.login(verify=True)
+        finally:
+            wandb.teardown()  # or processes of the sweep take its service for theirs
+
     def __init__(self, folder: Path, *, step: int) -> None:
         import wandb
 
-        record, settings = read_run(folder), wandb.Settings(silent=True, console="off")
+        record, settings = read_run(folder), wandb.setup().settings
         self._run: Any = wandb.init(
             project=settings.project or "mnmt",
             group=record.study,
@@ -97,7 +117,7 @@ class WandB(Tracker):
             resume=None if settings.mode == "offline" else "allow",
             config=_settings(record),
             dir=folder,
-            settings=settings,
+            settings=wandb.Settings(silent=True, console="off"),
         )
         # Steps between a checkpoint and an interruption come twice, so W&B's own counter does not do.
         self._run.define_metric("step", hidden=True)
@@ -116,6 +136,20 @@ class MLflow(Tracker):
     """Sends a run to MLflow: its experiment is the study. A resumed run continues the same one there."""
 
     name = "mlflow"
+
+    @staticmethod
+    def check() -> None:
+        """Ask the server for an experiment, once again if it fails, not for minutes."""
+        import mlflow
+        from mlflow import environment_variables
+
+        retries: Any = environment_variables.MLFLOW_HTTP_REQUEST_MAX_RETRIES
+        default = retries.get()
+        retries.set(1)
+        try:
+            mlflow.MlflowClient().search_experiments(max_results=1)
+        finally:
+            retries.set(default)
 
     def __init__(self, folder: Path, *, step: int) -> None:
         import mlflow
@@ -155,44 +189,11 @@ class MLflow(Tracker):
         self._client.set_terminated(self._run, "FAILED" if sys.exc_info()[0] else "FINISHED")
 
 
-class Safe(Watcher):
-    """Keeps a run training when its tracker fails: warns once, and sends nothing more.
-
-    Args:
-        tracker: The tracker.
-    """
-
-    def __init__(self, tracker: Tracker) -> None:
-        self._tracker: Tracker | None = tracker
-
-    def log(self, line: Mapping[str, Any]) -> None:
-        """Send a line of metrics.jsonl."""
-        self._try(lambda tracker: tracker.log(line))
-
-    def evaluate(self, evals: Sequence[Eval]) -> None:
-        """Send measurements."""
-        self._try(lambda tracker: tracker.evaluate(evals))
-
-    def close(self) -> None:
-        """Close the tracker."""
-        self._try(lambda tracker: tracker.close())
-
-    def _try(self, act: Callable[[Tracker], None]) -> None:
-        if self._tracker is None:
-            return
-        try:
-            act(self._tracker)
-        except Exception as error:
-            reason = (str(error) or repr(error)).splitlines()[0]
-            _log.warning("%s stopped recording, training goes on: %s", self._tracker.name, reason)
-            self._tracker = None
-
-
 TRACKERS: Mapping[str, type[Tracker]] = {each.name: each for each in (TensorBoard, WandB, MLflow)}
 
 
-def open_trackers(names: Sequence[str], folder: Path, *, step: int) -> list[Watcher]:
-    """Open trackers of a run.
+class Trackers(Watcher):
+    """Sends what a run measures to its trackers, without the one that fails, after a warning.
 
     Args:
         names: Keys of `TRACKERS`.
@@ -202,17 +203,52 @@ def open_trackers(names: Sequence[str], folder: Path, *, step: int) -> list[Watc
     Raises:
         RunError: If a tracker's package is not installed, or it cannot be reached.
     """
-    return [Safe(_open(name, folder, step)) for name in names]
+
+    def __init__(self, names: Iterable[str], folder: Path, *, step: int) -> None:
+        self._trackers = [_start(name, partial(TRACKERS[name], folder, step=step)) for name in names]
+
+    def log(self, line: Mapping[str, Any]) -> None:
+        """Send a line of metrics.jsonl, without the counts of experts by task, which are too many."""
+        numbers = {key: value for key, value in line.items() if key not in (LOADS, "step")}
+        scalars = {f"train/{key}": value for key, value in _scalars(numbers)}
+        self._each(methodcaller("write", line["step"], scalars))
+
+    def evaluate(self, evals: Sequence[Eval]) -> None:
+        """Send measurements."""
+        for each in evals:
+            tag = f"{each.metric}/{each.testset}/{each.task}"
+            self._each(methodcaller("write", each.step, {tag: each.value}))
+
+    def close(self) -> None:
+        """Close the trackers."""
+        self._each(methodcaller("close"))
+
+    def _each(self, act: Callable[[Tracker], None]) -> None:
+        for tracker in list(self._trackers):
+            try:
+                act(tracker)
+            except Exception as error:
+                _log.warning("%s stopped recording, training goes on: %s", tracker.name, one_line(error))
+                self._trackers.remove(tracker)
 
 
-def _open(name: str, folder: Path, step: int) -> Tracker:
+def check_trackers(names: Iterable[str]) -> None:
+    """Check that trackers can be reached, before the first run starts.
+
+    Raises:
+        RunError: If a tracker's package is not installed, or it cannot be reached.
+    """
+    for name in names:
+        _start(name, TRACKERS[name].check)
+
+
+def _start(name: str, start: Callable[[], T]) -> T:
     try:
-        return TRACKERS[name](folder, step=step)
+        return start()
     except ImportError:
         raise RunError(f'trackers = ["{name}"] needs `pip install "./packages/mnmt-model[{name}]"`') from None
     except Exception as error:
-        reason = (str(error) or repr(error)).splitlines()[0]
-        raise RunError(f"{name} cannot record the run: {reason}") from error
+        raise RunError(f"{name} cannot record the run: {one_line(error)}") from error
 
 
 def _settings(record: RunRecord) -> dict[str, Any]:
