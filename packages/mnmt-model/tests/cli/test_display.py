@@ -123,7 +123,7 @@ def test_the_line_of_a_minute_says_how_far_runs_are_and_which_time_is_left(
     text = capsys.readouterr().err
     assert text == (
         "6 runs, 2 at a time: 1 finished, 2 running, 3 waiting; about 2.3 min left of the whole study; "
-        "run002: step 4 of 10, loss 3.214; run003: starting\n"
+        "run002: step 4 of 10, training loss 3.214; run003: starting\n"
     )
     assert not re.search(r"[\x00-\x09\x0b-\x1f]", text)
 
@@ -157,7 +157,7 @@ def test_the_table_says_of_every_begun_run_where_it_is_and_what_its_time_means(t
         *study_states(runs, tmp_path)[4:],
     ]
     assert table_of(states, tmp_path)[1:] == [
-        ["run", "step", "loss", "time"],
+        ["run", "step", "training loss", "time"],
         ["run003", "compiling the layers, about a minute"],
         ["run004", "3 of 10", "1.500", "about 40 s left"],
         ["run005", "interrupted, 0 of 10"],
@@ -171,7 +171,7 @@ def test_a_run_of_another_machine_names_it(tmp_path: Path) -> None:
     state = run_state(fake_runs(1)[0], tmp_path)
     away = replace(state, state="running", step=5, host="node-17")
     assert table_of([away], tmp_path) == [
-        ["run", "step", "loss", "time", "on"],
+        ["run", "step", "training loss", "time", "on"],
         ["run001", "5 of 10", "node-17"],
     ]
 
@@ -196,16 +196,16 @@ def test_a_terminal_has_one_table_in_its_place_and_each_error_once_above_it(
         "run002: no memory",
         "run002 is tried once more",
         "3 runs, 2 at a time: 1 running, 1 waiting, 1 failed",
-        "run                step  loss  time",
+        "run                step  training loss  time",
         "run001          4 of 10",
         "run002  failed, 0 of 10",
     ]
     progress.end(end(runs[0], tmp_path, "finished", seconds=60.0))
     progress.close()
     assert screen(terminal.getvalue())[-3:] == [
-        "run                step   loss              time",
+        "run                step  training loss              time",
         "run002  failed, 0 of 10",
-        "run001         10 of 10  2.500  trained for 60 s",
+        "run001         10 of 10          2.500  trained for 60 s",
     ]
 
 
@@ -217,7 +217,7 @@ def test_a_narrow_terminal_cuts_the_names_of_runs(tmp_path: Path, monkeypatch: p
     display = RunDisplay(lambda: [long], tmp_path, file=terminal)
     display.look()
     display.close()
-    assert screen(terminal.getvalue())[-1].endswith("…  5 of 10  1.250  about 30 s left")
+    assert screen(terminal.getvalue())[-1].endswith("…  5 of 10          1.250  about 30 s left")
 
 
 def test_one_run_alone_has_one_row_with_its_newest_step(
@@ -233,7 +233,9 @@ def test_one_run_alone_has_one_row_with_its_newest_step(
         clock.now += LINE_SECONDS
         progress.step(9)
         progress.close()
-    assert capsys.readouterr().err == "run001: step 1 of 10, loss 3.000\nrun001: step 9 of 10, loss 3.000\n"
+    assert capsys.readouterr().err == (
+        "run001: step 1 of 10, training loss 3.000\nrun001: step 9 of 10, training loss 3.000\n"
+    )
 
 
 def test_a_sweep_says_once_that_it_waits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -243,10 +245,10 @@ def test_a_sweep_says_once_that_it_waits(tmp_path: Path, capsys: pytest.CaptureF
     assert capsys.readouterr().err.splitlines()[1:] == ["waiting for runs that other sweeps train"]
 
 
-def read_until(terminal: int, found: Callable[[str], bool], text: str = "") -> str:
+def read_until(terminal: int, is_enough: Callable[[str], bool], text: str = "") -> str:
     """Return what a program writes to its terminal, until it satisfies a condition or the program ends."""
     deadline = time.monotonic() + PATIENCE_SECONDS
-    while not found(text) and time.monotonic() < deadline:
+    while not is_enough(text) and time.monotonic() < deadline:
         if select.select([terminal], [], [], 1.0)[0]:
             try:
                 text += os.read(terminal, 2**16).decode(errors="replace")

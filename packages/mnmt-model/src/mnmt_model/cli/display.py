@@ -130,17 +130,16 @@ class RunDisplay:
 
     def _render(self, states: Sequence[RunState]) -> Group:
         rows = list(rows_of(states))
-        parts: list[Text | Table] = [Text(self._summary(states))] if len(states) > 1 or not rows else []
+        parts: list[Text | Table] = (
+            [Text(summary(states, jobs=self.jobs))] if len(states) > 1 or not rows else []
+        )
         return Group(*parts, *[run_table(rows, self._final_loss)] * bool(rows))
-
-    def _summary(self, states: Sequence[RunState]) -> str:
-        return summary(states, jobs=self.jobs)
 
     def _line(self, states: Sequence[RunState]) -> str:
         """Return a line of a log: the counts of several runs, and some that are in training."""
         running = [progress(state) for state in states if state.state == "running"]
         more = [f"{len(running) - MOST_NAMED} more"] if len(running) > MOST_NAMED else []
-        counts = [self._summary(states)] if len(states) > 1 else []
+        counts = [summary(states, jobs=self.jobs)] if len(states) > 1 else []
         return "; ".join([*counts, *running[:MOST_NAMED], *more])
 
 
@@ -166,7 +165,7 @@ def run_table(states: Sequence[RunState], final_loss: Callable[[str], float | No
     elsewhere = any(state.host not in (None, socket.gethostname()) for state in states)
     table = Table(box=None, pad_edge=False, header_style="dim")
     table.add_column("run")  # the only column that shrinks on a narrow terminal
-    for head in ("step", "loss", "time", *["on"] * elsewhere):
+    for head in ("step", "training loss", "time", *["on"] * elsewhere):
         table.add_column(head, no_wrap=True, justify="right")
     for state in states:
         loss = final_loss(state.run) if state.state == "finished" else state.loss
@@ -192,9 +191,9 @@ def time_of(state: RunState) -> str:
 
 
 def progress(state: RunState) -> str:
-    """Return a run's row as text: "d16_seed1: step 40 of 120, loss 3.214, about 2 min left"."""
+    """Return a run's row as text: "d16_seed1: step 40 of 120, training loss 3.214, about 2 min left"."""
     where = step(state) if state.phase or not state.step else f"step {step(state)}"
-    loss = "" if state.loss is None else f"loss {state.loss:.3f}"
+    loss = "" if state.loss is None else f"training loss {state.loss:.3f}"
     return f"{state.run}: {', '.join(filter(None, [where, loss, time_of(state)]))}"
 
 
