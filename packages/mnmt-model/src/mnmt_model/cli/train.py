@@ -6,6 +6,7 @@ import os
 import sys
 import tomllib
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -84,7 +85,7 @@ def sweep(
     from mnmt_model.cli.progress import SweepProgress
     from mnmt_model.sweep.next_run import allow_retries, check_batches, check_records, in_order
     from mnmt_model.sweep.run_queue import RunQueue
-    from mnmt_model.sweep.workers import local_workers
+    from mnmt_model.sweep.workers import default_jobs, local_workers
 
     if cluster == "local" and (detach or config != ClusterConfig()):
         raise RunError("--detach and options for jobs need --cluster slurm")
@@ -92,7 +93,7 @@ def sweep(
     if not runs:
         _report([], folder)
         return 0
-    jobs = _jobs(jobs, cluster)
+    jobs = jobs or (CLUSTER_JOBS if cluster == "slurm" else default_jobs())
     ordered = in_order(runs)
     check_records(ordered, folder)
     check_batches(ordered, folder)
@@ -105,12 +106,10 @@ def sweep(
     else:
         workers = _slurm_workers(ordered, folder, config)
     queue = RunQueue(ordered, folder, workers, jobs=jobs, watcher=progress)
-    try:
-        signum = 0 if detach else queue.train()
+    with closing(progress):
         if detach:
             queue.look()
-    finally:
-        progress.close()
+        signum = 0 if detach else queue.train()
     outcomes = queue.outcomes(runs)
     _report(outcomes, folder)
     if cluster == "slurm" and (detach or signum):
@@ -147,12 +146,6 @@ def study_runs(
         tables = ", ".join(map(str, have))
         print(f"{len(runs) - len(left)} of {len(runs)} runs are left out: see {tables}", file=sys.stderr)
     return left, results / "runs"
-
-
-def _jobs(jobs: int | None, cluster: str) -> int:
-    from mnmt_model.sweep.workers import default_jobs
-
-    return jobs or (CLUSTER_JOBS if cluster == "slurm" else default_jobs())
 
 
 def _slurm_workers(runs: Sequence[RunConfig], folder: Path, config: ClusterConfig) -> Workers:

@@ -21,7 +21,7 @@ from mnmt_model.export.comparison import PAIRS, certify
 from mnmt_model.export.engines import convert_to_ctranslate2
 from mnmt_model.export.hugging_face import SENTENCEPIECE, export_hugging_face, read_hugging_face
 from mnmt_model.export.layouts import check_exportable
-from mnmt_model.export.model_card import model_card, write_model_card
+from mnmt_model.export.model_card import model_card
 from mnmt_model.runs.run_config import RunConfig, new_record
 from mnmt_model.runs.run_data import open_data
 from mnmt_model.runs.run_record import Eval, read_evals, read_run, utc_now, write_run
@@ -73,7 +73,7 @@ def export_run(run: Path, out: Path, *, checkpoint: Path | None = None, pairs: i
     write_json(unproved / "certificate.json", content)
     tag = data.vocab.target_tag
     card = model_card(record, _measured(run, exported), content, name=out.name, tag=tag)
-    write_model_card(unproved, card)
+    (unproved / "README.md").write_text(card, encoding="utf-8")
     if certificate.failures:
         raise RunError(f"{unproved}: does not agree with {run}: {'; '.join(certificate.failures[:3])}")
     unproved.rename(out)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from mnmt_model.export.certificate import OURS
@@ -73,11 +72,6 @@ def model_card(
         translations=len(certificate["translations"]),
         certificate=_table(("engine", *differences), engines),
     )
-
-
-def write_model_card(folder: Path, card: str) -> None:
-    """Write a model card into the folder of an export."""
-    (folder / "README.md").write_text(card, encoding="utf-8")
 
 
 def _metadata(record: RunRecord, evals: Iterable[Eval], name: str) -> str:

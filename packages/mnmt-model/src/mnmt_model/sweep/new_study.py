@@ -169,12 +169,12 @@ def _measured(study: StudyFile, data: Path, widths: Sequence[int]) -> tuple[dict
         outcomes = train_runs(copies, Path(folder), jobs=jobs)
         elapsed = monotonic() - began
         steps = [_step_seconds(outcome, Path(folder)) for outcome in outcomes]
-    step = [fmean(steps[first : first + jobs]) for first in range(0, len(steps), jobs)]
-    each = [outcome.wall_seconds for outcome in outcomes]
-    fixed = [fmean(each[jobs * n : jobs * (n + 1)]) - TRIAL_STEPS * step[n] for n in range(len(tried))]
+    walls = np.array([outcome.wall_seconds for outcome in outcomes])
+    step = np.reshape(steps, (-1, jobs)).mean(axis=1)
+    fixed = walls.reshape(-1, jobs).mean(axis=1) - TRIAL_STEPS * step
     logs = np.log(tried)
     return costs, _Speed(
-        start=max(0.0, elapsed - sum(each) / jobs),
+        start=max(0.0, elapsed - float(walls.sum()) / jobs),
         fixed={width: float(np.interp(np.log(width), logs, fixed)) for width in widths},
         step={width: float(np.exp(np.interp(np.log(width), logs, np.log(step)))) for width in widths},
         jobs=jobs,
