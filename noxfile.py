@@ -369,9 +369,9 @@ def install_by_name(session: nox.Session, python: str, name: str, index: str) ->
     options = ("--quiet", f"--extra-index-url={index}", f"--report={report}")
     session.run(python, "-m", "pip", "install", *options, name, external=True)
     for item in json.loads(report.read_text(encoding="utf-8"))["install"]:
-        found, address = item["metadata"]["name"], item["download_info"]["url"]
-        if found.startswith("mnmt-") and not address.startswith(index.removesuffix("simple")):
-            session.error(f"{name} brought {found} from {address}, not from the local index")
+        package, address = item["metadata"]["name"], item["download_info"]["url"]
+        if package.startswith("mnmt-") and not address.startswith(index.removesuffix("simple")):
+            session.error(f"{name} brought {package} from {address}, not from the local index")
 
 
 def check_tag(session: nox.Session, package: str) -> None:

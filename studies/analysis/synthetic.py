@@ -1,7 +1,7 @@
 """What advice was worth at the target size of studies/synthetic.toml: five mixtures there, three seeds each.
 
-`runs.csv` is the study with the two models of its loop. `target.csv` is `[target] size` at five mixtures with
-`[sweep] seeds = [1, 2, 3]`.
+`runs.csv` is the study with the two models of its loop. `target.csv` is the `size` of `[goal]` at five
+mixtures with `[sweep] seeds = [1, 2, 3]`.
 
     python -m studies.analysis.synthetic
 """
