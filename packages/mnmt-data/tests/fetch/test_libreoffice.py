@@ -92,13 +92,6 @@ def test_package_that_is_cut_off_is_not_taken_for_whole(debian, make_package, si
         read_help(path)
 
 
-def test_package_can_be_left_half_read(debian, make_package):
-    path = make_package(debian / "big.deb", {f"./{number}": b"x" * 100_000 for number in range(20)})
-    reading = members(path, re.compile("."))
-    next(reading)
-    reading.close()
-
-
 def test_broken_catalogue_names_its_package(debian, make_package):
     path = make_package(debian / "l_1_all.deb", {f"{RESOURCE}/de/LC_MESSAGES/sw.mo": b"no catalogue"})
     with pytest.raises(

@@ -47,7 +47,7 @@ def pids(folder):
     return [int(path.name) for path in folder.glob("[0-9]*")]
 
 
-def wait_for(condition):
+def assert_soon(condition):
     deadline = time.monotonic() + PATIENCE_SECONDS
     while not condition():
         assert time.monotonic() < deadline
@@ -65,7 +65,7 @@ def exists(pid):
 def test_each_worker_has_a_place_and_a_signal_that_stops_them_is_passed_on(pausing, tmp_path):
     local = pausing(2)
     local.start(2)
-    wait_for(lambda: len(pids(tmp_path)) == 2)
+    assert_soon(lambda: len(pids(tmp_path)) == 2)
     assert local.alive() == 2
     assert {path.read_text() for path in tmp_path.glob("[0-9]*")} == {"0", "1"}
     local.stop(signal.SIGINT)
@@ -79,7 +79,7 @@ def test_workers_that_have_ended_are_replaced(pausing, tmp_path):
         crew.alive()
         crew.tend(1, progress)
         (process,) = local._processes.values()
-        wait_for(lambda process=process: process.pid in pids(tmp_path))
+        assert_soon(lambda process=process: process.pid in pids(tmp_path))
         os.kill(process.pid, signum)
         process.join()
     assert crew.alive() == 0
@@ -89,11 +89,11 @@ def test_workers_that_have_ended_are_replaced(pausing, tmp_path):
 def test_workers_end_when_the_process_that_started_them_is_killed(tmp_path):
     command = [sys.executable, "-c", LEAD, tmp_path, Path(__file__).parent]
     leader = subprocess.Popen(command, stdin=subprocess.PIPE)
-    wait_for(lambda: pids(tmp_path))
+    assert_soon(lambda: pids(tmp_path))
     (pid,) = pids(tmp_path)
     leader.kill()
     leader.communicate()
-    wait_for(lambda: not exists(pid))
+    assert_soon(lambda: not exists(pid))
 
 
 def test_a_crew_starts_workers_for_which_there_is_work_and_counts_those_without_use(counted_workers):
@@ -129,6 +129,6 @@ def test_lines_that_workers_write_to_stderr_can_be_passed_on(capfd):
     lines = []
     crew = LocalWorkers(complain, count=2, on_line=lines.append)
     crew.start(2)
-    wait_for(lambda: crew.alive() == 0)
+    assert_soon(lambda: crew.alive() == 0)
     assert sorted(lines) == ["first", "first", "zwölf", "zwölf"]
     assert capfd.readouterr().err == ""

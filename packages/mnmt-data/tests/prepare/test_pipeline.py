@@ -13,7 +13,6 @@ from mnmt_data.store.prepared import open_prepared
 from mnmt_data.store.segments import write_segment
 from mnmt_data.store.shards import segment_path
 from mnmt_data.store.vocabulary import EOS, UNK
-from mnmt_data.stream import eval_batches
 from mnmt_data.study import read_study
 
 WORDS = {
@@ -32,22 +31,6 @@ max_length = 40
 [data.vocab]
 kind = "{kind}"
 size = 300
-"""
-SYNTHETIC = """
-name = "made"
-[data]
-tasks = ["xx-aa"]
-[data.vocab]
-kind = "word"
-size = 100
-[data.synthetic]
-languages = ["aa"]
-concepts = 50
-words_per_sentence = 4
-syllable_inventory = 16
-train_sentences = 3000
-dev_sentences = 40
-test_sentences = 50
 """
 
 
@@ -267,19 +250,6 @@ def test_two_runs_write_the_same_bytes(prepare, kind):
     assert contents(data.folder) == before
 
 
-def test_made_languages_are_taken_as_they_are(folder, prepare):
-    data, _ = prepare(SYNTHETIC)
-    assert [len(data.shard(split, "xx-aa")) for split in ("train", "dev", "test")] == [3000, 40, 50]
-    corpus = json.loads((folder / "out/corpus/corpus.json").read_text(encoding="utf-8"))
-    assert data.irreducible == corpus["irreducible"]
-    assert data.irreducible["xx-aa"] > 0
-    text = (folder / "out/corpus/train.xx-aa.xx").read_text(encoding="utf-8").splitlines()
-    assert train_text(data, "xx-aa")[0] == text
-    src, tgt = tokens(data, "train", "xx-aa")
-    assert set(src.lengths) == {4 * 2 + 2}
-    assert set(tgt.lengths) == {4 * 2 + 1}
-
-
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
@@ -380,19 +350,6 @@ def test_a_changed_file_is_one_line_when_it_is_read(prepare, name):
         read_small_files(data.folder)
 
 
-def test_made_languages_are_made_once(folder, prepare):
-    prepare(SYNTHETIC)
-    before = {path: path.stat().st_mtime_ns for path in (folder / "out/corpus").iterdir()}
-    _, said = prepare(SYNTHETIC.replace("size = 100", "size = 90"))
-    assert "writing" not in " ".join(said)
-    assert {path: path.stat().st_mtime_ns for path in (folder / "out/corpus").iterdir()} == before
-    with (folder / "out/corpus/train.xx-aa.xx").open("a") as file:
-        file.write("one more\n")
-    data, said = prepare(SYNTHETIC)
-    assert "writing" in said[0]
-    assert len(data.shard("train", "xx-aa")) == 3000
-
-
 def test_dev_sentences_of_a_test_set_are_left_out(folder, prepare):
     english = sentences("en", 400, 0)
     write(folder / "corpus", "dev", "en-de", ["unheard of", english[0]], ["eins", "zwei"])
@@ -407,79 +364,6 @@ def test_dev_set_within_a_test_set_is_told(folder, prepare):
         DataError, match=r"study\.toml: \[data\] every dev pair of en-de has a sentence of a test set"
     ):
         prepare()
-
-
-EXACT = (
-    SYNTHETIC.partition("[data.synthetic]\n")[0]
-    + """[data.synthetic]
-kind = "contexts"
-languages = ["aa"]
-words = 5
-features = 9
-train_sentences = 300
-exact_test = true
-"""
-)
-
-
-def test_weights_of_an_exact_test_set_reach_its_batches(folder, prepare):
-    data, _ = prepare(EXACT)
-    data.verify()
-    assert data.irreducible["xx-aa"] > 0
-    assert len(data.shard("train", "xx-aa")) == 300
-    lines = (folder / "out/corpus/test.xx-aa.weights").read_text(encoding="ascii").splitlines()
-    weights = np.array(lines, dtype=np.float64)
-    shard = data.shard("test", "xx-aa")
-    np.testing.assert_allclose(shard.loss_weights(), weights, rtol=1e-7)
-    batches = list(eval_batches(shard, batch_tokens=500))
-    tokens = (shard.lengths(np.arange(len(shard)))[1] * weights).sum()
-    assert sum(batch.weighted_tokens for batch in batches) == pytest.approx(tokens)
-    assert (data.shard("dev", "xx-aa").loss_weights() == 1).all()
-    assert data.weighted("test", "xx-aa")
-    assert not data.weighted("dev", "xx-aa")
-
-
-def test_limits_of_a_lexicon_are_described(folder, prepare):
-    data, _ = prepare(SYNTHETIC.replace("concepts = 50", "concepts = 50\nzipf_exponent = 1.5"))
-    assert data.description.power_law_limit["xx-aa"] < data.irreducible["xx-aa"]
-
-
-@pytest.mark.parametrize(
-    ("vocabulary", "exact"),
-    [
-        ('kind = "word"\nsize = 100', True),
-        ('kind = "word"\nsize = 12', False),
-        ('kind = "bpe"\nsize = 272', False),
-    ],
-)
-def test_losses_per_word_are_kept_where_words_are_tokens(prepare, vocabulary, exact):
-    text = SYNTHETIC.replace('kind = "word"\nsize = 100', vocabulary)
-    data, said = prepare(text.replace("concepts = 50", "concepts = 50\nzipf_exponent = 1.5"))
-    assert list(data.irreducible) == list(data.description.power_law_limit) == ["xx-aa"] * exact
-    assert (
-        any("no irreducible loss of xx-aa: words are not one token each" in line for line in said)
-        is not exact
-    )
-
-
-@pytest.mark.parametrize("line", ["-1\n", "much\n", ""])
-def test_wrong_weights_are_named(folder, prepare, line):
-    """The folder of made languages, given as a corpus."""
-    prepare(EXACT)
-    path = folder / "out/corpus/test.xx-aa.weights"
-    pairs = len(path.read_text(encoding="ascii").splitlines())
-    path.write_text(line + "1\n" * (pairs - 1), encoding="ascii")
-    head = SYNTHETIC.partition("[data.synthetic]")[0]
-    with pytest.raises(DataError) as error:
-        prepare(head.replace("[data]", f'[data]\ncorpus = "{folder}/out/corpus"'))
-    expected = f"must have a weight of at least 0 for each of the {pairs} pairs, a line each."
-    assert str(error.value) == f"{path}: {expected}"
-
-
-def test_made_languages_prepared_by_older_versions_are_current(prepare):
-    """The fingerprint is one of version 0.4.0, whose languages had fewer settings."""
-    data, _ = prepare(SYNTHETIC)
-    assert data.fingerprint == "5089e6622c2924e73bec1b67f01ecd53727dc14e510f72218f5e320ffb494aa6"
 
 
 def test_a_vocabulary_smaller_than_asked_for_is_told(prepare):
