@@ -7,9 +7,8 @@ The training pairs are spoiled in three ways: the target of another pair, a targ
 source in place of the target. A base model is trained on the noisy text and tuned on a few trusted pairs.
 Printed is, for each kind of noise, how well the scores separate it from clean pairs (area under the curve).
 Then follow the losses on clean text of models trained from scratch, for equally many steps: on everything, on
-the selected share from the start, on a share that shrinks to it, on a random share of that size, and on the
-clean pairs alone, which nobody would know. Without a corpus folder, pairs of two synthetic languages are
-written. Started again, it goes on where it was.
+the selected share, on a random share of that size, and on the clean pairs alone, which nobody would know.
+Without a corpus folder, pairs of two synthetic languages are written. Started again, it goes on where it was.
 
     mnmt-data fetch libreoffice-help --langs en,de,fr
     OMP_NUM_THREADS=1 python -m benchmarks.data.selection --corpus corpora/libreoffice-help \
@@ -157,8 +156,7 @@ def measure(corpus: Path, experiment: Experiment) -> Figures:
     tuned = tune(experiment, data, texts, base)
     scores = {model: log_probs(model, data) for model in (base, tuned)}
     order = select(data, scores[base], scores[tuned])
-    best = Arm(name="selected", order=order, keep=KEEP)
-    losses_of[best.name] = train_arm(experiment, data, best)
+    losses_of["selected"] = train_arm(experiment, data, Arm(name="selected", order=order, keep=KEEP))
     return {
         "pairs": {kind: int((kinds == kind).sum()) for kind in (CLEAN, *NOISE)},
         "steps": experiment.steps,
