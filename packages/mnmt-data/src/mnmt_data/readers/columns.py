@@ -125,8 +125,7 @@ class Table:
         Raises:
             ValueError: If the study names a column that is not there.
         """
-        taken = dict(self.columns)
-        labels = ["" if name in taken else name for name in names]
+        labels = ["" if name in dict(self.columns) else name for name in names]
         for name, column in self.columns:
             if isinstance(column, int) and not self.is_numbered:
                 raise ValueError(f"[data.columns] must name a key for {name}, but has the number {column}")

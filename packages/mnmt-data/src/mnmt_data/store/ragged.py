@@ -96,8 +96,8 @@ class Ragged:
         bounds *= self.values.itemsize
         buffers = [None, pa.py_buffer(bounds), pa.py_buffer(np.ascontiguousarray(self.values))]
         strings = pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(bounds) - 1, buffers)
-        taken = pc.take(strings, pa.array(np.arange(1, len(bounds) - 1, 2)), boundscheck=False)
-        values = np.frombuffer(taken.buffers()[2], dtype=self.values.dtype, count=int(offsets[-1]))
+        strings = pc.take(strings, pa.array(np.arange(1, len(bounds) - 1, 2)), boundscheck=False)
+        values = np.frombuffer(strings.buffers()[2], dtype=self.values.dtype, count=int(offsets[-1]))
         return Ragged(values, offsets)
 
     def padded(self, rows: NDArray[np.int64] | slice, *, pad: int = 0) -> NDArray[np.int64]:
