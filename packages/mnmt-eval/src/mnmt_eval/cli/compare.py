@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from mnmt_eval.compare import TranslatedText
     from mnmt_eval.compare.comparison import GroupScore, MetricComparison, SystemScore, TextComparison
-    from mnmt_eval.compare.pairs import CorrectedTest, SystemPair
+    from mnmt_eval.compare.pairs import CorrectedTest
 
 
 @Parameter(name="*")
@@ -184,7 +184,9 @@ def _metric_json(comparison: MetricComparison) -> dict[str, Any]:
         "metric": comparison.metric,
         "higher_is_better": comparison.higher_is_better,
         "systems": [_system_json(score, comparison.signature) for score in comparison.scores],
-        "pairs": [_pair_json(pair) for pair in comparison.pairs],
+        "pairs": [
+            {"systems": [pair.first, pair.second], **_test_json(pair.result)} for pair in comparison.pairs
+        ],
     }
 
 
@@ -212,10 +214,6 @@ def _group_json(group: GroupScore) -> dict[str, Any]:
         "interval": [group.lower, group.upper],
         "against_baseline": _against_json(group),
     }
-
-
-def _pair_json(pair: SystemPair) -> dict[str, Any]:
-    return {"systems": [pair.first, pair.second], **_test_json(pair.result)}
 
 
 def _against_json(score: SystemScore | GroupScore) -> dict[str, Any] | None:

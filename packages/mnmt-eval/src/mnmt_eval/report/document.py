@@ -115,10 +115,6 @@ class ReportContent:
     """Each text's metrics, with ranks and tests."""
     worst_by: str
     """The metric that sentences are sorted by."""
-    higher_is_better: bool
-    """Whether better sentences have higher values of `worst_by`."""
-    decimals: int
-    """The decimals of its values."""
     texts: Sequence[ReportedText]
     experts: Sequence[ExpertUse] = ()
     """The use of the experts of each run of a mixture, if their choices were counted."""
@@ -155,8 +151,6 @@ def make_report(translated: Sequence[TranslatedText], config: ReportConfig) -> R
     return ReportContent(
         comparisons=comparisons,
         worst_by=config.sorted_by,
-        higher_is_better=measurements[0][config.place].metric.higher_is_better,
-        decimals=measurements[0][config.place].metric.decimals,
         texts=[
             _report_text(each, by_metric, config)
             for each, by_metric in zip(translated, measurements, strict=True)

@@ -73,13 +73,13 @@ def render(report: ReportContent) -> str:
 def _data(report: ReportContent, mixtures: Sequence[Picture]) -> dict[str, Any]:
     """Return what the scripts need; they open with the best system beside the baseline."""
     first = report.comparisons[0]
-    (ranked,) = (metric.ranked for metric in first.metrics if metric.metric == report.worst_by)
-    best = next((score.system for score in ranked if score.system != first.baseline), first.baseline)
+    (sorting,) = (metric for metric in first.metrics if metric.metric == report.worst_by)
+    best = next((score.system for score in sorting.ranked if score.system != first.baseline), first.baseline)
     return {
         "metric": report.worst_by,
-        "decimals": report.decimals,
+        "decimals": sorting.decimals,
         "few_words": FEW_WORDS,
-        "higher_is_better": report.higher_is_better,
+        "higher_is_better": sorting.higher_is_better,
         "symptoms": (*SYMPTOMS, WRONG_LANGUAGE) if "language" in report.metrics else SYMPTOMS,
         "baseline": first.baseline,
         "best": best,

@@ -100,7 +100,7 @@ class HuggingFaceModel:
         Raises:
             EvalError: If the folder holds no such model, or lacks weights of it.
         """
-        return cls(load_hugging_face(Path(folder)), target_tag=target_tag)
+        return cls(_load(Path(folder)), target_tag=target_tag)
 
     def to(self, device: str) -> HuggingFaceModel:
         """Move the model to a device such as `cuda:1`, and return it."""
@@ -147,12 +147,7 @@ class HuggingFaceModel:
         return log_probs, replace(state, cache=output.past_key_values)
 
 
-def load_hugging_face(folder: Path) -> Any:
-    """Load an encoder-decoder of transformers from a local folder, in float32.
-
-    Raises:
-        EvalError: If the folder holds no such model, or lacks weights of it.
-    """
+def _load(folder: Path) -> Any:
     transformers = quiet_transformers()
     try:
         model, report = transformers.AutoModelForSeq2SeqLM.from_pretrained(
@@ -161,8 +156,7 @@ def load_hugging_face(folder: Path) -> Any:
     except Exception as error:  # transformers raises errors of any kind for a broken folder
         line = next(iter(str(error).strip().splitlines()), type(error).__name__)
         raise EvalError(f"{folder}: cannot be loaded as an encoder-decoder: {line}") from None
-    missing = sorted(report["missing_keys"])
-    if missing:
+    if missing := sorted(report["missing_keys"]):
         raise EvalError(f"{folder}: lacks weights of the model: {', '.join(missing[:3])}")
     return model
 
