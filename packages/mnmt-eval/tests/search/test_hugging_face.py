@@ -57,7 +57,7 @@ def configure(beam: int, alpha: float = 1.0, **options: Any) -> SearchConfig:
     )
 
 
-def found(adapter: HuggingFaceModel, src: Tensor, config: SearchConfig) -> list[Hypothesis]:
+def our_search(adapter: HuggingFaceModel, src: Tensor, config: SearchConfig) -> list[Hypothesis]:
     """Our hypotheses, in the model's numbering."""
     numbers = adapter.numbering
     results = search(adapter, torch.from_numpy(numbers.to_search)[src], config)
@@ -68,7 +68,9 @@ def found(adapter: HuggingFaceModel, src: Tensor, config: SearchConfig) -> list[
     ]
 
 
-def generated(model: Any, config: SearchConfig, **options: Any) -> tuple[list[tuple[int, ...]], list[float]]:
+def their_search(
+    model: Any, config: SearchConfig, **options: Any
+) -> tuple[list[tuple[int, ...]], list[float]]:
     """Their sequences without the start, up to the end, and their scores."""
     src, mask = random_sources(model)
     never = [model.config.pad_token_id, *(options.pop("suppress_tokens", []))]
@@ -94,13 +96,13 @@ def generated(model: Any, config: SearchConfig, **options: Any) -> tuple[list[tu
     return tokens, output.sequences_scores.tolist() if config.beam > 1 else []
 
 
-def same(model: Any, config: SearchConfig, **options: Any) -> list[Hypothesis]:
+def assert_same(model: Any, config: SearchConfig, **options: Any) -> list[Hypothesis]:
     """Compare both searches with the options of `generation_config`, and return what ours finds."""
     before = model.generation_config.to_dict()
     model.generation_config.update(**options)
     try:
-        ours = found(HuggingFaceModel(model), random_sources(model)[0], config)
-        tokens, scores = generated(model, config)
+        ours = our_search(HuggingFaceModel(model), random_sources(model)[0], config)
+        tokens, scores = their_search(model, config)
     finally:
         model.generation_config.update(**before)
     assert [hypothesis.tokens for hypothesis in ours] == tokens
@@ -113,15 +115,15 @@ def same(model: Any, config: SearchConfig, **options: Any) -> list[Hypothesis]:
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 2.0])
 @pytest.mark.parametrize("beam", [4, 5])
 def test_beam_search_is_theirs(model: Any, beam: int, alpha: float, early_stopping: Any) -> None:
-    same(model, configure(beam, alpha, early_stopping=early_stopping))
+    assert_same(model, configure(beam, alpha, early_stopping=early_stopping))
 
 
 def test_a_beam_of_one_is_their_greedy_search(model: Any) -> None:
-    same(model, configure(1))
+    assert_same(model, configure(1))
 
 
 def test_the_targets_that_are_compared_differ(model: Any) -> None:
-    ours = same(model, configure(5))
+    ours = assert_same(model, configure(5))
     assert len({hypothesis.tokens for hypothesis in ours}) >= 20
     assert len({len(hypothesis.tokens) for hypothesis in ours}) > 3
 
@@ -139,8 +141,8 @@ OPTIONS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 def test_options_of_the_generation_count(model: Any, options: dict[str, Any]) -> None:
-    plain = [hypothesis.tokens for hypothesis in same(model, configure(4))]
-    assert [hypothesis.tokens for hypothesis in same(model, configure(4), **options)] != plain
+    plain = [hypothesis.tokens for hypothesis in assert_same(model, configure(4))]
+    assert [hypothesis.tokens for hypothesis in assert_same(model, configure(4), **options)] != plain
 
 
 def test_every_row_can_have_a_first_token_of_its_own(model: Any) -> None:
@@ -149,9 +151,9 @@ def test_every_row_can_have_a_first_token_of_its_own(model: Any) -> None:
     tags = [7, 8, 9, 7, 8]
     tagged = torch.cat([torch.tensor(tags)[:, None], src], dim=1)
     config = configure(4)
-    ours = found(adapter, tagged, config)
+    ours = our_search(adapter, tagged, config)
     for token in set(tags):
-        tokens, scores = generated(model, config, forced_bos_token_id=token)
+        tokens, scores = their_search(model, config, forced_bos_token_id=token)
         rows = [i for i in range(4 * len(tags)) if tags[i // 4] == token]
         assert [ours[i].tokens for i in rows] == [tokens[i] for i in rows]
         assert [ours[i].score for i in rows] == pytest.approx([scores[i] for i in rows], rel=1e-5, abs=1e-5)
@@ -162,9 +164,9 @@ def test_every_row_can_start_from_a_token_of_its_own(model: Any) -> None:
     src, _ = random_sources(model)
     tags = [7, 8, 9, 7, 8]
     config = configure(4)
-    ours = found(adapter, torch.cat([torch.tensor(tags)[:, None], src], dim=1), config)
+    ours = our_search(adapter, torch.cat([torch.tensor(tags)[:, None], src], dim=1), config)
     for token in set(tags):
-        tokens, _ = generated(model, config, decoder_start_token_id=token)
+        tokens, _ = their_search(model, config, decoder_start_token_id=token)
         rows = [i for i in range(4 * len(tags)) if tags[i // 4] == token]
         assert [ours[i].tokens for i in rows] == [tokens[i] for i in rows]
 
@@ -173,7 +175,7 @@ def test_samples_have_the_log_probabilities_of_the_model(model: Any) -> None:
     adapter = HuggingFaceModel(model)
     src, mask = random_sources(model)
     config = SearchConfig(sampling=SamplingConfig(seed=4), n_best=3, max_length=MaxLength(ratio=0, extra=9))
-    for i, hypothesis in enumerate(found(adapter, src, config)):
+    for i, hypothesis in enumerate(our_search(adapter, src, config)):
         start = model.generation_config.decoder_start_token_id
         row = torch.tensor([[start, *hypothesis.tokens]])
         logits = model(
@@ -186,9 +188,11 @@ def test_samples_have_the_log_probabilities_of_the_model(model: Any) -> None:
 def test_batch_mates_change_nothing(model: Any) -> None:
     adapter, config = HuggingFaceModel(model), configure(4)
     src, _ = random_sources(model)
-    together = found(adapter, src, config)
+    together = our_search(adapter, src, config)
     alone = [
-        h for row, length in enumerate(LENGTHS) for h in found(adapter, src[row : row + 1, :length], config)
+        h
+        for row, length in enumerate(LENGTHS)
+        for h in our_search(adapter, src[row : row + 1, :length], config)
     ]
     assert [h.tokens for h in together] == [h.tokens for h in alone]
 
