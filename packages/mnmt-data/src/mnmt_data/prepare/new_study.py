@@ -37,8 +37,6 @@ PAIRS_A_SECOND = 1100
 """Pairs prepared a second, with the vocabulary, on two cores of an Intel Xeon (family 6, model 167) beside
 other work: 54,604 took 48 seconds."""
 
-Report = Callable[[str], None]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Wish:
@@ -71,7 +69,7 @@ class Wish:
             )
 
 
-def write_new_study(wish: Wish, *, report: Report) -> NewRuns:
+def write_new_study(wish: Wish, *, report: Callable[[str], None]) -> NewRuns:
     """Write a study that ends in advice within a time on this machine, and check it.
 
     Args:
