@@ -204,11 +204,7 @@ def _values(rows: _Rows, key: str) -> list[float]:
 
 
 def _number(value: Any, place: str) -> float:
-    """Return a score; nan if it is missing.
-
-    Raises:
-        EvalError: If it is neither.
-    """
+    """Return a score, nan if it is missing, or refuse it."""
     if (number := _as_number(value)) is None:
         raise EvalError(f"{place} must be a number, or None where it is missing, but is {str(value)[:40]!r}.")
     return number

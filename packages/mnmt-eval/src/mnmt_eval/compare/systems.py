@@ -33,7 +33,6 @@ _NO_OUTPUT = re.compile(
 )
 """Names of files in a folder of outputs that are no outputs; whoever names such a file itself means it."""
 
-
 FEW_DOCUMENTS = 10
 """Fewer documents than these are remarked."""
 
