@@ -91,8 +91,7 @@ def sweep(
         raise RunError("--detach and options for jobs need --cluster slurm")
     runs, folder = study_runs(study, out, have=have)
     if not runs:
-        _report([], folder)
-        return 0
+        return _report([], folder)
     jobs = jobs or (CLUSTER_JOBS if cluster == "slurm" else default_jobs())
     ordered = in_order(runs)
     check_records(ordered, folder)
@@ -110,13 +109,12 @@ def sweep(
         if detach:
             queue.look()
         signum = 0 if detach else queue.train()
-    outcomes = queue.outcomes(runs)
-    _report(outcomes, folder)
+    status = _report(queue.outcomes(runs), folder)
     if cluster == "slurm" and (detach or signum):
         print(_farewell(folder.parent / "jobs", runs[0].study), file=sys.stderr)
     if signum:
         raise Interrupted(signum)
-    return int(any(outcome.status == "failed" for outcome in outcomes))
+    return status
 
 
 def _copy_study(study: Path, copy: Path) -> None:
@@ -164,8 +162,8 @@ def _farewell(logs: Path, study: str) -> str:
     )
 
 
-def _report(outcomes: Sequence[Outcome], folder: Path) -> None:
-    """Print the failed runs, the number of finished ones, how long they trained, and the next command."""
+def _report(outcomes: Sequence[Outcome], folder: Path) -> int:
+    """Print failures, the count of finished runs, their time and the next command; return the exit status."""
     from mnmt_model.planning.quantities import duration
 
     failed = [outcome for outcome in outcomes if outcome.status == "failed"]
@@ -179,3 +177,4 @@ def _report(outcomes: Sequence[Outcome], folder: Path) -> None:
         print("next: remove the cause, and the same command with --retry-failed tries them again")
     elif finished:
         print(f"next: mnmt-eval score {folder}, then mnmt-laws report {folder}")
+    return int(bool(failed))
