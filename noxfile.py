@@ -116,9 +116,9 @@ def emulated(session: nox.Session) -> None:
 def browser(session: nox.Session) -> None:
     """Drive the reports' pages in the system's Chromium, which is installed if possible."""
     install_packages(session, "chromium", programs=("chromium", "chromium-browser", "google-chrome"))
-    chosen = session.posargs or ["-m", "browser and not slow"]
+    selection = session.posargs or ["-m", "browser and not slow"]
     for package in WITH_PAGES:
-        run_pytest(session, package, *chosen, "tests/report/browser", report=f"browser-{package}")
+        run_pytest(session, package, *selection, "tests/report/browser", report=f"browser-{package}")
 
 
 @nox.session(venv_backend="none")
@@ -336,14 +336,14 @@ def requirements(package: str) -> list[str]:
 
 def with_required(packages: Iterable[str]) -> list[str]:
     """Return packages and, recursively, the repository's packages that they require."""
-    chosen: list[str] = []
+    closure: list[str] = []
     waiting = list(packages)
     while waiting:
         package = waiting.pop()
-        if package not in chosen:
-            chosen.append(package)
+        if package not in closure:
+            closure.append(package)
             waiting += re.findall(r"\bmnmt-([a-z-]+)", " ".join(requirements(package)))
-    return chosen
+    return closure
 
 
 def make_index(place: Path) -> str:

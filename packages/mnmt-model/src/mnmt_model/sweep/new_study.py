@@ -158,10 +158,10 @@ def _measured(study: StudyFile, data: Path, widths: Sequence[int]) -> tuple[dict
     trial = replace(study, tables=tables)
     runs = dict(zip(widths, run_configs(trial, data), strict=True))
     costs = dict(zip(widths, plan_study(trial, data).runs, strict=True))
-    tried, jobs = (widths[0], widths[len(widths) // 2], widths[-1]), default_jobs()
+    samples, jobs = (widths[0], widths[len(widths) // 2], widths[-1]), default_jobs()
     copies = [
         replace(runs[width], name=f"{width}-{number}", seed=number)
-        for width in tried
+        for width in samples
         for number in range(jobs)
     ]
     with TemporaryDirectory() as folder:
@@ -172,7 +172,7 @@ def _measured(study: StudyFile, data: Path, widths: Sequence[int]) -> tuple[dict
     walls = np.array([outcome.wall_seconds for outcome in outcomes])
     step = np.reshape(steps, (-1, jobs)).mean(axis=1)
     fixed = walls.reshape(-1, jobs).mean(axis=1) - TRIAL_STEPS * step
-    logs = np.log(tried)
+    logs = np.log(samples)
     return costs, _Speed(
         start=max(0.0, elapsed - float(walls.sum()) / jobs),
         fixed={width: float(np.interp(np.log(width), logs, fixed)) for width in widths},
