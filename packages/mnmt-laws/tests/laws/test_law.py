@@ -219,6 +219,7 @@ def recover(name: str, objective: str, seed: int) -> None:
         np.testing.assert_allclose(found[parameter], expected, rtol=1e-8, err_msg=parameter)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RISING)
 @given(seed=st.integers(0, 10**6))
 @settings(max_examples=1)

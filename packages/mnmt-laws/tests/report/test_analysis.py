@@ -36,6 +36,7 @@ def test_scatter_beyond_the_stated_noise_is_reported(
     assert 0.03 < analysis.study.joint.scatter < 0.1
 
 
+@pytest.mark.slow
 def test_only_stated_noise_can_be_too_small(
     wild_table: pd.DataFrame, analyse_table: Callable[..., Analysis]
 ) -> None:
