@@ -1,0 +1,86 @@
+"""Rulers beside laws: predictions that need no theory, of runs that were held out.
+
+A *line* is the least-squares line of the log loss over log size, or log steps, through runs of the same task,
+weight and everything else. *Interpolation* is linear in log loss and log weight between the nearest weights.
+Losses are reducible ones where the entropy is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pandas as pd
+
+from benchmarks.measurement import Figures
+from mnmt_laws import HeldOut, Observations
+
+NEW = {"new_size": "size", "new_length": "length", "new_weight": "weight"}
+_SAME = 1e-6  # of a logarithm
+
+
+def held_out_errors(observations: Observations, held_out: HeldOut) -> Iterator[Figures]:
+    """Yield a row for each kind of new value: median errors of the law and of the rulers, and intervals.
+
+    Errors are of log(L - L∞) where L∞ is known, else of log L. An interval that holds a constant, the mean of
+    the task's fitted values, tells little.
+    """
+    rows = with_rulers(observations, held_out.rows)
+    kinds = rows[list(NEW)].apply(lambda row: " and ".join(NEW[name] for name in NEW if row[name]), axis=1)
+    for kind, part in rows.groupby(kinds):
+        inside = {
+            name: int(part[column].between(part["predicted_lower"], part["predicted_upper"]).sum())
+            for name, column in (("inside", "observed"), ("a constant inside", "constant"))
+        }
+        width = (part["predicted_upper"] - part["predicted_lower"]) / (part["predicted"] - _floor(part))
+        errors = {name: median_error(part, name) for name in ("predicted", "line", "interpolation")}
+        yield {"new": kind, "count": len(part), **errors, **inside, "median width": float(width.median())}
+
+
+def median_error(rows: pd.DataFrame, column: str) -> float | None:
+    """Return the median absolute error of the log (reducible) loss; None where nothing is predicted."""
+    errors = np.log(rows["observed"] - _floor(rows)) - np.log(rows[column] - _floor(rows))
+    return float(errors.abs().median()) if errors.notna().any() else None
+
+
+def with_rulers(observations: Observations, rows: pd.DataFrame) -> pd.DataFrame:
+    """Return rows of `HeldOut` with `line`, where size or length are new, and `interpolation`, where p is."""
+    steps = observations.frame.drop_duplicates(["run", "tokens"]).set_index(["run", "tokens"])["step"]
+    steps = steps.reindex(pd.MultiIndex.from_frame(rows[["run", "tokens"]])).to_numpy()
+    rows = rows.assign(step=steps)
+    fitted = observations.fit[observations.fit["weight"] > 0]
+    values = np.array([ruler(fitted[fitted["task"] == row.task], row) for row in rows.itertuples()])
+    beyond, new_weight = rows["new_size"] | rows["new_length"], rows["new_weight"]
+    return rows.assign(
+        line=np.where(beyond, values, np.nan), interpolation=np.where(new_weight, values, np.nan)
+    )
+
+
+def ruler(fitted: pd.DataFrame, row: object) -> float:
+    """Return the loss of a new run by the runs of its task."""
+    floor = float(_floor(fitted).iloc[0])
+    logs = np.log(fitted[["weight", "size", "step"]].assign(value=fitted["value"] - floor))
+    target = {name: float(np.log(getattr(row, name))) for name in ("weight", "size", "step")}
+    return float(np.exp(_at(logs, ("weight", "size", "step"), target)) + floor)
+
+
+def _at(logs: pd.DataFrame, axes: Sequence[str], target: dict[str, float]) -> float:
+    """Return the log loss at a place: along the first axis, through the values at the place on the others."""
+    if not axes:
+        return float(logs["value"].mean())
+    axis, place = axes[0], target[axes[0]]
+    same = (logs[axis] - place).abs() < _SAME
+    if same.any():
+        return _at(logs[same], axes[1:], target)
+    levels = {float(level): _at(part, axes[1:], target) for level, part in logs.groupby(axis)}
+    levels = {level: value for level, value in levels.items() if np.isfinite(value)}
+    places, values = np.array(list(levels)), np.array(list(levels.values()))
+    if axis == "weight":
+        inside = len(places) and places.min() <= place <= places.max()
+        return float(np.interp(place, places, values)) if inside else float("nan")
+    return float(np.polyval(np.polyfit(places, values, 1), place)) if len(places) > 1 else float("nan")
+
+
+def _floor(rows: pd.DataFrame) -> pd.Series:
+    """Return the known irreducible losses, 0 where none is known."""
+    return rows["irreducible"].fillna(0.0) if "irreducible" in rows else pd.Series(0.0, index=rows.index)
