@@ -30,7 +30,7 @@ STUDIES = Path("docs/studies")
 REAL = ("en-de-zh", "en-de-fr", "de-zh-en")
 KNOWN: dict[str, LawName] = {
     "contexts/runs": "share-tied", "contexts/languages-2": "share-tied", "contexts/languages-3": "share-tied",
-    "lexicon/runs": "capacity",
+    "synthetic/runs": "capacity",
 }  # fmt: skip
 Case = tuple[str, Observations, LawName]
 

@@ -8,8 +8,8 @@ the dev and test sets in nats a token. Only the dropout masks differ. With `--ru
 trained again.
 
     pip install transformers
-    mnmt-data prepare studies/libreoffice-en-de-zh.toml
-    python -m benchmarks.model.learning --data results/libreoffice-en-de-zh/data --runs results/learning \
+    mnmt-data prepare studies/moe-libreoffice.toml
+    python -m benchmarks.model.learning --data results/moe-libreoffice/data --runs results/learning \
         --out benchmarks/results/model/learning.json
 
 Without `--data`, both learn a synthetic language.

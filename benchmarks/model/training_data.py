@@ -29,7 +29,7 @@ SEED = 1
 RANDOM_PAIRS = 50_000
 MEAN_LOG, SPREAD_LOG, SPREAD_LOG_RATIO = 2.7, 0.8, 0.27
 """Mean and spread of the logarithm of the source's length, and the spread of that of target over source; they
-are those of the study libreoffice-en-de-zh."""
+are those of LibreOffice's help, English to German and Chinese."""
 LONGEST = 128
 
 

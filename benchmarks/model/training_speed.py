@@ -14,8 +14,8 @@ step over those of the fastest large product in the same time and precision. The
 are a check: the first are the same without dropout, and after equally many steps they are close.
 
     pip install transformers
-    mnmt-data prepare studies/libreoffice-en-de-zh.toml
-    python -m benchmarks.model.training_speed --data results/libreoffice-en-de-zh/data \
+    mnmt-data prepare studies/moe-libreoffice.toml
+    python -m benchmarks.model.training_speed --data results/moe-libreoffice/data \
         --out benchmarks/results/model/training_speed.json
 
 Without `--data`, lengths are drawn from a log-normal that resembles that text's, and tokens at random.

@@ -18,7 +18,7 @@ from benchmarks.measurement import Names, run
 from mnmt_laws import ResidualBootstrap, build_report
 from studies.page import PAGES
 
-TABLES = dict.fromkeys(("synthetic", "lexicon", "libreoffice-en-de-zh", "contexts"), "runs.csv")
+TABLES = dict.fromkeys(("synthetic", "contexts"), "runs.csv")
 """The run table of each page that shows a report of it."""
 
 IMPORTANCE = {"synthetic": {"xx-aa": 2.0, "xx-bb": 1.0}}

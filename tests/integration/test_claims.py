@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-TABLE = "docs/studies/lexicon/runs.csv"
+TABLE = "docs/studies/splitting/unrelated.csv"
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def test_the_page_and_its_rows_are_as_they_should_be(claims, capsys):
         ("limits.md#training-length", "limits.md#no-heading", "limits.md#no-heading must exist"),
         ("::test_effective_size", "::test_no_size", "`test` must be FILE::FUNCTION"),
         ("mnmt_laws.effective_size", "mnmt_laws.no_size", "`function` must be a name of a package"),
-        ('evidence = ["lexicon", ', 'evidence = ["nothing", ', "'nothing' must be a table"),
+        ('evidence = ["splitting", ', 'evidence = ["nothing", ', "'nothing' must be a table"),
     ],
 )
 def test_what_is_wrong_is_named(problems_after, before, after, message):
