@@ -2,7 +2,8 @@
 
     python -m studies.analysis.many_languages
 
-`--uses experts.json` first writes the tables of the experts, from what `mnmt-eval analyse --json` printed.
+First `--uses experts.json`, of what `mnmt-eval analyse --json` printed, writes the table of the experts, and
+`--prepared results` that of the vocabularies.
 """
 
 from __future__ import annotations
@@ -14,65 +15,107 @@ import pandas as pd
 
 from benchmarks.measurement import Figures, run
 from mnmt_laws.figures.style import Chart
-from studies.analysis.many_languages.figures import draw_cost, draw_experts, draw_gains, draw_longer
+from studies.analysis.many_languages.figures import KINDS, draw_experts, draw_gains, draw_longer
 from studies.analysis.many_languages.models import (
+    BILINGUAL,
     EXPERTS,
     FOLDER,
     LONGER,
+    OWN_VOCABULARY,
     SMALL_BATCHES,
     TABLE,
+    TENTH,
+    TOKENS,
+    UPDATED,
+    gains,
+    longest,
     read_runs,
-    values_by_language,
 )
 from studies.analysis.many_languages.questions import (
-    at_equal_cost,
+    by_length,
     contrasts,
     gains_by_text,
-    longer_training,
-    quality_and_cost,
+    own_vocabularies,
     write_experts,
+    write_tokens,
 )
 from studies.page import write_page
 from studies.tables import print_rows
 
 
-def main(*, folder: Path = FOLDER, out: Path = FOLDER, uses: Path | None = None) -> None:
+def main(
+    *, folder: Path = FOLDER, out: Path = FOLDER, uses: Path | None = None, prepared: Path | None = None
+) -> None:
     """Print and write what the tables say.
 
     Args:
         folder: Where the tables are.
         out: Folder for results.json and the figures.
         uses: Output of `mnmt-eval analyse --json`, of which experts.csv is made.
+        prepared: Folder of the prepared studies, of which tokens.csv is made.
     """
-    if not (folder / TABLE).exists():
-        print(f"{folder / TABLE} is not there.")
-        return
-    rows = read_runs(folder / TABLE)
+    rows, longer = read_runs(folder / TABLE), read_runs(folder / LONGER)
+    batches = read_runs(folder / SMALL_BATCHES).assign(name=UPDATED)
     if uses is not None:
         write_experts(uses, folder / EXPERTS, dict(zip(rows["run"], rows["name"], strict=True)))
-    metrics = [name for name in ("loss", "chrf", "bleu") if rows["metric"].eq(name).any()]
-    results: Figures = {
-        "by_language": [{"task": task, **values} for task, values in
-                        values_by_language(rows).to_dict("index").items()],
-        "quality_and_cost": [row for name in metrics for row in quality_and_cost(rows, name)],
-        "gains_by_text": [row for name in metrics for row in gains_by_text(rows, name)],
-        "contrasts": [row for name in metrics for row in contrasts(rows, name)],
-    }  # fmt: skip
-    charts: dict[str, Chart] = {"gains": draw_gains(rows), "cost": draw_cost(rows)}
-    if (folder / LONGER).is_file():
-        longer, batches = read_runs(folder / LONGER), read_runs(folder / SMALL_BATCHES)
-        results["longer_training"] = list(longer_training(rows, longer, batches))
-        results["at_equal_cost"] = list(at_equal_cost(longer, batches))
-        charts["longer"] = draw_longer(results["longer_training"])
-    if (folder / EXPERTS).is_file():
-        shares = pd.read_csv(folder / EXPERTS)
-        results["specialisation"] = shares.drop_duplicates(["model", "layer"])[
-            ["model", "layer", "told", "told_lower", "told_upper", "least_load", "most_load"]
-        ].to_dict("records")
-        charts["experts"] = draw_experts(shares, "moe16, T = 1")
+    if prepared is not None:
+        write_tokens(prepared, folder / TOKENS)
+    lengths = list(by_length(rows, longer, batches))
+    results, charts = at_equal_cost(rows, longer, batches)
+    results = {"by_length": lengths, **results}
+    charts["longer"] = draw_longer(lengths)
+    if (folder / OWN_VOCABULARY).is_file():
+        separate = read_runs(folder / OWN_VOCABULARY)
+        tokens = pd.read_csv(folder / TOKENS)
+        results["own_vocabularies"] = list(own_vocabularies(rows, longest(longer), separate, tokens))
+    if (folder / TENTH).is_file():
+        table = little_text(folder / TENTH, rows)
+        results["little_text"] = table.to_dict("records")
+        charts["little-text"] = draw_gains({"a tenth of the text of four languages": table})
+    shares = pd.read_csv(folder / EXPERTS)
+    known = ["model", "layer", "told", "told_lower", "told_upper", "least_load", "most_load"]
+    results["specialisation"] = shares.drop_duplicates(["model", "layer"])[known].to_dict("records")
+    charts["experts"] = draw_experts(shares, "moe16, T = 1")
     for name, table in results.items():
         print_rows(name, table)
     write_page(out, results, charts)
+
+
+def at_equal_cost(
+    rows: pd.DataFrame, longer: pd.DataFrame, batches: pd.DataFrame
+) -> tuple[Figures, dict[str, Chart]]:
+    """Return the gains of every language over its own model, contrasts of models, and the figure."""
+    models, alone = longest(longer), rows[rows["name"].eq(BILINGUAL)]
+    better = gains(pd.concat([models, batches.assign(share=batches["task"].map(_shares(rows)))]), alone)
+    panels = {
+        f"T = {heat}": better[better["name"].isin([*(f"{kind}, T = {heat}" for kind in KINDS), UPDATED])]
+        for heat in (1, 5)
+    }
+    results = {
+        "gains": better.to_dict("records"), "gains_by_text": list(gains_by_text(better)),
+        "contrasts": [*contrasts(rows), *contrasts(pd.concat([models, batches]))],
+    }  # fmt: skip
+    return results, {"gains": draw_gains(panels)}
+
+
+def _shares(rows: pd.DataFrame) -> pd.Series:
+    return rows.drop_duplicates("task").set_index("task")["share"]
+
+
+def little_text(table: Path, rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the gains of all languages where four have a tenth of the text.
+
+    Their own models have as little, and are taken at the better of two lengths; those of the others are in
+    the study's own table.
+    """
+    tenth = read_runs(table)
+    alone = tenth[tenth["name"].eq(BILINGUAL)]
+    best = alone.groupby(["task", "step"])["value"].mean().groupby("task").idxmin()
+    alone = alone.set_index(["task", "step"]).loc[best].reset_index()
+    others = rows[rows["name"].eq(BILINGUAL) & ~rows["task"].isin(alone["task"])]
+    models = tenth[tenth["name"].ne(BILINGUAL)]
+    names = models["name"].str.replace("-long", "")
+    return gains(models.assign(name=names), pd.concat([alone, others]))
 
 
 if __name__ == "__main__":

@@ -2,88 +2,79 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import altair as alt
+import numpy as np
 import pandas as pd
+from scipy.stats import t as student
 
 from benchmarks.measurement import Figures
 from mnmt_laws.figures import marks
-from mnmt_laws.figures.style import TASK_COLORS, Chart, color, count_axis, styled, value_axis
-from studies.analysis.many_languages.models import (
-    BILINGUAL,
-    LANGUAGES,
-    MODELS,
-    costs,
-    gains,
-    values_by_language,
-)
+from mnmt_laws.figures.style import MUTED, TASK_COLORS, Chart, color, count_axis, styled, value_axis
+from studies.analysis.many_languages.models import LANGUAGES, UPDATED
 
-COLOURS = dict(zip(MODELS, TASK_COLORS, strict=False))
+KINDS = {"dense": "dense", "moe16": "16 experts", UPDATED: "bilingual, small batches"}
+COLOURS = dict(zip(KINDS.values(), TASK_COLORS, strict=False))
+GAIN = "gain over the language's own model (nats a token)"
 
 
-def draw_gains(rows: pd.DataFrame) -> Chart:
-    """Draw the gain of every language over its own model, most text first, a line for each model."""
-    return styled(*(_gains_panel(rows, temperature) for temperature in (1, 5)), columns=2)
+def draw_gains(panels: Mapping[str, pd.DataFrame]) -> Chart:
+    """Draw the gain of every language over its own model, most text first, a line for each kind of model.
+
+    Args:
+        panels: {title: rows of `gains`}.
+    """
+    every = pd.concat(panels.values())
+    y = value_axis("value", [*every["lower"], *every["upper"], 0.0], GAIN, log=False)
+    return styled(*(_gains_panel(rows, title, y) for title, rows in panels.items()), columns=2)
 
 
-def _gains_panel(rows: pd.DataFrame, temperature: int) -> alt.LayerChart:
-    better = gains(rows).filter(like=f"T = {temperature}")
-    better.columns = better.columns.str.partition(",").get_level_values(0)
-    share = rows.drop_duplicates("task").set_index("task")["share"]
-    points = better.melt(ignore_index=False, var_name="line").reset_index()
-    points["language"] = [f"{LANGUAGES[task]}, {share[task]:.0%}" for task in points["task"]]
-    order = [f"{LANGUAGES[task]}, {share[task]:.0%}" for task in better.index]
-    title = f"T = {temperature}: languages, most text first"
-    x = alt.X("language:N", sort=order, title=title, axis=alt.Axis(labelAngle=-50, labelOverlap=False))
-    span = gains(rows).to_numpy().ravel()
-    y = value_axis("value", [*span, 0.0], "loss of the bilingual model less this one's, nats", log=False)
-    lines = alt.Chart(marks.data(points)).mark_line(strokeWidth=1.2)
-    dots = marks.with_tooltips(alt.Chart(marks.data(points)).mark_point(), points,
-                               {"line": "model", "language": "language", "value": "gain"})  # fmt: skip
-    names = [model for model in MODELS if model in better]
+def _gains_panel(gains: pd.DataFrame, title: str, y: alt.Y) -> alt.LayerChart:
+    rows = gains.sort_values("share", ascending=False).reset_index(drop=True)
+    rows["line"] = rows["name"].str.replace(r", T = \d", "", regex=True).map(KINDS)
+    rows["language"] = [
+        f"{LANGUAGES[task]}, {share:.1%}" for task, share in zip(rows["task"], rows["share"], strict=True)
+    ]
+    axis = alt.Axis(labelAngle=-50, labelOverlap=False)
+    order = [*dict.fromkeys(rows["language"])]
+    x = alt.X("language:N", sort=order, title="language and its share of the text", axis=axis)
+    base = alt.Chart(marks.data(rows))
+    zero = alt.Chart(marks.data(pd.DataFrame({"value": [0.0]}))).mark_rule(strokeDash=marks.DASHED)
+    zero = zero.encode(x=alt.value(0), x2=alt.value("width"), color=alt.value(MUTED))
+    bars = base.mark_rule(opacity=0.6).encode(y="lower:Q", y2="upper:Q")
+    dots = marks.with_tooltips(base.mark_point(), rows, {"name": "model", "language": "language",
+                                                         "value": "gain"})  # fmt: skip
+    names = [name for name in COLOURS if rows["line"].eq(name).any()]
     key = color("line", names, [COLOURS[name] for name in names])
-    return marks.panel(lines, dots, x=x, y=y, color=key, width=380)
+    lines = base.mark_line(strokeWidth=1.2)
+    return marks.panel(zero, lines, bars, dots, x=x, y=y, color=key, width=380, title=title)
 
 
-def draw_cost(rows: pd.DataFrame) -> Chart:
-    """Draw the mean loss of each model over the FLOPs of its training, and over its parameters."""
-    table, price = values_by_language(rows), costs(rows)
-    points = pd.DataFrame({"value": table.mean(), "name": table.columns}).join(price)
-    points = points[points["name"].ne(BILINGUAL)]
-    points["line"] = points["name"].str.partition(",")[0]
-    points["kind"] = points["name"].str.rpartition(", ")[2]
-    return styled(*(_cost_panel(points, field, title) for field, title in
-                    (("flops", "FLOPs of the training"), ("size", "parameters N"))), columns=2)  # fmt: skip
-
-
-def _cost_panel(points: pd.DataFrame, field: str, title: str) -> alt.LayerChart:
-    names = [model for model in MODELS if points["line"].eq(model).any()]
-    dots = marks.points(
-        points, kinds={"T = 1": "circle", "T = 5": "diamond"}, name="model", value="mean loss"
-    )
-    x = count_axis(field, points[field], title)
-    y = value_axis("value", points["value"], "mean test loss, nats a token", log=False)
-    return marks.panel(
-        dots, x=x, y=y, color=color("line", names, [COLOURS[name] for name in names]), width=320
-    )
-
-
-def draw_longer(results: Sequence[Figures]) -> Chart:
-    """Draw the mean loss of models trained for longer over FLOPs, and what twelve bilingual models reach."""
-    frame = pd.DataFrame(results).rename(columns={"mean": "value", "model": "line"})
-    frame = frame[frame["line"].str.contains("T = 1")].assign(kind="trained")
+def draw_longer(lengths: Sequence[Figures]) -> Chart:
+    """Draw the mean loss at T = 1 over FLOPs, and the mean of twelve bilingual models."""
+    frame = pd.DataFrame(lengths).rename(columns={"mean": "value"})
     bilingual = float((frame["value"] - frame["delta"]).mean())
-    names = {name: COLOURS[name.partition(",")[0]] for name in frame["line"].unique()}
+    frame["line"] = frame["model"].str.removesuffix(", T = 1").map(KINDS)
+    frame = frame[frame["line"].notna() & frame["model"].ne(UPDATED)].assign(kind="trained")
+    half = float(student.ppf(0.975, len(frame))) * _error_over_seeds(frame["by_seed"])
+    frame = frame.assign(lower=frame["value"] - half, upper=frame["value"] + half)
     x = count_axis("flops", frame["flops"], "FLOPs of the training")
-    y = value_axis("value", [*frame["value"], bilingual], "mean test loss, nats a token", log=False)
+    y = value_axis("value", [*frame["value"], bilingual], "mean test loss (nats a token)", log=False)
     layers = [
         marks.reference(flops=[frame["flops"].min(), frame["flops"].max()], value=[bilingual, bilingual]),
-        marks.lines(frame[["flops", "value", "line"]], interpolate="linear"),
+        marks.lines(frame[["flops", "value", "line"]], interpolate="linear"), *marks.bars(frame),
         marks.points(frame, line="model", steps="steps", value="mean loss", delta="worse than bilingual"),
-    ]
-    key = color("line", [*names], [*names.values()])
-    return styled(marks.panel(*layers, x=x, y=y, color=key, width=420))
+    ]  # fmt: skip
+    names = [*frame["line"].unique()]
+    return styled(
+        marks.panel(*layers, x=x, y=y, color=color("line", names, [COLOURS[n] for n in names]), width=420)
+    )
+
+
+def _error_over_seeds(values: pd.Series) -> float:
+    """Return the error of a mean over seeds, pooled over models."""
+    return float(np.mean([np.var(seeds, ddof=1) / len(seeds) for seeds in values])) ** 0.5
 
 
 def draw_experts(shares: pd.DataFrame, model: str) -> Chart:
@@ -100,7 +91,7 @@ def _experts_panel(rows: pd.DataFrame, layer: str) -> alt.Chart:
         alt.Chart(marks.data(rows)).mark_rect()
         .encode(
             x=alt.X("expert:O", title=f"expert of {layer}", axis=alt.Axis(labelAngle=0)),
-            y=alt.Y("language:N", title=None, sort=list(dict.fromkeys(rows["language"]))),
+            y=alt.Y("language:N", title="language", sort=list(dict.fromkeys(rows["language"]))),
             color=alt.Color("share:Q", scale=scale, legend=alt.Legend(title="share", format="~%")),
         )
         .properties(width=300, height=240)

@@ -1,4 +1,4 @@
-"""The run table: losses by model, temperature and language."""
+"""The run tables: losses by model, temperature and language."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from scipy.stats import t as student
 
 from studies.page import PAGES
 
 FOLDER = PAGES / "many-languages"
 
 TABLE, LONGER, SMALL_BATCHES, EXPERTS = "runs.csv", "longer.csv", "small-batches.csv", "experts.csv"
-
-MODELS = ("dense", "dense-deep", "moe4", "moe16", "moe64", "moe16-deep")
+OWN_VOCABULARY, TOKENS, TENTH = "own-vocabulary.csv", "tokens.csv", "tenth.csv"
 
 BILINGUAL = "bilingual"
+UPDATED = "bilingual, a twelfth of the batch"
 
 LANGUAGES = {
     "en-cs": "Czech", "en-de": "German", "en-es": "Spanish", "en-fi": "Finnish", "en-fr": "French",
@@ -25,14 +26,14 @@ LANGUAGES = {
 
 
 def read_runs(file: Path) -> pd.DataFrame:
-    """Return what the runs reached on the test sets, a row for each run, task and metric.
+    """Return the losses of the runs on the test sets, a row for each run and task.
 
     Returns:
         The table's columns, `model` (a size's name, or `bilingual`), `temperature` (0 for one language),
         `share` (the language's share of the text), and `name` (model and temperature).
     """
     rows = pd.read_csv(file)
-    rows = rows[rows["testset"].eq("test") & rows["weight"].gt(0)].copy()
+    rows = rows[rows["metric"].eq("loss") & rows["testset"].eq("test") & rows["weight"].gt(0)].copy()
     rows = rows[rows["step"].eq(rows.groupby("run")["step"].transform("max"))]
     rows["temperature"] = rows["mixture"].map(_temperatures(rows))
     alone = rows["temperature"].eq(0)
@@ -49,24 +50,44 @@ def _temperatures(rows: pd.DataFrame) -> dict[str, int]:
     return dict.fromkeys(rows["mixture"], 0) | dict(zip(spread.index, (1, 5), strict=False))
 
 
-def values_by_language(rows: pd.DataFrame, metric: str = "loss") -> pd.DataFrame:
-    """Return a row for each language, most text first, and a column for each model."""
-    table = rows[rows["metric"].eq(metric)].pivot_table(index="task", columns="name", values="value")
+def longest(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the runs that were trained longest."""
+    return rows[rows["step"].eq(rows["step"].max())]
+
+
+def values_by_language(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return a row for each language, most text first, and a column for each model: means over seeds."""
+    table = rows.pivot_table(index="task", columns="name", values="value")
     order = rows.drop_duplicates("task").set_index("task")["share"].sort_values(ascending=False).index
     return table.reindex([task for task in order if task in table.index])
 
 
-def gains(rows: pd.DataFrame, metric: str = "loss") -> pd.DataFrame:
-    """Return how much better each model of all languages is than the language's own: positive is better."""
-    table = values_by_language(rows, metric)
-    sign = -1 if metric == "loss" else 1
-    better: pd.DataFrame = sign * table.drop(columns=BILINGUAL).sub(table[BILINGUAL], axis=0)
-    return better
+def gains(rows: pd.DataFrame, alone: pd.DataFrame) -> pd.DataFrame:
+    """Return by how much each model of all languages is better than a language's own, a row each.
+
+    Columns: `name`, `task`, `value` (nats a token, positive is better), `lower` and `upper` (95%, Student's,
+    from the spread over seeds pooled over the languages), and `share` if the rows have it.
+
+    Args:
+        rows: Runs of one length.
+        alone: Runs of a model for each language.
+    """
+    single, single_error = _mean_and_error(alone)
+    parts = []
+    for name, some in rows.groupby("name"):
+        mean, error = _mean_and_error(some)
+        half = float(student.ppf(0.975, len(mean))) * (error + single_error) ** 0.5
+        gain = (single - mean).dropna()
+        parts.append(pd.DataFrame({"value": gain, "lower": gain - half, "upper": gain + half, "name": name}))
+    share = rows.drop_duplicates("task").set_index("task")["share"]
+    table = pd.concat(parts).rename_axis("task").reset_index()
+    return table.assign(share=table["task"].map(share))
 
 
-def costs(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return parameters, FLOPs of training and steps of each model."""
-    return rows.groupby("name")[["size", "flops", "step"]].median()
+def _mean_and_error(rows: pd.DataFrame) -> tuple[pd.Series, float]:
+    """Return means over seeds by language, and the squared error of such a mean."""
+    table = rows.pivot_table(index="task", columns="seed", values="value")
+    return table.mean(axis=1), float(table.var(axis=1).mean()) / table.shape[1]
 
 
 def interval_of_mean(values: pd.Series, *, seed: int = 0, draws: int = 2000) -> list[float]:

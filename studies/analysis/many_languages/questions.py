@@ -1,4 +1,4 @@
-"""Who gains from one model, after equal steps and at equal cost, and which experts serve which languages."""
+"""Who gains from one model after equal steps and at equal cost, and which experts serve which languages."""
 
 from __future__ import annotations
 
@@ -8,127 +8,78 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from scipy.stats import spearmanr
 
 from benchmarks.measurement import Figures
-from mnmt_eval.analysis.cost import SystemCost, quality_at_cost
+from mnmt_data.store import open_prepared
 from studies.analysis.many_languages.models import (
     BILINGUAL,
-    costs,
-    gains,
+    UPDATED,
     interval_of_mean,
     values_by_language,
 )
 
 CONTRASTS = (
-    ("moe4, T = 1", "dense, T = 1"),
-    ("moe16, T = 1", "dense, T = 1"),
-    ("moe64, T = 1", "dense, T = 1"),
-    ("moe16, T = 1", "moe4, T = 1"),
-    ("moe64, T = 1", "moe16, T = 1"),
+    *((name, UPDATED) for name in ("dense, T = 1", "moe16, T = 1", "dense, T = 5", "moe16, T = 5")),
+    *((f"moe{count}, T = 1", "dense, T = 1") for count in (4, 16, 64)),
+    ("moe16, T = 5", "dense, T = 5"),
     ("dense-deep, T = 1", "dense, T = 1"),
+    ("dense-rate-1, T = 1", "dense, T = 1"),
+    ("dense-deep-rate-1, T = 1", "dense-rate-1, T = 1"),
     ("moe16-deep, T = 1", "moe16, T = 1"),
-    ("moe16-deep, T = 1", "dense-deep, T = 1"),
-    ("dense, T = 5", "dense, T = 1"),
-    ("moe4, T = 5", "moe4, T = 1"),
-    ("moe16, T = 5", "moe16, T = 1"),
-    ("moe64, T = 5", "moe64, T = 1"),
+    *((f"{name}, T = 5", f"{name}, T = 1") for name in ("dense", "moe4", "moe16", "moe64")),
 )
-"""Models that differ in one thing."""
-
-HALVES = ("most text", "least text")
+"""Models of one length that differ in one thing."""
 
 
-def quality_and_cost(rows: pd.DataFrame, metric: str) -> Iterator[Figures]:
-    """Yield the M4 table in small: mean over the languages, Δ over the bilingual models, and cost."""
-    table, price = values_by_language(rows, metric), costs(rows)
-    values = table.to_dict()
-    systems = [
-        SystemCost(name=str(name), values=values[name], cost=float(price["flops"][name]))
-        for name in table.columns.drop(BILINGUAL)
-    ]
-    results = quality_at_cost(systems, values[BILINGUAL], higher_is_better=metric != "loss")
-    for result in results:
-        yield {
-            "metric": metric, "model": result.name, "parameters": float(price["size"][result.name]),
-            "flops": result.cost, "mean": result.value, "delta": result.difference,
-            "delta_interval": interval_of_mean(table[result.name] - table[BILINGUAL]),
-            "better_in": int((gains(rows, metric)[result.name] > 0).sum()), "efficient": result.efficient,
-        }  # fmt: skip
-    count, cost = len(table), costs(rows).loc[BILINGUAL]
-    yield {
-        "metric": metric, "model": f"{count} bilingual models", "parameters": cost["size"] * count,
-        "flops": cost["flops"] * count, "mean": float(table[BILINGUAL].mean()),
-    }  # fmt: skip
+def contrasts(rows: pd.DataFrame, pairs: Iterable[tuple[str, str]] = CONTRASTS) -> Iterator[Figures]:
+    """Yield the mean difference of two models over the languages, with its interval over languages.
 
-
-def gains_by_text(rows: pd.DataFrame, metric: str) -> Iterator[Figures]:
-    """Yield, for each model, gains of the half with most text and of the other, and their slope.
-
-    The slope is that of the gain over the logarithm of the language's share of the text, to base 2: what
-    twice as much text changes.
+    `by_seed` has the mean difference of the models of each seed.
     """
-    better = gains(rows, metric)
-    share = rows.drop_duplicates("task").set_index("task")["share"].reindex(better.index)
-    half = len(better) // 2
-    for name in better:
-        slope, interval = _slope(np.log2(share.to_numpy(float)), better[name].to_numpy(float))
+    table = values_by_language(rows)
+    by_seed = [values_by_language(part) for _, part in rows.groupby("seed")]
+    for name, other in pairs:
+        if {name, other} <= set(table.columns):
+            less = table[name] - table[other]
+            yield {
+                "steps": int(rows["step"].max()), "model": name, "other": other,
+                "difference": float(less.mean()), "interval": interval_of_mean(less),
+                "better_in": int((less < 0).sum()),
+                "by_seed": [float((of_seed[name] - of_seed[other]).mean()) for of_seed in by_seed
+                            if {name, other} <= set(of_seed)],
+            }  # fmt: skip
+
+
+def gains_by_text(gains: pd.DataFrame) -> Iterator[Figures]:
+    """Yield for each model what twice as much text of a language adds to its gain, in nats, and Spearman's ρ.
+
+    The interval draws languages with replacement. At T = 1 a language is read in proportion to its text and
+    at T = 5 to its fifth root, so a line through both slopes tells that of languages read alike.
+    """
+    slopes = {}
+    for name, some in gains.groupby("name"):
+        text, gain = np.log2(some["share"].to_numpy(float)), some["value"].to_numpy(float)
+        slope, interval = _slope(text, gain)
         yield {
-            "metric": metric, "model": name, HALVES[0]: float(better[name].iloc[:half].mean()),
-            HALVES[1]: float(better[name].iloc[half:].mean()), "per_doubling": slope, "interval": interval,
+            "model": name, "per_doubling": slope, "interval": interval,
+            "rank_correlation": float(spearmanr(text, gain).statistic),
         }  # fmt: skip
+        slopes[name] = slope
+    for kind in ("dense", "moe16"):
+        uneven, even = (slopes[f"{kind}, T = {heat}"] for heat in (1, 5))
+        yield {"model": f"{kind}, read alike", "per_doubling": even - (uneven - even) / 4}
 
 
 def _slope(x: np.ndarray, y: np.ndarray, *, draws: int = 2000) -> tuple[float, list[float]]:
-    """Return the least-squares slope and its 95% interval, languages drawn with replacement."""
+    """Return the least-squares slope and its 95% interval."""
     rng = np.random.default_rng(0)
     samples = [sample for sample in rng.integers(len(x), size=(draws, len(x))) if np.ptp(x[sample]) > 0]
     slopes = [float(np.polyfit(x[sample], y[sample], 1)[0]) for sample in samples]
     return float(np.polyfit(x, y, 1)[0]), [float(end) for end in np.quantile(slopes, [0.025, 0.975])]
 
 
-def contrasts(
-    rows: pd.DataFrame, metric: str, pairs: Iterable[tuple[str, str]] = CONTRASTS
-) -> Iterator[Figures]:
-    """Yield the mean difference of two models over the languages, with its interval over languages.
-
-    `by_seed` has the mean difference of the models of each seed.
-    """
-    table = values_by_language(rows, metric)
-    by_seed = [values_by_language(part, metric) for _, part in rows.groupby("seed")]
-    for name, other in pairs:
-        if {name, other} <= set(table.columns):
-            less = table[name] - table[other]
-            lower = less < 0 if metric == "loss" else less > 0
-            half = len(less) // 2
-            yield {
-                "metric": metric, "model": name, "other": other, "difference": float(less.mean()),
-                "interval": interval_of_mean(less), "better_in": int(lower.sum()),
-                HALVES[0]: float(less.iloc[:half].mean()), HALVES[1]: float(less.iloc[half:].mean()),
-                "by_seed": [float((of_seed[name] - of_seed[other]).mean()) for of_seed in by_seed
-                            if {name, other} <= set(of_seed)],
-            }  # fmt: skip
-
-
-UPDATED = "bilingual, a twelfth of the batch"
-
-
-AT_EQUAL_COST = (
-    *((name, UPDATED) for name in ("dense, T = 1", "moe16, T = 1", "dense, T = 5", "moe16, T = 5")),
-    ("moe16, T = 1", "dense, T = 1"),
-    ("moe16, T = 5", "dense, T = 5"),
-    ("dense, T = 5", "dense, T = 1"),
-    ("moe16, T = 5", "moe16, T = 1"),
-)
-"""Models of all languages after the longest training, and what they are compared with."""
-
-
-def at_equal_cost(longer: pd.DataFrame, batches: pd.DataFrame) -> Iterator[Figures]:
-    """Yield differences of the models that were trained longest; see `longer_training` for the arguments."""
-    longest = longer[longer["step"].eq(longer["step"].max())]
-    return contrasts(pd.concat([longest, batches.assign(name=UPDATED)]), "loss", AT_EQUAL_COST)
-
-
-def longer_training(rows: pd.DataFrame, longer: pd.DataFrame, batches: pd.DataFrame) -> Iterator[Figures]:
+def by_length(rows: pd.DataFrame, longer: pd.DataFrame, batches: pd.DataFrame) -> Iterator[Figures]:
     """Yield, for each model and length, how much worse than bilingual it is (`delta`, nats a token).
 
     Twelve times the steps of a bilingual model cost what all twelve cost, and read a language as often.
@@ -139,20 +90,59 @@ def longer_training(rows: pd.DataFrame, longer: pd.DataFrame, batches: pd.DataFr
         batches: Bilingual models of as many tokens in twelve times as many steps.
     """
     alone = values_by_language(rows)[BILINGUAL]
-    brief = rows[rows["name"].isin(longer["name"])]
-    models = pd.concat([brief, longer, batches.assign(name=UPDATED)])
+    models = pd.concat([rows[rows["name"].ne(BILINGUAL)], longer, batches.assign(name=UPDATED)])
     for (name, step), some in models.groupby(["name", "step"]):
         losses = values_by_language(some)[name]
         worse = (losses - alone).reindex(alone.index)
-        half = len(worse) // 2
+        seeds = [values_by_language(of_seed)[name].mean() for _, of_seed in some.groupby("seed")]
         yield {
-            "model": name, "steps": step, "flops": float(some["flops"].median()), "mean": losses.mean(),
+            "model": name, "steps": step, "parameters": float(some["size"].median()),
+            "flops": float(some["flops"].median()), "mean": losses.mean(), "by_seed": seeds,
             "delta": worse.mean(), "delta_interval": interval_of_mean(worse),
-            "delta_by_seed": [float((values_by_language(of_seed)[name] - alone).mean())
-                              for _, of_seed in some.groupby("seed")],
-            "better_in": int((worse < 0).sum()), HALVES[0]: worse.iloc[:half].mean(),
-            HALVES[1]: worse.iloc[half:].mean(), "by language": worse.to_dict(),
+            "better_in": int((worse < 0).sum()),
         }  # fmt: skip
+
+
+def own_vocabularies(
+    rows: pd.DataFrame, longer: pd.DataFrame, separate: pd.DataFrame, tokens: pd.DataFrame
+) -> Iterator[Figures]:
+    """Yield bits a character of one model of all languages, and of own models with two vocabularies.
+
+    Args:
+        rows: The study's runs, whose bilingual models share a vocabulary.
+        longer: Models of all languages that cost as much as twelve.
+        separate: Runs of `many-languages-own-vocabulary.toml`.
+        tokens: The table of `write_tokens`.
+    """
+    bits = tokens.set_index(["vocabulary", "task"])
+    bits = bits["tokens"] / bits["characters"] / np.log(2)
+    table = pd.DataFrame({
+        "own": separate.groupby("task")["value"].mean() * bits["own"],
+        "shared": values_by_language(rows)[BILINGUAL] * bits["shared"],
+        "one model": values_by_language(longer)["dense, T = 5"] * bits["shared"],
+    }).dropna()  # fmt: skip
+    yield from ({"task": task, **values} for task, values in table.to_dict("index").items())
+    for name in ("shared", "one model"):
+        worse = table[name] / table["own"] - 1
+        yield {"task": f"{name} over own, relative", name: worse.mean(), "interval": interval_of_mean(worse)}
+
+
+def write_tokens(results: Path, table: Path) -> None:
+    """Write the tokens and characters of the test references, by task and vocabulary.
+
+    Args:
+        results: Folder of the prepared studies `many-languages` and `many-languages-own-vocabulary-LANG`.
+        table: The table to write.
+    """
+    rows = []
+    for folder in sorted(results.glob("many-languages*/data")):
+        data = open_prepared(folder)
+        vocabulary = {"many-languages": "shared"}.get(folder.parent.name, "own")
+        for task in data.tasks if "tenth" not in folder.parent.name else ():
+            characters = sum(map(len, data.text("test", task)[1]))
+            count = data.description.counts["test"][task].tgt_tokens
+            rows.append({"vocabulary": vocabulary, "task": task, "tokens": count, "characters": characters})
+    pd.DataFrame(rows).to_csv(table, index=False)
 
 
 def write_experts(uses: Path, table: Path, names: dict[str, str]) -> None:
