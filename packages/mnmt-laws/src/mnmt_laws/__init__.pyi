@@ -38,7 +38,6 @@ from .fitting.fit import fit as fit
 from .fitting.law_fit import LawFit as LawFit
 from .fitting.prediction import PredictionInterval as PredictionInterval
 from .fitting.prediction import predict_interval as predict_interval
-from .fitting.profile import profile_intervals as profile_intervals
 from .fitting.uncertainty import ClusterBootstrap as ClusterBootstrap
 from .fitting.uncertainty import Perturbation as Perturbation
 from .fitting.uncertainty import ResidualBootstrap as ResidualBootstrap

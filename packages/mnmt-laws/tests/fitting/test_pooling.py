@@ -9,7 +9,6 @@ import xarray as xr
 
 from mnmt_laws import Observations, Perturbation, ResidualBootstrap, fit, observe
 from mnmt_laws.errors import ArgumentError
-from mnmt_laws.fitting.profile import profile_intervals
 from mnmt_laws.fitting.refits import refit_copies
 from mnmt_laws.laws import LAWS
 from mnmt_laws.laws.prior import EXPONENT, spread_of
@@ -58,11 +57,6 @@ def test_priors_need_a_sum_of_squares(objective: str) -> None:
         fit(few_runs(0), law="power", objective=objective, prior="weak")
     with pytest.raises(ArgumentError, match="`prior` must be auto, weak or none, but is 'strong'"):
         fit(few_runs(0), law="power", prior="strong")  # type: ignore[arg-type]
-
-
-def test_a_profile_is_of_the_data_alone() -> None:
-    with pytest.raises(ArgumentError, match="must have no priors"):
-        profile_intervals(fit(few_runs(0), law="power", uncertainty=ESTIMATE_ONLY))
 
 
 def common_exponent(tasks: int) -> float:

@@ -27,15 +27,6 @@ def test_test_sets_have_their_fractions(loss_analysis: Analysis) -> None:
         assert row["value"] == pytest.approx(float(own), rel=1e-12)
 
 
-def test_parameters_have_intervals_by_each_method(loss_analysis: Analysis) -> None:
-    rows = report_document(loss_analysis)["intervals"]
-    assert {(row["task"], row["parameter"], row["method"]) for row in rows} == {
-        (task, name, method)
-        for task in ("aa", "bb") for name in ("alpha", "l_inf") for method in ("refits", "profile")
-    }  # fmt: skip
-    assert all(row["lower"] <= row["estimate"] <= row["upper"] for row in rows if row["method"] == "profile")
-
-
 def test_models_of_three_tasks_are_predicted(three_analysis: Analysis, loss_analysis: Analysis) -> None:
     rows = answer_more_tasks(three_analysis.study).document["more_tasks"]
     assert len(rows) == 3 * 4

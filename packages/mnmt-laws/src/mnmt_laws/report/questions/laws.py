@@ -12,7 +12,6 @@ from mnmt_laws.figures.comparison import SYMBOLS
 from mnmt_laws.figures.losses import draw_lengths, draw_losses
 from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.fitting.parameters import fit_document, parameter_frame
-from mnmt_laws.fitting.profile import intervals_by_method
 from mnmt_laws.fitting.uncertainty import Perturbation
 from mnmt_laws.report.answer import Answer, FigureGroup, records
 from mnmt_laws.report.study import Study
@@ -144,8 +143,3 @@ def answer_claims(study: Study) -> Answer:
         prose=True,
     )
     return Answer(tables=(table,), document={"claims": [asdict(claim) for claim in claims]})
-
-
-def answer_intervals(study: Study) -> Answer:
-    """Compute intervals of the joint law by refits and by profile likelihood."""
-    return Answer(document={"intervals": records(intervals_by_method(study.joint))})
