@@ -16,12 +16,10 @@ from .answers.fractions import effective_fractions as effective_fractions
 from .answers.fractions import effective_size as effective_size
 from .answers.fractions import fitted_fraction as fitted_fraction
 from .answers.fractions import fractions_by_size as fractions_by_size
-from .answers.fractions import fractions_of_testsets as fractions_of_testsets
 from .answers.frontier import frontier as frontier
 from .answers.predictions import HeldOut as HeldOut
 from .answers.predictions import compare_irreducible as compare_irreducible
 from .answers.predictions import predict_held_out as predict_held_out
-from .answers.predictions import predict_more_tasks as predict_more_tasks
 from .answers.quality import pair_metrics as pair_metrics
 from .answers.quality import quality_lines as quality_lines
 from .answers.recommendation import Recommendation as Recommendation

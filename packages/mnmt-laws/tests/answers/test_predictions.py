@@ -14,12 +14,10 @@ from mnmt_laws import (
     LawFit,
     Observations,
     ResidualBootstrap,
-    TableError,
     compare_irreducible,
     fit,
     observe,
     predict_held_out,
-    predict_more_tasks,
     recommend,
     simulate,
 )
@@ -92,34 +90,6 @@ def test_three_tasks_follow_from_their_pairs() -> None:
 def test_a_partner_may_hinder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(LAWS, "en-de", (0.35, 0.9, 1.2, 1.0, {"en-fr": 0.4, "en-zh": -0.3}))
     assert predict_triples(study()).errors().max() < 1e-6
-
-
-def test_more_tasks_are_predicted_as_if_they_were_held_out() -> None:
-    rows = study(noise=0.002)
-    method = ResidualBootstrap(refits=6)
-    predicted = predict_more_tasks(rows, uncertainty=method)
-    triple = rows["mixture"].str.count(":") > 2
-    held_out = rows.assign(role=np.where(triple, "held-out", "fit"))
-    expected = predict_held_out(fit(held_out, law="simplex-capacity", uncertainty=method)).rows
-    assert (predicted["num_tasks"] == 3).all()
-    columns = ["run", "task", "mixture", "predicted", "lower", "predicted_upper", "error"]
-    pd.testing.assert_frame_equal(predicted[columns], expected[columns])
-
-
-@pytest.mark.parametrize(
-    ("mixtures", "message"),
-    [
-        (PAIRS, "no model of three tasks or more, to predict; add such runs with their `mixture`"),
-        (TRIPLES, "no model of two tasks, to fit; add such runs with their `mixture`"),
-    ],
-)
-def test_more_tasks_that_cannot_be_predicted_are_refused(
-    mixtures: list[dict[str, float]], message: str
-) -> None:
-    with pytest.raises(TableError, match=message):
-        predict_more_tasks(rows_of(mixtures))
-    with pytest.raises(ValueError, match=r"`law` must be a law of whole mixtures, .* but is capacity"):
-        predict_more_tasks(rows_of(mixtures), law="capacity")
 
 
 def test_held_out_models_are_predicted_and_kept_from_the_fits(study_table: pd.DataFrame) -> None:

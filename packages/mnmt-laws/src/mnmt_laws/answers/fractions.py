@@ -13,11 +13,10 @@ from numpy.typing import ArrayLike
 from mnmt_laws.answers.exposure import with_length
 from mnmt_laws.arrays import Array
 from mnmt_laws.errors import ArgumentError
-from mnmt_laws.fitting.fit import fit
-from mnmt_laws.fitting.law_fit import LawFit, PriorChoice, require_fit, require_mixtures
-from mnmt_laws.fitting.uncertainty import Uncertainty, central_interval, deviation
-from mnmt_laws.tables.observations import Observations, rows_of_metric
-from mnmt_laws.tables.source import TableSource, observe, open_source
+from mnmt_laws.fitting.law_fit import LawFit, require_fit, require_mixtures
+from mnmt_laws.fitting.uncertainty import central_interval, deviation
+from mnmt_laws.tables.observations import Observations
+from mnmt_laws.tables.source import TableSource, observe
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,47 +58,6 @@ def effective_fractions(joint: LawFit) -> EffectiveFractions:
         if task not in alone
     )
     return EffectiveFractions(fractions=fractions, warnings=warnings)
-
-
-def fractions_of_testsets(
-    source: TableSource,
-    *,
-    metric: str | None = None,
-    architecture: str | None = None,
-    objective: str = "log-ols",
-    prior: PriorChoice = "auto",
-    uncertainty: Uncertainty | None = None,
-) -> dict[str, EffectiveFractions]:
-    """Compute f_i(p) of the joint law on every test set of a table (Fernandes et al. 2023, fig. 6).
-
-    A task is a language pair in one direction, so one result compares pairs and directions, and the results
-    compare test sets.
-
-    Args:
-        source: Path of a run table or of a folder of run records, or a frame or a run table.
-        metric: As in `observe`.
-        architecture: As in `observe`.
-        objective: As in `fit`.
-        prior: As in `fit`.
-        uncertainty: As in `fit`.
-
-    Raises:
-        TableError: If the source cannot be read, a choice must be made, or a test set cannot be fitted.
-    """
-    table = open_source(source).table
-    fits = {
-        str(testset): fit(
-            table,
-            metric=metric,
-            testset=testset or None,
-            architecture=architecture,
-            objective=objective,
-            prior=prior,
-            uncertainty=uncertainty,
-        )
-        for testset in sorted(rows_of_metric(table, metric)["testset"].unique())
-    }
-    return {testset: effective_fractions(joint) for testset, joint in fits.items()}
 
 
 def fractions_by_size(

@@ -1,23 +1,16 @@
-"""Predictions of runs that no fit has seen: held-out runs, and mixtures of three and more tasks."""
+"""Predictions of held-out runs."""
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
-from mnmt_laws.errors import ArgumentError, TableError
 from mnmt_laws.fitting.back_test import ROUNDING, describe_signs, is_tested
-from mnmt_laws.fitting.fit import fit as fit_law
 from mnmt_laws.fitting.law_fit import LawFit, require_any_fit
 from mnmt_laws.fitting.prediction import predict_interval
-from mnmt_laws.fitting.uncertainty import Uncertainty
-from mnmt_laws.laws import LAWS, LawName
-from mnmt_laws.tables.mixture import mixture_weights
-from mnmt_laws.tables.observations import Observations
-from mnmt_laws.tables.source import TableSource, observe
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -229,63 +222,3 @@ def compare_irreducible(fit: LawFit) -> pd.DataFrame:
             lower, upper = (float(value) for value in interval.l_inf.sel(task=task))
             rows.append((task, true, fitted, float(std.l_inf.sel(task=task)), lower, upper, fitted - true))
     return pd.DataFrame(rows, columns=["task", "true", "fitted", "std", "lower", "upper", "difference"])
-
-
-def predict_more_tasks(
-    source: TableSource | Observations,
-    *,
-    law: LawName = "simplex-capacity",
-    objective: str = "log-ols",
-    uncertainty: Uncertainty | None = None,
-) -> pd.DataFrame:
-    """Predict models of three and more tasks from those of one and two (Fernandes et al. 2023, app. H).
-
-    In the `simplex-capacity` law each task has its own α, β_1 and L∞ and a gain c1 from every partner; in a
-    larger mixture the gain is the partners' mean by weight. Mixtures of more than two tasks are never fitted,
-    whether they are held out or not.
-
-    Args:
-        source: Anything that `observe` takes.
-        law: A law of whole mixtures.
-        objective: As in `fit`.
-        uncertainty: As in `fit`.
-
-    Returns:
-        A row for each run and task: `run`, `task`, `size`, `weight`, `mixture`, `num_tasks`, `observed`,
-        `predicted`, `lower` and `upper` (95%, of the law), `predicted_lower` and `predicted_upper` (95%, of a
-        new model) and `error`, the measured value over the predicted, less 1.
-
-    Raises:
-        TableError: If the table cannot be read, or has no models of two tasks, or none of more.
-        ArgumentError: If the law does not know whole mixtures.
-    """
-    if law not in LAWS or "partners" not in LAWS[law].predictors:
-        raise ArgumentError(f"`law` must be a law of whole mixtures, such as simplex-capacity, but is {law}.")
-    observations = observe(source)
-    frame = observations.frame
-    weights = mixture_weights(frame, observations.tasks, observations.source)
-    counts = pd.Series(weights.gt(0).sum(axis=1).to_numpy(), index=frame.index)
-    for missing, what in (
-        (counts == 2, "two tasks, to fit"),
-        (counts > 2, "three tasks or more, to predict"),
-    ):
-        if not missing.any():
-            raise TableError(
-                f"{observations.source}: no model of {what}; add such runs with their `mixture`."
-            )
-    small = replace(observations, frame=frame[counts <= 2].reset_index(drop=True))
-    fitted = fit_law(small, law=law, objective=objective, uncertainty=uncertainty)
-    trained = frame["weight"].gt(0) | fitted.law.zero_shot
-    large = frame[(counts > 2) & trained & frame["task"].isin(fitted.tasks)]
-    known, observed = predict_interval(fitted, large), large["value"].to_numpy(float)
-    table = large[["run", "task", "size", "weight", "mixture"]].assign(
-        num_tasks=counts[large.index],
-        observed=observed,
-        predicted=known.predicted,
-        lower=known.law_lower,
-        upper=known.law_upper,
-        predicted_lower=known.lower,
-        predicted_upper=known.upper,
-        error=observed / known.predicted - 1,
-    )
-    return table.reset_index(drop=True)

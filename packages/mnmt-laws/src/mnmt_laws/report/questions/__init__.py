@@ -7,10 +7,10 @@ from collections.abc import Callable
 from mnmt_laws.report.answer import Answer
 from mnmt_laws.report.questions.comparison import answer_comparison
 from mnmt_laws.report.questions.exposure import answer_exposure
-from mnmt_laws.report.questions.fractions import answer_fractions, answer_testsets
+from mnmt_laws.report.questions.fractions import answer_fractions
 from mnmt_laws.report.questions.laws import answer_claims, answer_limits, answer_losses
 from mnmt_laws.report.questions.mixtures import answer_design, answer_frontier, answer_recommendation
-from mnmt_laws.report.questions.predictions import answer_back_tests, answer_held_out, answer_more_tasks
+from mnmt_laws.report.questions.predictions import answer_back_tests, answer_held_out
 from mnmt_laws.report.questions.runs import answer_quality, answer_runs
 from mnmt_laws.report.study import Study
 
@@ -27,8 +27,6 @@ QUESTIONS: dict[str, Callable[[Study], Answer]] = {
     "claims": answer_claims,
     "comparison": answer_comparison,
     "design": answer_design,
-    "testsets": answer_testsets,
-    "more_tasks": answer_more_tasks,
     "runs": answer_runs,
 }
 """Each raises TableError or ArgumentError where the table does not admit an answer."""

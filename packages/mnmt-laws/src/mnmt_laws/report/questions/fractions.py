@@ -1,4 +1,4 @@
-"""Effective shares of the model: over the weight, by test set, and the relative gain."""
+"""Effective shares of the model: over the weight, and the relative gain."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import product
 
 import pandas as pd
 
-from mnmt_laws.answers.fractions import EffectiveFractions, fractions_of_testsets
+from mnmt_laws.answers.fractions import EffectiveFractions
 from mnmt_laws.errors import ArgumentError, TableError
 from mnmt_laws.figures.weights import draw_fractions, draw_relative_gain
 from mnmt_laws.report.answer import Answer, FigureGroup, records
@@ -76,25 +76,3 @@ def _figures(study: Study, effective: EffectiveFractions | None) -> Iterator[Fig
             lambda: [draw_relative_gain({"": effective})],
             folded=True,
         )
-
-
-def answer_testsets(study: Study) -> Answer:
-    """Return effective fractions on each test set.
-
-    Raises:
-        TableError: If there is one test set only.
-    """
-    sets = fractions_of_testsets(
-        study.source.table,
-        metric=study.observations.metric,
-        architecture=study.architecture,
-        objective=study.joint.objective,
-        prior=study.joint.prior,
-        uncertainty=study.uncertainty,
-    )
-    if len(sets) < 2:
-        raise TableError(f"{study.observations.source}: one test set.")
-    columns = ["task", "weight", "value", "std"]
-    return Answer(
-        document={"testsets": {name: records(fraction_frame(each)[columns]) for name, each in sets.items()}}
-    )

@@ -1,10 +1,10 @@
-"""Predictions of models that no fit has seen: held-out runs, back-tests, and more tasks."""
+"""Predictions of models that no fit has seen: held-out runs and back-tests."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from mnmt_laws.answers.predictions import HeldOut, predict_more_tasks
+from mnmt_laws.answers.predictions import HeldOut
 from mnmt_laws.figures.predictions import draw_held_out
 from mnmt_laws.figures.style import format_size
 from mnmt_laws.fitting.back_test import back_tests
@@ -75,11 +75,3 @@ def answer_back_tests(study: Study) -> Answer:
     names = ("left_out", "error", "signs", "reach", "chance")
     rows = [{**{name: getattr(test, name) for name in names}, "sentence": test.describe()} for test in tests]
     return Answer(document={"back_tests": plain(rows)})
-
-
-def answer_more_tasks(study: Study) -> Answer:
-    """Predict models of three and more tasks from those of one and two."""
-    predicted = predict_more_tasks(
-        study.observations, objective=study.objective, uncertainty=study.uncertainty
-    )
-    return Answer(document={"more_tasks": records(predicted)})
