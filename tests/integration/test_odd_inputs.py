@@ -345,11 +345,10 @@ def test_a_diverged_run_is_named(run):
     rows = lines("sizes.csv")
     rows[7] = "31622776,3.03674"
     write("sizes.csv", rows)
-    for objective in ("log-ols", "lad"):
-        ended = run(f"mnmt-laws fit sizes.csv --law power --refits 0 --objective {objective}")
-        assert ended.status == 0
-        (warning,) = (line for line in ended.err.splitlines() if "diverged" in line)
-        assert "sizes.csv row 8" in warning
+    ended = run("mnmt-laws fit sizes.csv --law power --refits 0")
+    assert ended.status == 0
+    (warning,) = (line for line in ended.err.splitlines() if "diverged" in line)
+    assert "sizes.csv row 8" in warning
 
 
 def test_a_gate_of_one_choice_learns():

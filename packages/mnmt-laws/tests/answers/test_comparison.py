@@ -13,7 +13,7 @@ import pytest
 from mnmt_laws import KnownLaw, Observations, ResidualBootstrap, TableError, fit, observe, simulate
 from mnmt_laws import compare as compare_any
 from mnmt_laws.answers.comparison import RIVALS, LawComparison, verdict
-from mnmt_laws.answers.comparison.evidence import deviance_of, shared_errors
+from mnmt_laws.answers.comparison.evidence import shared_errors
 from mnmt_laws.forecasts.rivals import find_rivals, keep_comparable, label_of, story_of
 from mnmt_laws.laws import LawName
 
@@ -94,22 +94,6 @@ def test_information_criteria_are_those_of_their_formulas(objective: str, joint:
         assert row["num_params"] == k - 1
         assert row["aic"] == pytest.approx(deviance + 2 * k, rel=1e-10)
         assert row["bic"] == pytest.approx(deviance + k * np.log(n), rel=1e-10)
-
-
-def test_absolute_deviations_have_the_likelihood_of_laplace() -> None:
-    observed, predicted = np.array([1.0, 2.0, 4.0]), np.array([1.1, 2.0, 3.0])
-    residuals = np.abs(np.log(predicted / observed))
-    assert deviance_of("lad", observed, predicted) == pytest.approx(6 * np.log(residuals.mean()), rel=1e-12)
-
-
-def test_huber_has_no_likelihood_and_says_so() -> None:
-    rows = table("joint")
-    rows = dataclasses.replace(rows, frame=rows.frame[rows.frame["weight"] > WEIGHTS[1]])
-    result = compare(rows, objective="huber", uncertainty=NONE)
-    assert result.table[["aic", "bic"]].isna().all(axis=None)
-    assert result.best == ""
-    assert result.preference.startswith("The objective has no likelihood to compare by; the errors on what")
-    assert result.forms["size_error"].notna().all()
 
 
 def test_a_perfect_fit_has_finite_criteria() -> None:

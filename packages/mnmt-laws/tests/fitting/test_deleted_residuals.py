@@ -30,7 +30,7 @@ def named(fitted: LawFit) -> list[str]:
     return [line.message for line in fitted.diagnostics if line.kind == "far-off"]
 
 
-@pytest.mark.parametrize("objective", ["log-ols", "ols", "lad", "huber"])
+@pytest.mark.parametrize("objective", ["log-ols", "ols"])
 @pytest.mark.parametrize("place", [1, 4, 7])
 def test_a_run_that_diverged_is_named_first(objective: ObjectiveName, place: int) -> None:
     frame = raised({place: 1.6})

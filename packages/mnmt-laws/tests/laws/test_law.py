@@ -183,30 +183,6 @@ FAST = {
 @given(seed=st.integers(0, 10**6))
 @settings(max_examples=1)
 def test_noise_free_parameters_are_recovered(name: str, objective: str, seed: int) -> None:
-    recover(name, objective, seed)
-
-
-LAD = ("power", "joint")  # the others are dear
-HUBER = (
-    "exponent-varies",
-    "capacity",
-    "transfer-capacity",
-    "share-tied",
-    "ye",
-    "chinchilla",
-    "he",
-    "bivariate",
-)
-
-
-@pytest.mark.parametrize(
-    ("name", "objective"), [*((name, "lad") for name in LAD), *((name, "huber") for name in HUBER)]
-)
-def test_objectives_with_kinks_recover_noise_free_parameters_too(name: str, objective: str) -> None:
-    recover(name, objective, seed=1)
-
-
-def recover(name: str, objective: str, seed: int) -> None:
     rng = np.random.default_rng(seed)
     x, weight = predictors(rng)
     law = LAWS[name]

@@ -41,10 +41,9 @@ def test_projection_is_bounded_linear_least_squares(
     assert cost[0] == pytest.approx(theirs.cost, rel=1e-10)
 
 
-@pytest.mark.parametrize("name", ["log-ols", "huber"])
 @given(seed=st.integers(0, 10**6))
-def test_projection_never_raises_the_cost(name: str, seed: int, random_sample: MakeSample) -> None:
-    rng, objective = np.random.default_rng(seed), OBJECTIVES[name]
+def test_projection_never_raises_the_cost(seed: int, random_sample: MakeSample) -> None:
+    rng, objective = np.random.default_rng(seed), OBJECTIVES["log-ols"]
     sample = random_sample(rng)
     design = DesignMatrix(LAWS["joint"], sample)
     low, high = design.bounds({})

@@ -30,19 +30,13 @@ def test_condensed_cells_rank_parameters_as_all_rows_do(
 ) -> None:
     rng, objective = np.random.default_rng(seed), OBJECTIVES[name]
     sample = random_sample(rng, repeats=3)
-    condensed = Replicates.of(sample, objective).condense(sample, objective)
+    condensed = Replicates.of(sample).condense(sample, objective)
     assert len(condensed.weight) == 15
     assert condensed.importance.sum() == pytest.approx(sample.importance.sum())
     design = DesignMatrix(LAWS["joint"], sample)
     vectors = rng.uniform(0.1, 1.0, (2, design.width))
     long, short = ([cost_of(objective, design, rows, v) for v in vectors] for rows in (sample, condensed))
     assert np.diff(long) == pytest.approx(np.diff(short), rel=1e-9)
-
-
-@pytest.mark.parametrize("name", ["lad", "huber"])
-def test_what_is_no_sum_of_squares_keeps_every_row(name: str, random_sample: MakeSample) -> None:
-    sample = random_sample(np.random.default_rng(0), repeats=2)
-    assert Replicates.of(sample, OBJECTIVES[name]).condense(sample, OBJECTIVES[name]) is sample
 
 
 @pytest.mark.parametrize("rising", [False, True])
@@ -52,9 +46,7 @@ def test_limits_keep_to_the_most_extreme_row_of_a_cell_not_to_its_mean(rising: b
         task="en-de", x={"size": size, "weight": weight}, weight=weight, values=np.array([[3.0, 5.0, 4.5]]),
         importance=np.ones((1, 3)), rising=rising, ceiling=100.0,
     )  # fmt: skip
-    design = DesignMatrix(
-        LAWS["power"], Replicates.of(sample, OBJECTIVES["ols"]).condense(sample, OBJECTIVES["ols"])
-    )
+    design = DesignMatrix(LAWS["power"], Replicates.of(sample).condense(sample, OBJECTIVES["ols"]))
     low, high = (bounds[0, -1] for bounds in design.bounds({}))
     assert (low, high) == ((5.0, 100.0) if rising else (0.0, 3.0))
 

@@ -132,8 +132,7 @@ class FitConfig:
     """The objective of fits, and the measure of their uncertainty."""
 
     objective: ObjectiveName = "log-ols"
-    """The objective of the fit: squares of log residuals (log-ols) or of residuals (ols), absolute log
-    residuals (lad), or Huber's function of log residuals (huber)."""
+    """The objective of the fit: squares of log residuals (log-ols) or of residuals (ols)."""
 
     uncertainty: Literal["residual", "cluster", "perturbation"] = "residual"
     """How refits vary: resampled residuals, randomly weighted runs, or values with 1% noise."""

@@ -145,7 +145,7 @@ def _estimate(
 ) -> tuple[DesignMatrix, Array]:
     """Return the law over some rows of a sample, and its estimate (P,)."""
     subset = sample.where(np.isin(np.arange(len(sample.weight)), rows))
-    condensed = DesignMatrix(law, Replicates.of(subset, objective).condense(subset, objective))
+    condensed = DesignMatrix(law, Replicates.of(subset).condense(subset, objective))
     vector = find_minima(condensed, objective)[0].vector
     return DesignMatrix(law, subset, pivots=condensed.pivots), vector
 

@@ -37,7 +37,6 @@ def fit(
     testset: str | None = None,
     architecture: str | None = None,
     objective: str = "log-ols",
-    delta: float | None = None,
     uncertainty: Uncertainty | None = None,
     irreducible: Irreducible = "bound",
     prior: PriorChoice = "auto",
@@ -54,9 +53,7 @@ def fit(
         metric: A value of the column `metric`; by default the only one, or `loss`.
         testset: A value of the column `testset`; by default the only one, or `test`.
         architecture: A value of the column `architecture`; may be omitted where there is only one.
-        objective: `log-ols` (least squares of log-losses), `ols` (of losses), `lad` (least absolute
-            deviations of log-losses) or `huber` (Huber's function of log-losses).
-        delta: Where `huber` turns from squares to absolute values; 1e-3 by default.
+        objective: `log-ols` (least squares of log-losses) or `ols` (of losses).
         uncertainty: The method that measures uncertainty; by default `ResidualBootstrap()`.
         irreducible: The use of the column `irreducible`: it bounds every L∞ from above, is taken as L∞, or is
             ignored.
@@ -71,7 +68,7 @@ def fit(
         ValueError: If the law or the objective is unknown.
     """
     observations = observe(source, metric=metric, testset=testset, architecture=architecture)
-    definition, measure = _find_law(law), find_objective(objective, delta=delta)
+    definition, measure = _find_law(law), find_objective(objective)
     method = ResidualBootstrap() if uncertainty is None else uncertainty
     if isinstance(method, type) or not hasattr(method, "copies"):
         raise TypeError(
@@ -85,7 +82,6 @@ def fit(
     return LawFit(
         law=definition,
         objective=objective,
-        delta=delta,
         irreducible=irreducible,
         prior="none" if pool is None else "weak",
         effective={task: n for task, each in fits.items() if (n := each.num_effective) is not None},
@@ -130,7 +126,7 @@ def _fit_tasks(
         for task, task_rows in by_task.items()
     }
     pool = None
-    if wants_prior(prior, law, samples.values(), objective):
+    if wants_prior(prior, law, samples.values()):
         pool = find_pool(law, list(samples.values()), objective)
     fits = {
         task: fit_task(
@@ -141,17 +137,15 @@ def _fit_tasks(
     return fits, pool
 
 
-def wants_prior(prior: PriorChoice, law: Law, samples: Iterable[Sample], objective: Objective) -> bool:
+def wants_prior(prior: PriorChoice, law: Law, samples: Iterable[Sample]) -> bool:
     """Return whether a fit has weak priors: where `prior` says so, or where a task has few losses.
 
     Raises:
-        ArgumentError: If the objective is not a sum of squares, or no such choice exists.
+        ArgumentError: If no such choice exists.
     """
     if prior not in get_args(PriorChoice):
         raise ArgumentError(f"`prior` must be auto, weak or none, but is {prior!r}.")
-    if prior == "weak" and not objective.squared:
-        raise ArgumentError(f"`prior` must be none with {objective.name}; weak goes with log-ols and ols.")
-    if prior == "auto" and objective.squared:
+    if prior == "auto":
         return any(has_few_values(law, sample) for sample in samples if not sample.rising)
     return prior == "weak"
 

@@ -39,9 +39,6 @@ class LawFit:
 
     objective: str
 
-    delta: float | None = None
-    """Where `huber` turns from squares to absolute values, if not at the default."""
-
     irreducible: Irreducible = "bound"
     """The use of the column `irreducible`: `bound`, `known` or `ignore`."""
 
@@ -176,7 +173,7 @@ class LawFit:
 
     def residuals(self) -> Array:
         """Return (n,) residuals of the fitted observations, in the objective's own measure."""
-        return find_objective(self.objective, delta=self.delta).residual(*self.fitted_values)
+        return find_objective(self.objective).residual(*self.fitted_values)
 
     def num_parameters(self, task: str) -> float:
         """Return the number of parameters of a task; under priors only as far as the data determine them."""

@@ -61,7 +61,7 @@ def measure_noise(fit: LawFit, task: str, *, scale: NoiseScale | None = None) ->
     pure = float(np.sum((residuals - means[cells]) ** 2)) if count else 0.0
     pure_variance = pure / pure_freedom if pure_freedom else np.nan
     variance, chance = squares / freedom if freedom > 0 else np.nan, np.nan
-    if pure_freedom and num_cells > num_params and find_objective(fit.objective).squared and pure > 0:
+    if pure_freedom and num_cells > num_params and pure > 0:
         misfit = (squares - pure) / (num_cells - num_params)
         chance = float(f_distribution.sf(misfit / pure_variance, num_cells - num_params, pure_freedom))
         if chance < _SIGNIFICANCE:
@@ -79,7 +79,7 @@ def task_residuals(fit: LawFit, task: str) -> tuple[pd.DataFrame, Array]:
     predicted = fit.predict(rows)
     known = np.isfinite(predicted)
     observed = rows["value"].to_numpy(float)[known]
-    measure = find_objective(fit.objective, delta=fit.delta)
+    measure = find_objective(fit.objective)
     return rows[known], -measure.residual(observed, predicted[known])
 
 

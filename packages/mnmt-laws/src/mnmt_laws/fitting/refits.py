@@ -118,8 +118,8 @@ def predict_between_weights(fit_of: LawFit, masks: NDArray[np.bool_]) -> Array:
 def refit_like(fit_of: LawFit, *, frame: pd.DataFrame | None = None, **changes: object) -> LawFit:
     """Fit the same law in the same way, to another frame or with another option of `fit`."""
     options = {
-        "law": fit_of.law, "objective": fit_of.objective, "delta": fit_of.delta,
-        "irreducible": fit_of.irreducible, "prior": fit_of.prior, "uncertainty": NO_REFITS,
+        "law": fit_of.law, "objective": fit_of.objective, "irreducible": fit_of.irreducible,
+        "prior": fit_of.prior, "uncertainty": NO_REFITS,
     }  # fmt: skip
     observations = fit_of.observations if frame is None else replace(fit_of.observations, frame=frame)
     return fit(observations, **(options | changes))  # type: ignore[arg-type]

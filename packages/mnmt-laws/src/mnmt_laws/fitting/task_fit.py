@@ -258,7 +258,7 @@ def _enough(law: Law, sample: Sample, weight: float) -> bool:
 def _unsolved(law: Law, sample: Sample, objective: Objective, rows: NDArray[np.bool_]) -> TaskPart:
     """Return a part without its estimate."""
     subset = sample.where(rows)
-    replicates = Replicates.of(subset, objective)
+    replicates = Replicates.of(subset)
     design = DesignMatrix(law, replicates.condense(subset, objective))
     return TaskPart(rows=rows, sample=subset, replicates=replicates, design=design, minima=())
 

@@ -44,13 +44,11 @@ class Problem:
         return replace(self, copy=self.copy[rows], lower=self.lower[rows], upper=self.upper[rows])
 
     def values(self, vectors: Array) -> Array:
-        """Return the (m,) objective itself at (m, P) parameters, without the smoothing of kinks."""
+        """Return the (m,) objective at (m, P) parameters."""
         total = np.zeros(len(vectors))
         for rows, part in self.design.chunks(len(vectors)):
             observed, importance = self.rows(rows)
-            total += self.objective.value(
-                self.objective.residual(observed, part.predict(vectors)), importance
-            )
+            total += self.objective.cost(self.objective.residual(observed, part.predict(vectors)), importance)
         if self.design.penalty is not None:
             total += self.design.penalty.at(self.copy).value(vectors)
         return total
@@ -64,9 +62,9 @@ class Problem:
             observed, importance = self.rows(rows)
             predicted, jacobian = part.jacobian(vectors, linear=linear)
             residual, slope = objective.residual(observed, predicted), objective.slope(predicted)
-            # gradient Σ w ρ'(r) r' J, with ρ'(r) = reweighting × r, and Gauss-Newton's matrix Σ w c r'² J Jᵀ
+            # gradient Σ w r r' J, and Gauss-Newton's matrix Σ w c r'² J Jᵀ
             curvature = importance * objective.curvature(residual) * slope * slope
-            pull = importance * objective.reweighting(residual) * residual * slope
+            pull = importance * residual * slope
             model.cost += objective.cost(residual, importance)
             model.size += np.sum(curvature * predicted * predicted, axis=-1)
             model.gradient += (jacobian @ pull[..., None])[..., 0]
@@ -152,8 +150,7 @@ class Descent:
 def project(problem: Problem, vectors: Array, *, steps: int, cold: bool = False) -> tuple[Array, Array]:
     """Return the best linear parameters for the nonlinear ones in `vectors`.
 
-    One step is exact where the objective is a sum of squares of differences; for others it is Newton's method
-    or iterated reweighting.
+    One step is exact where residuals are differences; for logarithms it is Newton's method.
 
     Args:
         problem: The searches.
@@ -190,7 +187,7 @@ def _relative(problem: Problem) -> Problem:
         return problem
     sample = problem.design.sample
     relative = replace(sample, importance=sample.importance / sample.values**2)
-    squares = replace(problem.objective, log=False, delta=np.inf)
+    squares = replace(problem.objective, log=False)
     return replace(problem, design=problem.design.replace_copies(relative), objective=squares)
 
 

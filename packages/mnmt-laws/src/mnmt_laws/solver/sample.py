@@ -95,7 +95,7 @@ class Replicates:
     """Repeated measurements of the same models.
 
     A sum of squares depends on repeated values only through their mean, so a million rows of a hundred models
-    cost what a hundred rows do. Objectives that are not sums of squares keep every row.
+    cost what a hundred rows do.
     """
 
     first: NDArray[np.intp]
@@ -105,11 +105,8 @@ class Replicates:
     """(n,) the model of each observation, as a number."""
 
     @classmethod
-    def of(cls, sample: Sample, objective: Objective) -> Replicates:
+    def of(cls, sample: Sample) -> Replicates:
         """Group the observations of a sample by model."""
-        count = len(sample.weight)
-        if not objective.squared:
-            return cls(first=np.arange(count), group=np.arange(count))
         keys = pd.DataFrame(np.column_stack([sample.weight, *(sample.x[name] for name in sorted(sample.x))]))
         group = keys.groupby(list(keys.columns), sort=True).ngroup().to_numpy().astype(np.intp)
         return cls(first=np.unique(group, return_index=True)[1], group=group)

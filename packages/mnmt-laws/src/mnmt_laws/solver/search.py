@@ -26,7 +26,7 @@ _SAME = 1e-6  # relative difference in cost below which two ends are one
 _FIRST, _SHORT = 20, 60  # steps of all descents, and of those continued
 _ROWS = 4096  # observations in the first part of the search; the rest uses all
 _RIVAL_DEVIANCE = 20.0  # twice the gap in log-likelihood that a refit's noise may close
-_FINALISTS, _KINKED_FINALISTS = 10, 8  # ends refined to their last digits; kinks stop descents early
+_FINALISTS = 10  # ends refined to their last digits
 _MINIMA = 2  # from which each refit starts
 
 
@@ -68,7 +68,7 @@ def find_starts(design: DesignMatrix, objective: Objective, region: Region) -> A
     vectors = np.zeros((len(places), design.width))
     for column, axis in enumerate(columns):
         vectors[:, column] = axis[places[:, column]]
-    problem = problem_of(design, objective.stages[0], region, np.zeros(len(places), dtype=np.intp))
+    problem = problem_of(design, objective, region, np.zeros(len(places), dtype=np.intp))
     vectors, costs = project(problem, vectors, steps=3, cold=True)
     return vectors[[*_apart(places, costs), *range(len(product), len(product) + _ANYWHERE)]]
 
@@ -118,7 +118,7 @@ def find_minima(design: DesignMatrix, objective: Objective, *, max_steps: int = 
             design.law, design.sample.spread(_ROWS), pivots=design.pivots, penalty=design.penalty
         )
     local = sorted(_local_minima(first, objective, max_steps), key=lambda minimum: minimum.cost)
-    finalists = _distinct(local)[: _FINALISTS if objective.squared else _KINKED_FINALISTS]
+    finalists = _distinct(local)[:_FINALISTS]
     if first is not design:
         finalists = _with_rivals(finalists, _ROWS)
     finished = itertools.chain.from_iterable(
@@ -135,7 +135,7 @@ def refit(
     rows = np.arange(len(design.sample.values))
     ends = []
     for minimum in minima:
-        problem = problem_of(design, objective.stages[-1], minimum.region, rows)
+        problem = problem_of(design, objective, minimum.region, rows)
         starts = np.repeat(minimum.vector[None], len(rows), axis=0)
         ends.append(descend(problem, starts, max_steps=max_steps, tolerance=COARSE_TOLERANCE))
     best = np.stack([end.cost for end in ends]).argmin(axis=0)
@@ -147,23 +147,14 @@ def refit(
 
 
 def _local_minima(design: DesignMatrix, objective: Objective, max_steps: int) -> Iterator[Minimum]:
-    """Yield the ends of descents for the first copy.
-
-    Where the objective has kinks, its ever sharper versions lead descents to different ends; all count.
-    """
-    # δ falls by tens from wide to the objective's: each problem starts in the valley of the one before it.
-    # The same starts also go straight to the last, since a wide δ can close a valley.
+    """Yield the ends of descents for the first copy."""
     for region in design.law.regions:
         starts = find_starts(design, objective, region)
-        starts, _ = _descend(design, objective.stages[0], region, starts, min(_FIRST, max_steps))
-        paths = [objective.stages] if objective.squared else [objective.stages, objective.stages[-1:]]
-        for path in paths:
-            vectors = starts
-            for stage in path:
-                vectors, converged = _descend(design, stage, region, vectors, min(_SHORT, max_steps))
-                problem = problem_of(design, objective, region, np.zeros(len(vectors), dtype=np.intp))
-                for vector, cost, is_minimum in zip(vectors, problem.values(vectors), converged, strict=True):
-                    yield Minimum(region=region, vector=vector, cost=float(cost), converged=bool(is_minimum))
+        starts, _ = _descend(design, objective, region, starts, min(_FIRST, max_steps))
+        vectors, converged = _descend(design, objective, region, starts, min(_SHORT, max_steps))
+        problem = problem_of(design, objective, region, np.zeros(len(vectors), dtype=np.intp))
+        for vector, cost, is_minimum in zip(vectors, problem.values(vectors), converged, strict=True):
+            yield Minimum(region=region, vector=vector, cost=float(cost), converged=bool(is_minimum))
 
 
 def _descend(
@@ -184,11 +175,13 @@ def _refine(
     """Refine minima of one region to their last digits."""
     if not minima:
         return
-    problem = problem_of(design, objective.stages[-1], minima[0].region, np.zeros(len(minima), dtype=np.intp))
+    problem = problem_of(design, objective, minima[0].region, np.zeros(len(minima), dtype=np.intp))
     end = descend(problem, np.stack([minimum.vector for minimum in minima]), max_steps=max_steps)
     for row, start in enumerate(end.vectors):
         one = problem.at(np.array([row]))
-        vector, converged = polish(one, start, converged=bool(end.converged[row]), max_steps=max_steps)
+        vector, converged = start, bool(end.converged[row])
+        if not converged:
+            vector, converged = polish(one, start, max_steps=max_steps)
         cost = float(one.values(vector[None])[0])
         yield Minimum(region=minima[0].region, vector=vector, cost=cost, converged=converged)
 

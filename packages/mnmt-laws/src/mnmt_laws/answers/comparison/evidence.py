@@ -21,8 +21,8 @@ _ROUNDING = 1e-12  # residuals below this are those of a perfect fit
 def criteria_of(fit: LawFit, task: str, label: str) -> dict[str, object]:
     """Return a task's row of the table: parameters, scatter, AIC, BIC and the test of lack of fit.
 
-    AIC and BIC are those of Gaussian errors for `log-ols` and `ols`, of Laplace's for `lad`, and unknown for
-    `huber`, and for a law that has as many parameters as there are values.
+    AIC and BIC are those of Gaussian errors, and unknown for a law that has as many parameters as there are
+    values.
     """
     rows, _ = task_residuals(fit, task)
     observed, predicted = rows["value"].to_numpy(float), fit.predict(rows)
@@ -42,14 +42,8 @@ def criteria_of(fit: LawFit, task: str, label: str) -> dict[str, object]:
 
 def deviance_of(objective: str, observed: Array, predicted: Array) -> Array:
     """Return -2 log-likelihood over the last axis at the best scale of the noise, up to a constant."""
-    measure = find_objective(objective)
-    size = np.abs(measure.residual(observed, predicted))
-    count = size.shape[-1]
-    if measure.absolute:
-        return np.asarray(2 * count * np.log(np.maximum(size.mean(axis=-1), _ROUNDING)))
-    if not measure.squared:
-        return np.full(size.shape[:-1], np.nan)
-    return np.asarray(count * np.log(np.maximum(np.mean(size**2, axis=-1), _ROUNDING**2)))
+    residual = find_objective(objective).residual(observed, predicted)
+    return np.asarray(residual.shape[-1] * np.log(np.maximum(np.mean(residual**2, axis=-1), _ROUNDING**2)))
 
 
 @dataclass(frozen=True, kw_only=True)

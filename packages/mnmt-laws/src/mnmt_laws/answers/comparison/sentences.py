@@ -25,7 +25,7 @@ def preference_sentence(verdict: Verdict) -> str:
     """Return the sentence on the law that the table prefers, or that the comparison is undecided."""
     first = leaders(verdict.ranking)
     if first.empty:
-        return "The objective has no likelihood to compare by; the errors on what was left out decide."
+        return "No law can be compared by BIC; the errors on what was left out decide."
     first = first.iloc[: 1 + _MOST_NAMED]
     labels = [label_of(str(law)) for law in first.index]
     above = zip(labels[1:], first.iloc[1:] - first.iloc[0], strict=True)

@@ -17,7 +17,6 @@ from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.fitting.noise import measure_noise, task_residuals
 from mnmt_laws.fitting.refits import refit_like
 from mnmt_laws.forecasts.rivals import is_keyed, label_of, story_of
-from mnmt_laws.solver.objective import find_objective
 
 CLEAR = 2.0
 """Difference in BIC below which two laws count as equal."""
@@ -96,7 +95,7 @@ def decide(
 
 def _nothing_to_compare(fits: Mapping[str, LawFit], ranking: pd.Series) -> tuple[str, ...]:
     if ranking.empty:
-        return ("The laws have no likelihood here to compare by.",)
+        return ("Every law has a parameter for every value.",)
     others = [f"“{label_of(law)}”" for law in fits if law not in ranking.index]
     if others:
         verb = "has" if len(others) == 1 else "have"
@@ -205,8 +204,6 @@ def _admissible(best: LawFit, refitted: LawFit | None, task: str) -> bool:
 
 def _simulated(winner: LawFit, rival: LawFit, gap: float, errors: SharedErrors, tables: int) -> list[str]:
     """Return why a lead over a rival does not stand on tables simulated from the rival's fit."""
-    if not find_objective(rival.objective).squared:
-        return []
     gaps = simulate_contest(rival, winner, errors, tables=tables)
     gaps = gaps[np.isfinite(gaps)]
     if not len(gaps):
