@@ -14,6 +14,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
@@ -21,9 +22,8 @@ ROOT = Path(__file__).resolve().parents[2]
 CLAIMS = ROOT / "docs/studies/claims.toml"
 PAGE = CLAIMS.with_suffix(".md")
 START, END = "<!-- rows of claims.toml -->\n", "<!-- end of rows -->\n"
-VERDICTS = ("seen", "not seen", "undetermined", "not testable here", "implemented")
-OBSERVED, IMPLEMENTED = VERDICTS[:3], VERDICTS[4]
-
+VERDICTS = ("seen", "not seen", "undetermined", "not tried", "not testable here", "implemented")
+OBSERVED, OPEN, TOLD, IMPLEMENTED = VERDICTS[:3], VERDICTS[2:4], VERDICTS[:4], VERDICTS[5]
 
 Row = TypeVar("Row")
 
@@ -75,6 +75,11 @@ class Claim:
     verdict: str
     evidence: tuple[str, ...] = ()
     note: str = ""
+    run: str = ""
+    """Which run would decide it, where the verdict is open."""
+    was: str = ""
+    """The verdict before, with `because`: what changed it."""
+    because: str = ""
     function: str = ""
     test: str = ""
 
@@ -142,9 +147,12 @@ def page_with(tables: str, page: str) -> str:
 def sections(claims: ClaimsFile) -> Iterator[str]:
     """Yield the count of verdicts, and for each paper a fold with the claims that runs tell of."""
     yield "## Verdicts\n\n" + table(("", *VERDICTS), verdict_counts(claims)) + "\n"
+    count = sum(bool(claim.was) for claim in claims.claims)
+    yield f"<details>\n<summary>{count} verdicts that changed</summary>\n\n"
+    yield table(("", "before", "now", "what changed it"), changes(claims)) + "\n</details>\n\n"
     for name, paper in claims.papers.items():
-        rows = [claim for claim in claims.claims if claim.paper == name and claim.verdict in OBSERVED]
-        yield f"## {paper.title}\n\n<details>\n<summary>{len(rows)} claims, with a number each</summary>\n\n"
+        rows = [claim for claim in claims.claims if claim.paper == name and claim.verdict in TOLD]
+        yield f"## {paper.title}\n\n<details>\n<summary>{len(rows)} claims, and what our runs say</summary>\n\n"
         yield table(("", "claim", "verdict", "number", "tables"), (tested_row(row, claims) for row in rows))
         yield "\n</details>\n\n"
 
@@ -162,10 +170,22 @@ def verdict_counts(claims: ClaimsFile) -> Iterator[Sequence[str]]:
         yield (paper.title, *(str(counts[verdict]) for verdict in VERDICTS))
 
 
+def changes(claims: ClaimsFile) -> Iterator[Sequence[str]]:
+    """Yield the claims whose verdicts changed alike for one reason, with both verdicts and the reason."""
+    ids: dict[tuple[str, ...], list[str]] = {}
+    for claim in claims.claims:
+        if claim.was:
+            key = (claims.papers[claim.paper].title, claim.was, claim.verdict, claim.because)
+            ids.setdefault(key, []).append(claim.id)
+    for (title, was, verdict, because), group in ids.items():
+        yield (f"{title.split()[0]}: {'; '.join(group)}", was, verdict, because)
+
+
 def tested_row(claim: Claim, claims: ClaimsFile) -> Sequence[str]:
     """Return a row of a claim about what is seen in runs."""
     links = (f"[{key}]({link_to(claims.evidence[key].page)})" for key in claim.evidence)
-    return (claim.id, claim.claim, f"**{claim.verdict}**", claim.note, ", ".join(links))
+    number = f"{claim.note} *Would decide*: {claim.run}" if claim.run else claim.note
+    return (claim.id, claim.claim, f"**{claim.verdict}**", number, ", ".join(links))
 
 
 def link_to(place: str) -> str:
@@ -204,7 +224,11 @@ def _wrong_words(claim: Claim, claims: ClaimsFile) -> Iterator[str]:
         yield f"`verdict` must be one of {', '.join(VERDICTS)}, but is {claim.verdict!r}."
     if claim.verdict != IMPLEMENTED and not claim.note:
         yield "`note` must give the number, or why there is none."
-    if any("|" in text for text in (claim.id, claim.claim, claim.note)):
+    if (claim.verdict in OPEN) != bool(claim.run):
+        yield f"`run` must say what would decide it where the verdict is {' or '.join(OPEN)}, and only there."
+    if bool(claim.was) != bool(claim.because) or claim.was == claim.verdict:
+        yield "`was` must be another verdict, with `because`."
+    if any("|" in text for text in (claim.id, claim.claim, claim.note, claim.run, claim.because)):
         yield "must not hold a |, which ends a cell of the page's tables."
 
 
@@ -224,7 +248,7 @@ def _wrong_names(claim: Claim) -> Iterator[str]:
     if not is_public(claim.function):
         yield f"`function` must be a name of a package, as mnmt_laws.fit, but is {claim.function!r}."
     file, _, test = claim.test.partition("::")
-    if not (ROOT / file).is_file() or f"def {test}(" not in (ROOT / file).read_text(encoding="utf-8"):
+    if f"def {test}(" not in text_of(ROOT / file):
         yield f"`test` must be FILE::FUNCTION, both of the repository, but is {claim.test!r}."
 
 
@@ -232,14 +256,19 @@ def is_public(name: str) -> bool:
     """Whether a dotted name is defined in a module, or imported there for others."""
     module, _, last = name.rpartition(".")
     defines = re.compile(rf"^(?:class|def) {last}\b|\bas {last}$|^    \"{last}\",$", re.MULTILINE)
-    for source in ROOT.glob("packages/*/src"):
-        place = source / module.replace(".", "/")
-        files = [place.with_suffix(".py"), place / "__init__.pyi", place / "__init__.py"]
-        if module and any(
-            defines.search(file.read_text(encoding="utf-8")) for file in files if file.is_file()
-        ):
-            return True
-    return False
+    places = [source / module.replace(".", "/") for source in ROOT.glob("packages/*/src")]
+    files = (
+        file
+        for place in places
+        for file in (place.with_suffix(".py"), place / "__init__.pyi", place / "__init__.py")
+    )
+    return bool(module) and any(defines.search(text_of(file)) for file in files)
+
+
+@cache
+def text_of(file: Path) -> str:
+    """Return the text of a file; empty where there is none."""
+    return file.read_text(encoding="utf-8") if file.is_file() else ""
 
 
 if __name__ == "__main__":
