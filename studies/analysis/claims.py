@@ -152,7 +152,7 @@ def sections(claims: ClaimsFile) -> Iterator[str]:
     yield table(("", "before", "now", "what changed it"), changes(claims)) + "\n</details>\n\n"
     for name, paper in claims.papers.items():
         rows = [claim for claim in claims.claims if claim.paper == name and claim.verdict in TOLD]
-        yield f"## {paper.title}\n\n<details>\n<summary>{len(rows)} claims, and what our runs say</summary>\n\n"
+        yield f"## {paper.title}\n\n<details>\n<summary>{len(rows)} claims and verdicts</summary>\n\n"
         yield table(("", "claim", "verdict", "number", "tables"), (tested_row(row, claims) for row in rows))
         yield "\n</details>\n\n"
 
