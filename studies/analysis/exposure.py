@@ -33,7 +33,7 @@ TABLES = {
 }
 """Run tables of the pages and their test sets."""
 
-DRAWN = {"unrelated": ("xx-aa",), "en-de-zh": ("en-de",), "de-zh-en": ("de-en",)}
+DRAWN = {"en-de-zh": ("en-de",), "de-zh-en": ("de-en",)}
 """Tasks whose figures the pages show."""
 
 
@@ -104,8 +104,7 @@ def draw(name: str, observations: Observations) -> dict[str, Chart]:
     exponents = exponents_by_exposure(observations)
     for task in DRAWN.get(name, ()):
         charts[f"{name}-exponents"] = draw_coefficients(exponents, task=task, names=["alpha"])
-        if name != "unrelated":
-            charts[f"{name}-shares"] = draw_fractions_by_size(fractions_by_size(observations), task=task)
+        charts[f"{name}-shares"] = draw_fractions_by_size(fractions_by_size(observations), task=task)
     return charts
 
 

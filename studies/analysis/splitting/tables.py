@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from mnmt_laws import ClusterBootstrap, LawFit, ResidualBootstrap, fit
-from mnmt_laws.arrays import Array
+from benchmarks.measurement import Figures
+from mnmt_laws import ClusterBootstrap, LawFit, fit
 from mnmt_laws.laws import LawName
 from studies.page import PAGES
 
@@ -16,42 +16,25 @@ FOLDER = PAGES / "splitting"
 SHARED: Mapping[str, float] = {"unrelated": 0.0, "shared-25": 0.25, "shared-50": 0.5, "shared-100": 1.0}
 """The share of the teacher's features that both languages of a table have in common."""
 
-NAMES = (*SHARED, "many-to-one", "lexicon")
-"""The tables whose effective fractions are taken; one that is not there is passed over."""
-
-SATURATED = {"step": 2000, "weight": 0.3}
-"""The briefest training and smallest weight at which no loss is near what a model without context has."""
+CELL = ["task", "size", "weight", "step"]
+"""What the seeds of a cell have in common."""
 
 KNOWN = 1e-9
 """The irreducible part of a reducible loss, in nats per token; a run table must have one above 0."""
 
-Method = type[ClusterBootstrap] | type[ResidualBootstrap]
-RUNS, RESIDUALS = ClusterBootstrap, ResidualBootstrap
-"""Intervals over runs, and so over seeds, and over a fit's residuals."""
 
-
-def tables() -> dict[str, pd.DataFrame]:
-    """Return the tables that are there, by name."""
-    return {name: read(name) for name in NAMES if (FOLDER / f"{name}.csv").exists()}
-
-
-def read(name: str, testset: str = "test") -> pd.DataFrame:
-    """Return the losses of trained tasks at the ends of runs, with `reducible` = L - irreducible."""
+def read(name: str) -> pd.DataFrame:
+    """Return the test losses of trained tasks at the ends of runs, with `reducible` = L - irreducible."""
     rows = pd.read_csv(FOLDER / f"{name}.csv")
-    last = rows["annealed"].eq(1) & rows["weight"].gt(0) & rows["testset"].eq(testset)
+    last = rows["annealed"].eq(1) & rows["weight"].gt(0) & rows["testset"].eq("test")
     rows = rows[last & rows["metric"].eq("loss")].reset_index(drop=True)
     return rows.assign(reducible=rows["value"] - rows["irreducible"])
 
 
-def saturated(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of at least the length and weight of `SATURATED`."""
-    return rows[rows["step"].ge(SATURATED["step"]) & rows["weight"].ge(SATURATED["weight"])]
-
-
-def few(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return two seeds' runs of three weights a task and two lengths, to see that an analysis works."""
-    some = saturated(rows)
-    return some[some["weight"].isin([0.3, 0.5, 0.7, 1.0]) & some["seed"].le(2)]
+def at_every_length(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of the sizes that were trained for every length."""
+    lengths = rows.groupby("size")["step"].nunique()
+    return rows[rows["size"].isin(lengths.index[lengths == lengths.max()])]
 
 
 def above_entropy(rows: pd.DataFrame) -> pd.DataFrame:
@@ -59,21 +42,33 @@ def above_entropy(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(value=rows["reducible"], irreducible=KNOWN).reset_index(drop=True)
 
 
-def fit_reducible(rows: pd.DataFrame, law: LawName, *, refits: int = 0, over: Method = RUNS) -> LawFit:
-    """Fit a law to reducible losses, L∞ known."""
-    return fit(above_entropy(rows), law=law, irreducible="known", uncertainty=over(refits=refits))
+def fit_reducible(rows: pd.DataFrame, law: LawName, *, refits: int = 0) -> LawFit:
+    """Fit a law to reducible losses, L∞ known; refits are to runs drawn again."""
+    return fit(above_entropy(rows), law=law, irreducible="known", uncertainty=ClusterBootstrap(refits=refits))
 
 
-def fit_losses(rows: pd.DataFrame, law: LawName, *, refits: int = 0, over: Method = RUNS) -> LawFit:
-    """Fit a law to losses, L∞ unknown."""
-    return fit(rows.reset_index(drop=True), law=law, irreducible="ignore", uncertainty=over(refits=refits))
+def log_means(rows: pd.DataFrame) -> pd.Series:
+    """Return the mean log reducible loss over the seeds of each cell."""
+    means: pd.Series = np.log(rows["reducible"]).groupby([rows[name] for name in CELL]).mean()
+    return means
 
 
-def relative_errors(predicted: Array, rows: pd.DataFrame) -> Array:
-    """Return (n,) how far predicted losses are from the measured ones, as shares of the reducible loss."""
-    return np.asarray((predicted - rows["value"].to_numpy()) / rows["reducible"].to_numpy())
+def seeds_drawn_again(rows: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
+    """Return rows with seeds drawn again in every cell."""
+    cells = rows.groupby(CELL, sort=False).indices
+    return rows.iloc[np.concatenate([rng.choice(cell, len(cell)) for cell in cells.values()])]
 
 
-def rms(errors: Array) -> float:
+def rms(errors: object) -> float:
     """Return the root of the mean square."""
-    return float(np.sqrt(np.mean(np.square(errors))))
+    return float(np.sqrt(np.mean(np.square(np.asarray(errors, float)))))
+
+
+def seed_spreads(rows: pd.DataFrame) -> list[Figures]:
+    """Return the standard deviation of log reducible loss over seeds, pooled over cells, at each length.
+
+    The test set is exact, so it is all of training: initial weights and the order of the data.
+    """
+    logs = np.log(rows["reducible"]).groupby([rows[name] for name in CELL]).var()
+    spreads = np.sqrt(logs.groupby("step").mean())
+    return [{"step": int(step), "spread": float(value)} for step, value in spreads.items()]

@@ -1,0 +1,152 @@
+"""What the exponent α of a curve over size follows: regressions of log reducible losses, L∞ known.
+
+A *curve* holds the losses of one task at one weight p and one length T over size. Each has a factor β of its
+own; its α is α of the task plus a line in the logarithms of some predictors. Intervals are of 95%, by errors
+common to the runs of one trunk (all that one model and seed branches to).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+
+from benchmarks.measurement import Figures
+from mnmt_laws.arrays import Array
+from mnmt_laws.laws import LawName
+from studies.analysis.splitting.tables import at_every_length, fit_reducible, rms
+
+CURVE = ["task", "weight", "step"]
+FREE = "free"
+"""In place of predictors: an α of its own for each curve."""
+
+RIVALS: dict[str, tuple[str, ...]] = {
+    "one α": (), "weight p": ("weight",), "length T": ("step",), "exposure p T": ("exposure",),
+    "p and p T": ("weight", "exposure"), "mean loss of the curve": ("level",),
+    "all three": ("weight", "exposure", "level"), "α of each curve": (FREE,),
+}  # fmt: skip
+"""What α is a line in."""
+
+LENGTH_LAWS: tuple[LawName, ...] = ("share-tied", "length", "exponent-exposure")
+"""Laws of size, length and weight: two of one α and a term of training, one whose α follows exposure."""
+
+
+def as_curves(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return rows with their `curve`, `group` (task), `exposure` in steps, mean loss `level` and trunk."""
+    rows = rows.reset_index(drop=True)
+    logs, keys = np.log(rows["reducible"]), [rows[name] for name in CURVE]
+    return rows.assign(
+        curve=rows[CURVE].astype(str).agg(" ".join, axis=1), group=rows["task"],
+        exposure=rows["weight"] * rows["step"], level=np.exp(logs.groupby(keys).transform("mean")),
+        trunk=rows[["size", "mixture", "seed"]].astype(str).agg(" ".join, axis=1),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Regression:
+    """Log reducible losses on -log N times what α is a line in."""
+
+    slopes: dict[str, list[float]]
+    """Coefficient of each predictor with the ends of its interval."""
+    bic: float
+    error: float
+    """Root mean square of the residuals."""
+
+
+def regress(rows: pd.DataFrame, predictors: Sequence[str], *, bent: bool = False) -> Regression:
+    """Fit α as a line in the logarithms of predictors to the rows of `as_curves`."""
+    x, y = _design(rows, predictors, bent=bent), np.log(rows["reducible"].to_numpy(float))
+    inverse = np.linalg.pinv(x.T @ x)
+    values = inverse @ x.T @ y
+    errors = y - x @ values
+    scores = pd.DataFrame(x * errors[:, None]).groupby(rows["trunk"].to_numpy()).sum().to_numpy()
+    std = np.sqrt(np.diag(inverse @ scores.T @ scores @ inverse))
+    names = [] if FREE in predictors else list(predictors)
+    ends = zip(names, range(-len(names), 0), strict=True)
+    slopes = {name: [float(values[n] + z * std[n]) for z in (0, -1.96, 1.96)] for name, n in ends}
+    bic = len(y) * np.log(np.mean(errors**2)) + np.linalg.matrix_rank(x) * np.log(len(y))
+    return Regression(slopes=slopes, bic=float(bic), error=rms(errors))
+
+
+def _design(rows: pd.DataFrame, predictors: Sequence[str], *, bent: bool = False) -> Array:
+    """Return (n, K) columns: β of each curve, α of each group or curve, curvature, and α's predictors."""
+    size = -np.log(rows["size"].to_numpy(float))[:, None]
+    size -= size.mean()
+    curves = pd.get_dummies(rows["curve"]).to_numpy(float)
+    alphas = curves if FREE in predictors else pd.get_dummies(rows["group"]).to_numpy(float)
+    logs = np.log(rows[[name for name in predictors if name != FREE]].to_numpy(float))
+    exposure = np.log(rows[["exposure"]].to_numpy(float))
+    bend = [size**2, size**2 * exposure] if bent else []
+    return np.hstack([curves, alphas * size, *bend, logs * size])
+
+
+def seed_error(rows: pd.DataFrame, predictors: Sequence[str]) -> float:
+    """Return the root mean square error of log losses of one seed, fitted to the others."""
+    x, y = _design(rows, predictors), np.log(rows["reducible"].to_numpy(float))
+    errors = np.zeros(len(y))
+    for seed in rows["seed"].unique():
+        out = rows["seed"].eq(seed).to_numpy()
+        errors[out] = y[out] - x[out] @ np.linalg.lstsq(x[~out], y[~out], rcond=None)[0]
+    return rms(errors)
+
+
+def rivals(rows: pd.DataFrame) -> Iterator[Figures]:
+    """Yield for each rival its BIC above that of exposure, held-out error and coefficients."""
+    curves = as_curves(at_every_length(rows))
+    base = regress(curves, RIVALS["exposure p T"]).bic
+    for name, predictors in RIVALS.items():
+        found = regress(curves, predictors)
+        yield {
+            "α is a line in": name, "BIC above exposure": found.bic - base, "error": found.error,
+            "seed left out": seed_error(curves, predictors), **found.slopes,
+        }  # fmt: skip
+
+
+def checks(rows: pd.DataFrame, plateaus: dict[str, float]) -> Iterator[Figures]:
+    """Yield the coefficients of log p T and log p where another explanation is taken away.
+
+    *Off the plateau* are curves all of whose mean losses are below half of that of the best model without
+    context. *Bent* gives curves a curvature in log N, a line in log exposure. *Of the law* replaces losses by
+    those that a law fitted to them predicts, to see what its α would look like.
+    """
+    curves, both = as_curves(at_every_length(rows)), ("exposure", "weight")
+    worst = curves.groupby(["curve", "size"])["reducible"].mean().groupby("curve").max()
+    limit = 0.5 * curves["task"].map(plateaus)
+    parts = {
+        "all": curves, "bent": curves, "off the plateau": curves[curves["curve"].map(worst) < limit],
+        "2,000 steps or more": curves[curves["step"] >= 2000],
+        **{name: curves[curves["size"].isin(sizes)] for name, sizes in _halves(curves).items()},
+    }  # fmt: skip
+    for name, part in parts.items():
+        slopes = regress(part, both, bent=name == "bent").slopes
+        yield {"curves": name, "number": part["curve"].nunique(), **slopes}
+    for law in LENGTH_LAWS:
+        fitted = fit_reducible(curves, law)
+        expected = curves.assign(reducible=fitted.predict(curves))
+        error = rms(np.log(expected["reducible"] / curves["reducible"]))
+        parameters = sum(fitted.num_parameters(task) for task in fitted.tasks)
+        bic = len(curves) * np.log(error**2) + parameters * np.log(len(curves))
+        yield {
+            "curves": f"of the law {law}", "number": curves["curve"].nunique(),
+            **regress(as_curves(expected), both).slopes, "error": error, "BIC": float(bic),
+        }  # fmt: skip
+
+
+def _halves(rows: pd.DataFrame) -> dict[str, list[float]]:
+    """Return the three smallest and the three largest sizes, if there are more than three."""
+    sizes = sorted(rows["size"].unique())
+    return {"small sizes": sizes[:3], "large sizes": sizes[-3:]} if len(sizes) > 3 else {}
+
+
+def saturation(rows: pd.DataFrame, *, ends: Sequence[float] = (0, 250, 1000, np.inf)) -> Iterator[Figures]:
+    """Yield the change of α per unit of log exposure within ranges of exposure."""
+    curves = as_curves(at_every_length(rows))
+    for low, high in pairwise(ends):
+        part = curves[curves["exposure"].between(low, high, inclusive="right")]
+        yield {
+            "exposure above": low, "up to": min(high, float(part["exposure"].max())),
+            "curves": part["curve"].nunique(), **regress(part, ["exposure"]).slopes,
+        }  # fmt: skip

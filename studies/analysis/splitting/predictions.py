@@ -1,0 +1,111 @@
+"""Reducible losses of models left out, predicted by laws and by rulers that know no law."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+
+from benchmarks.measurement import Figures
+from mnmt_laws import LawFit, TableError, predict_interval
+from mnmt_laws.laws import LawName
+from studies.analysis.rulers import median_error, ruler
+from studies.analysis.splitting.tables import above_entropy, at_every_length, fit_reducible, read
+
+AT_LENGTH: tuple[LawName, ...] = ("joint", "capacity", "linear-capacity")
+"""Laws of one length."""
+OF_LENGTH: tuple[LawName, ...] = ("share-tied", "share-free", "exponent-exposure")
+"""Laws fitted to all lengths together."""
+UNSEEN = 0.5
+
+
+def questions(rows: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame, pd.DataFrame]]:
+    """Yield what is predicted, the rows to fit and the rows left out."""
+    last = rows["seed"].max()
+    for step, some in rows.groupby("step"):
+        yield f"seed {last}, {step:,} steps", rows[rows["seed"] < last], some[some["seed"] == last]
+    for step, some in rows.groupby("step"):
+        largest = some["size"].max()
+        yield f"size {largest:,}, {step:,} steps", rows[rows["size"] < largest], some[some["size"] == largest]
+    for step, some in rows.groupby("step"):
+        yield (
+            f"p = {UNSEEN:g}, {step:,} steps",
+            rows[rows["weight"] != UNSEEN],
+            some[some["weight"] == UNSEEN],
+        )
+    whole = at_every_length(rows)
+    longest = whole["step"].eq(whole["step"].max())
+    yield f"{whole['step'].max():,} steps from fewer", whole[~longest], whole[longest]
+    three = read("three")
+    for step, some in three[three["task"].isin(rows["task"])].groupby("step"):
+        yield f"three tasks, {step:,} steps", rows[rows["size"].isin(some["size"])], some
+
+
+def prediction_errors(rows: pd.DataFrame, *, refits: int) -> Iterator[Figures]:
+    """Yield each question's median errors in log reducible loss, and of one law the intervals of a new model.
+
+    *line* and *interpolation* are those of `studies.analysis.rulers`; *inside* counts losses in the intervals
+    of `law`, whose ends have the median ratio *width*, and *a constant inside* those that hold the mean of
+    the task's fitted losses.
+    """
+    for question, train, test in questions(rows):
+        fits = dict(laws_of(train, test))
+        law = "capacity" if "capacity" in fits else "share-tied"
+        fitted = fit_reducible(_of_lengths(train, test, law), law, refits=refits)
+        told = with_intervals(fitted, test)
+        name = "interpolation" if test["weight"].isin(train["weight"]).mean() < 1 else "line"
+        rulers = [ruler(part, row) for part, row in _by_task(train, told)]
+        yield {
+            "predicted": question, "losses": len(test),
+            **{each: _error(told, fit.predict(told)) for each, fit in fits.items()},
+            "line": None, "interpolation": None, name: _error(told, rulers),
+            "law": law, **coverage(told, train),
+        }  # fmt: skip
+
+
+def _by_task(train: pd.DataFrame, told: pd.DataFrame) -> Iterator[tuple[pd.DataFrame, object]]:
+    parts = dict([*above_entropy(train).groupby("task")])
+    return ((parts[row.task], row) for row in told.itertuples())
+
+
+def laws_of(train: pd.DataFrame, test: pd.DataFrame) -> Iterator[tuple[str, LawFit]]:
+    """Yield the fits of all laws that can predict the rows left out."""
+    for law in (*AT_LENGTH, *OF_LENGTH):
+        is_new = not set(test["weight"]) <= set(train["weight"])
+        some = _of_lengths(train, test, law)
+        if len(some) and not (is_new and law in ("joint", "share-free")):
+            try:
+                yield law, fit_reducible(some, law)
+            except TableError:  # two sizes are too few
+                continue
+
+
+def _of_lengths(train: pd.DataFrame, test: pd.DataFrame, law: LawName) -> pd.DataFrame:
+    """Return all rows for a law that knows length, else those of the lengths to be predicted."""
+    return train if law in OF_LENGTH else train[train["step"].isin(test["step"])]
+
+
+def with_intervals(fitted: LawFit, rows: pd.DataFrame) -> pd.DataFrame:
+    """Return reducible losses with columns `observed`, `predicted` and the ends of intervals."""
+    rows = above_entropy(rows)
+    known = predict_interval(fitted, rows)
+    return rows.assign(
+        observed=rows["value"], predicted=known.predicted, lower=known.law_lower, upper=known.law_upper,
+        predicted_lower=known.lower, predicted_upper=known.upper,
+    )  # fmt: skip
+
+
+def _error(rows: pd.DataFrame, predicted: object) -> float | None:
+    return median_error(rows.assign(by_law=predicted), "by_law")
+
+
+def coverage(told: pd.DataFrame, train: pd.DataFrame) -> Figures:
+    """Return how many intervals hold the loss, how many a constant, and how wide they are."""
+    constant = told["task"].map(train.groupby("task")["reducible"].mean())
+    ends = told["predicted_lower"], told["predicted_upper"]
+    return {
+        "inside": int(told["observed"].between(*ends).sum()),
+        "a constant inside": int(constant.between(*ends).sum()),
+        "width": float(np.median(ends[1] / ends[0])),
+    }  # fmt: skip

@@ -1,0 +1,98 @@
+"""Tables compared: shared features, one language as target or source, three tasks or two."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+from scipy.stats import t as student
+
+from benchmarks.measurement import Figures
+from mnmt_laws.fitting.uncertainty import bounds_of
+from studies.analysis.splitting.fractions import fraction
+from studies.analysis.splitting.tables import SHARED, fit_reducible, log_means, read, seeds_drawn_again
+
+INTO, OUT = "many-to-one", "lexicon"
+
+
+def sharing(*, refits: int) -> Iterator[Figures]:
+    """Yield how many times as large f of the first task is with shared features, at the sizes of all."""
+    unrelated = read("unrelated")
+    for name in [name for name, share in SHARED.items() if share]:
+        rows = read(name)
+        base = unrelated[unrelated["size"].isin(rows["size"])]
+        for row in ratios(rows, base, task="xx-aa", refits=refits):
+            yield {"table": name} | row
+
+
+def direction(*, refits: int) -> Iterator[Figures]:
+    """Yield how many times as large f is into one language as out of it."""
+    out = read(OUT)
+    for task in sorted(out["task"].unique()):
+        yield from ratios(read_into(), out, task=task, refits=refits)
+
+
+def ratios(rows: pd.DataFrame, base: pd.DataFrame, *, task: str, refits: int) -> Iterator[Figures]:
+    """Yield the ratio of f in one table to that in another, at each length and weight below 1 of both.
+
+    The tables' seeds are independent, so their draws are paired by lot. Intervals are of 95%.
+    """
+    for step, some in rows.groupby("step"):
+        fits = [fit_reducible(part, "joint", refits=refits) for part in (some, base[base["step"] == step])]
+        for weight in sorted(set.intersection(*(set(each.fitted_weights(task)) for each in fits)) - {1.0}):
+            (value, draws), (other, others) = (fraction(each, task, weight) for each in fits)
+            low, high = bounds_of(draws / others)
+            yield {
+                "step": step, "task": task, "weight": weight, "f": value, "f of the other": other,
+                "ratio": value / other, "lower": float(low), "upper": float(high),
+            }  # fmt: skip
+
+
+def read_into() -> pd.DataFrame:
+    """Return the table of translation into one language, its tasks named as those of the other direction."""
+    rows = read(INTO)
+    for column in ("task", "mixture"):
+        rows[column] = rows[column].str.replace(r"(\w+)-xx", r"xx-\1", regex=True)
+    return rows
+
+
+def direction_by_size() -> pd.DataFrame:
+    """Return without a law what sharing costs into one language over what it costs out of it.
+
+    The cost is the reducible loss at a weight over that alone, of one size, task and seed; below 1 the
+    direction into one language loses less. Geometric means over tasks and seeds with Student's 95% intervals.
+    """
+    logs = log_costs(read_into()) - log_costs(read(OUT))
+    groups = logs.groupby(level=["size", "weight"])
+    means, counts = groups.mean(), groups.size()
+    errors = groups.std() / counts**0.5 * student.ppf(0.975, counts - 1)
+    low, high = np.exp(means - errors), np.exp(means + errors)
+    return pd.DataFrame({"ratio": np.exp(means), "lower": low, "upper": high}).reset_index()
+
+
+def log_costs(rows: pd.DataFrame) -> pd.Series:
+    """Return log reducible loss less that alone, by task, size, seed and weight."""
+    keys = ["task", "size", "seed", "weight"]
+    logs = np.log(rows["reducible"]).groupby([rows[key] for key in keys]).mean().unstack("weight")
+    costs: pd.Series = logs.drop(columns=1.0).sub(logs[1.0], axis=0).stack()
+    return costs
+
+
+def three_against_two(*, draws: int) -> pd.DataFrame:
+    """Return how many times the loss among two tasks that among three is, at equal weight of the task.
+
+    Geometric means over sizes, with 95% intervals over seeds. If f depends on a task's own weight alone,
+    it is 1.
+    """
+    tables, rng = [read("three"), read("unrelated")], np.random.default_rng(0)
+    others = [_log_ratio([seeds_drawn_again(rows, rng) for rows in tables]) for _ in range(draws)]
+    low, high = (pd.DataFrame(others).quantile(end) for end in (0.025, 0.975))
+    logs = pd.DataFrame({"ratio": _log_ratio(tables), "lower": low, "upper": high})
+    return np.exp(logs).reset_index()
+
+
+def _log_ratio(tables: list[pd.DataFrame]) -> pd.Series:
+    three, two = map(log_means, tables)
+    ratio: pd.Series = (three - two).dropna().groupby(["task", "weight", "step"]).mean()
+    return ratio
