@@ -51,8 +51,8 @@ def main(*, out: Path = FOLDER, refits: int = 200) -> None:
         "direction by size": sharing.direction_by_size,
         "three against two": lambda: sharing.three_against_two(draws=refits),
     }.items():
-        made = table()
-        results[name] = made.to_dict("records") if isinstance(made, pd.DataFrame) else list(made)
+        answer = table()
+        results[name] = answer.to_dict("records") if isinstance(answer, pd.DataFrame) else list(answer)
         print_rows(name, results[name])
     f, by_size = pd.DataFrame(results["f"]), pd.DataFrame(results["f by size"])
     curves = exponents_by_exposure(rows.drop(columns=["tokens", "flops"]), metric="loss").curves

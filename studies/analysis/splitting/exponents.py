@@ -98,10 +98,10 @@ def rivals(rows: pd.DataFrame) -> Iterator[Figures]:
     curves = as_curves(at_every_length(rows))
     base = regress(curves, RIVALS["exposure p T"]).bic
     for name, predictors in RIVALS.items():
-        found = regress(curves, predictors)
+        regression = regress(curves, predictors)
         yield {
-            "α is a line in": name, "BIC above exposure": found.bic - base, "error": found.error,
-            "seed left out": seed_error(curves, predictors), **found.slopes,
+            "α is a line in": name, "BIC above exposure": regression.bic - base, "error": regression.error,
+            "seed left out": seed_error(curves, predictors), **regression.slopes,
         }  # fmt: skip
 
 

@@ -53,20 +53,20 @@ def prediction_errors(rows: pd.DataFrame, *, refits: int) -> Iterator[Figures]:
         fits = dict(laws_of(train, test))
         law = "capacity" if "capacity" in fits else "share-tied"
         fitted = fit_reducible(_of_lengths(train, test, law), law, refits=refits)
-        told = with_intervals(fitted, test)
+        tests = with_intervals(fitted, test)
         name = "interpolation" if test["weight"].isin(train["weight"]).mean() < 1 else "line"
-        rulers = [ruler(part, row) for part, row in _by_task(train, told)]
+        rulers = [ruler(part, row) for part, row in _by_task(train, tests)]
         yield {
             "predicted": question, "losses": len(test),
-            **{each: _error(told, fit.predict(told)) for each, fit in fits.items()},
-            "line": None, "interpolation": None, name: _error(told, rulers),
-            "law": law, **coverage(told, train),
+            **{each: _error(tests, fit.predict(tests)) for each, fit in fits.items()},
+            "line": None, "interpolation": None, name: _error(tests, rulers),
+            "law": law, **coverage(tests, train),
         }  # fmt: skip
 
 
-def _by_task(train: pd.DataFrame, told: pd.DataFrame) -> Iterator[tuple[pd.DataFrame, object]]:
+def _by_task(train: pd.DataFrame, tests: pd.DataFrame) -> Iterator[tuple[pd.DataFrame, object]]:
     parts = dict([*above_entropy(train).groupby("task")])
-    return ((parts[row.task], row) for row in told.itertuples())
+    return ((parts[row.task], row) for row in tests.itertuples())
 
 
 def laws_of(train: pd.DataFrame, test: pd.DataFrame) -> Iterator[tuple[str, LawFit]]:
@@ -100,12 +100,12 @@ def _error(rows: pd.DataFrame, predicted: object) -> float | None:
     return median_error(rows.assign(by_law=predicted), "by_law")
 
 
-def coverage(told: pd.DataFrame, train: pd.DataFrame) -> Figures:
+def coverage(tests: pd.DataFrame, train: pd.DataFrame) -> Figures:
     """Return how many intervals hold the loss, how many a constant, and how wide they are."""
-    constant = told["task"].map(train.groupby("task")["reducible"].mean())
-    ends = told["predicted_lower"], told["predicted_upper"]
+    constant = tests["task"].map(train.groupby("task")["reducible"].mean())
+    ends = tests["predicted_lower"], tests["predicted_upper"]
     return {
-        "inside": int(told["observed"].between(*ends).sum()),
+        "inside": int(tests["observed"].between(*ends).sum()),
         "a constant inside": int(constant.between(*ends).sum()),
         "width": float(np.median(ends[1] / ends[0])),
     }  # fmt: skip
