@@ -26,6 +26,7 @@ from mnmt_laws import (
 )
 from mnmt_laws.answers.fractions import fitted_fraction
 from mnmt_laws.fitting.uncertainty import bounds_of
+from studies.analysis.rulers import draw_predictions, held_out_errors, median_error, with_rulers
 from studies.page import PAGES, write_page
 from studies.tables import print_rows
 
@@ -35,7 +36,7 @@ TABLES = {1: "runs.csv", 2: "languages-2.csv", 3: "languages-3.csv"}
 
 WEIGHTS = (0.3, 0.5, 0.7)
 SAME_LENGTH = 1.2  # lengths that differ by a smaller factor are one
-NEWS = ("new_size", "new_length", "new_weight")
+COLUMNS = {"with length": "predicted", "without length": "ignorant", "line": "line"}
 
 
 def main(*, refits: int = 200, smoke: bool = False) -> None:
@@ -46,17 +47,21 @@ def main(*, refits: int = 200, smoke: bool = False) -> None:
         smoke: Whether to look at the first draw alone and write nothing.
     """
     results: dict[str, list[Figures]] = {"parameters": [], "held out": [], "twice the training": []}
+    rows: list[pd.DataFrame] = []
     for seed in [1] if smoke else TABLES:
         observations, languages = observe(OUT / TABLES[seed], testset="test"), {"languages": seed}
         fitted = fit(observations, law="share-tied", uncertainty=ResidualBootstrap(refits=refits))
         limits = limits_alone(observations, refits)
         results["parameters"] += [languages | row for row in parameters(fitted, limits)]
-        results["held out"] += [languages | row for row in held_out(fitted)]
-        results["twice the training"].append(languages | twice_the_training(fitted))
-    for name, rows in results.items():
-        print_rows(name, rows)
+        held_out = predict_held_out(fitted)
+        rows.append(with_rulers(observations, held_out.rows).assign(languages=f"languages {seed}"))
+        results["held out"] += [languages | row for row in held_out_errors(observations, held_out)]
+        results["twice the training"].append(languages | by_length(fitted, rows[-1]))
+    for name, table in results.items():
+        print_rows(name, table)
     if not smoke:
-        write_page(OUT, results, {})
+        predictions = pd.concat(rows, ignore_index=True)
+        write_page(OUT, results, {"predictions": draw_predictions(predictions, predictions["languages"])})
 
 
 def limits_alone(observations: Observations, refits: int) -> pd.DataFrame:
@@ -83,31 +88,16 @@ def parameters(fitted: LawFit, limits: pd.DataFrame) -> Iterator[Figures]:
         yield row
 
 
-def held_out(fitted: LawFit) -> Iterator[Figures]:
-    """Yield how many held-out values lie in the 95% interval of a new model, by what is new."""
-    rows = predict_held_out(fitted).rows
-    inside = rows["observed"].between(rows["predicted_lower"], rows["predicted_upper"])
-    for new in NEWS:
-        some = rows[new]
-        errors = rows.loc[some, "error"].abs()
-        yield {
-            "new": new.removeprefix("new_"), "values": int(some.sum()), "inside": int(inside[some].sum()),
-            "median_error": float(errors.median()), "largest_error": float(errors.max()),
-        }  # fmt: skip
-
-
-def twice_the_training(fitted: LawFit) -> Figures:
-    """Return errors (root mean square) on the held-out models trained twice as long as any fitted one.
+def by_length(fitted: LawFit, rows: pd.DataFrame) -> Figures:
+    """Return errors on the models trained twice as long as any fitted one, and f(.3) by length.
 
     `share-tied` was fitted to all lengths; the law without a length to the longest fitted one alone, whose
     losses it takes for those of any length.
     """
-    rows = predict_held_out(fitted).rows
-    rows = rows[rows["new_length"]]
-    by_length = laws_by_length(fitted.observations)
-    ignorant = rows["observed"] / list(by_length.values())[-1].predict(rows) - 1
-    row: dict[str, object] = {"with_length": _size_of(rows["error"]), "without_length": _size_of(ignorant)}
-    for tokens, law in by_length.items():
+    rows, laws = rows[rows["new_length"]], laws_by_length(fitted.observations)
+    rows = rows.assign(ignorant=list(laws.values())[-1].predict(rows))
+    row = {name: median_error(rows, column) for name, column in COLUMNS.items()}
+    for tokens, law in laws.items():
         for task in law.tasks:
             share = float(fitted_fraction(law, task=task, weight=0.3))
             row[f"f(0.3) of {task} at {tokens:.3g} tokens"] = share
@@ -126,10 +116,6 @@ def laws_by_length(observations: Observations) -> dict[float, LawFit]:
         )
         for _, part in rows.groupby(number)
     }
-
-
-def _size_of(errors: pd.Series) -> float:
-    return float(np.sqrt(np.mean(errors**2)))
 
 
 if __name__ == "__main__":

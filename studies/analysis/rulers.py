@@ -14,9 +14,13 @@ import pandas as pd
 
 from benchmarks.measurement import Figures
 from mnmt_laws import HeldOut, Observations
+from mnmt_laws.figures import marks
+from mnmt_laws.figures.style import Chart, across, color, styled, value_axis
 
 NEW = {"new_size": "size", "new_length": "length", "new_weight": "weight"}
+KINDS = {"law, with 95% of new models": "circle", "line or interpolation": marks.RING}
 _SAME = 1e-6  # of a logarithm
+_LEAST = 1e-3  # nats a token: intervals that begin below are drawn from here
 
 
 def held_out_errors(observations: Observations, held_out: HeldOut) -> Iterator[Figures]:
@@ -84,3 +88,31 @@ def _at(logs: pd.DataFrame, axes: Sequence[str], target: dict[str, float]) -> fl
 def _floor(rows: pd.DataFrame) -> pd.Series:
     """Return the known irreducible losses, 0 where none is known."""
     return rows["irreducible"].fillna(0.0) if "irreducible" in rows else pd.Series(0.0, index=rows.index)
+
+
+def draw_predictions(rows: pd.DataFrame, groups: pd.Series) -> Chart:
+    """Draw reducible losses predicted over those measured, by law and by ruler, on logarithmic axes.
+
+    Args:
+        rows: Rows of `with_rulers` of known entropy.
+        groups: The colour of each, and its name.
+    """
+    floor, law, other = _floor(rows), *KINDS
+    ends = {name: (rows[name] - floor).clip(lower=_LEAST) for name in marks.PREDICTED}
+    measured = rows.assign(task=groups, measured=rows["observed"] - floor)[["task", "measured"]]
+    by_law = measured.assign(predicted=(rows["predicted"] - floor).clip(lower=_LEAST), kind=law, **ends)
+    by_ruler = measured.assign(predicted=rows["line"].fillna(rows["interpolation"]) - floor, kind=other)
+    points = pd.concat([by_law, by_ruler], ignore_index=True)
+    y = value_axis(
+        "predicted", points[["measured", "predicted", *ends]], "reducible loss predicted", log=True
+    )
+    x = across(value_axis("measured", points["measured"], "reducible loss measured (nats a token)", log=True))
+    span = [points["measured"].min(), points["measured"].max()]
+    layers = [
+        marks.reference(measured=span, predicted=span),
+        *marks.bars(points),
+        marks.points(points, kinds=KINDS),
+    ]
+    return styled(
+        marks.panel(*layers, x=x, y=y, color=color("task", sorted(points["task"].unique())), height=340)
+    )

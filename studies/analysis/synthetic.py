@@ -8,28 +8,43 @@ mixtures with `[sweep] seeds = [1, 2, 3]`.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pandas as pd
 
 from benchmarks.measurement import Figures, run
-from mnmt_laws import Observations, Recommendation, ResidualBootstrap, fit, observe, recommend
+from mnmt_laws import (
+    Observations,
+    Recommendation,
+    ResidualBootstrap,
+    build_report,
+    fit,
+    observe,
+    predict_held_out,
+    recommend,
+)
 from mnmt_laws.figures import marks
 from mnmt_laws.figures.style import Chart, color, count_axis, ramp, styled, value_axis
 from mnmt_laws.laws import LawName
+from studies.analysis.rulers import draw_predictions, held_out_errors, with_rulers
 from studies.page import PAGES, write_page
 from studies.tables import print_rows
 
 OUT = PAGES / "synthetic"
 IMPORTANCE = {"xx-aa": 2.0, "xx-bb": 1.0}
 HARD, EASY = "xx-aa", "xx-bb"
+REPORTED = ("report.json", "figures/trade-off-frontier-1.svg")
+"""What pages show of `mnmt-laws report`."""
 KINDS = {"trained": "circle", "trained after the prediction": marks.RING}
 LAWS: tuple[LawName, ...] = ("joint", "per-weighting")
 
 
 def main(*, refits: int = 200, smoke: bool = False) -> None:
-    """Print and write what was advised and worth, the distances of runs from laws, and README's picture.
+    """Print and write what was advised and worth, errors of laws and rulers, README's picture and the report.
 
     Args:
         refits: Draws of the forecast.
@@ -44,10 +59,41 @@ def main(*, refits: int = 200, smoke: bool = False) -> None:
         "reached": [worth(costs, advice.weights[HARD])],
         "laws": [distance(study, law) for law in LAWS],
     }
-    for name, rows in results.items():
-        print_rows(name, rows)
+    everything = observe(with_target(), metric="loss", testset="test")
+    held_out = predict_held_out(fit(everything, law="capacity", uncertainty=ResidualBootstrap(refits=refits)))
+    rows = with_rulers(everything, held_out.rows)
+    results["held out"] = list(held_out_errors(everything, held_out))
+    results["by ruler"] = list(mean_by_ruler(rows))
+    for name, table in results.items():
+        print_rows(name, table)
     if not smoke:
-        write_page(OUT, results, {"overview": draw_overview(study)})
+        charts = {"overview": draw_overview(study), "predictions": draw_predictions(rows, rows["task"])}
+        write_page(OUT, results, charts)
+        copy_report(ResidualBootstrap(refits=refits))
+
+
+def copy_report(method: ResidualBootstrap) -> None:
+    """Build the report of the study, and keep what pages show of it."""
+    with TemporaryDirectory() as place:
+        build_report(OUT / "runs.csv", out=place, testset="test", uncertainty=method, preference=IMPORTANCE)
+        for name in REPORTED:
+            shutil.copy(Path(place) / name, OUT)
+
+
+def with_target() -> pd.DataFrame:
+    """Return the fitted runs of the study, with the models of the target table held out."""
+    study, target = pd.read_csv(OUT / "runs.csv"), pd.read_csv(OUT / "target.csv")
+    return pd.concat([study[study["role"] == "fit"], target.assign(role="held-out")], ignore_index=True)
+
+
+def mean_by_ruler(rows: pd.DataFrame) -> Iterator[Figures]:
+    """Yield the mean by importance that the ruler predicts for every mixture of the target table."""
+    losses = rows.drop_duplicates(["task", "mixture"]).pivot_table(
+        index="mixture", columns="task", values="line"
+    )
+    importance = pd.Series(IMPORTANCE) / sum(IMPORTANCE.values())
+    for mixture, mean in (losses[list(IMPORTANCE)] @ importance).items():
+        yield {"mixture": mixture, "mean": float(mean)}  # NaN beyond the weights trained
 
 
 def costs_of(frame: pd.DataFrame) -> pd.DataFrame:
