@@ -23,7 +23,7 @@ CLAIMS = ROOT / "docs/studies/claims.toml"
 PAGE = CLAIMS.with_suffix(".md")
 START, END = "<!-- rows of claims.toml -->\n", "<!-- end of rows -->\n"
 VERDICTS = ("seen", "not seen", "undetermined", "not tried", "not testable here", "implemented")
-OBSERVED, OPEN, TOLD, IMPLEMENTED = VERDICTS[:3], VERDICTS[2:4], VERDICTS[:4], VERDICTS[5]
+OBSERVED, OPEN, IMPLEMENTED = VERDICTS[:3], VERDICTS[2:4], VERDICTS[5]
 
 Row = TypeVar("Row")
 
@@ -151,10 +151,12 @@ def sections(claims: ClaimsFile) -> Iterator[str]:
     yield f"<details>\n<summary>{count} verdicts that changed</summary>\n\n"
     yield table(("", "before", "now", "what changed it"), changes(claims)) + "\n</details>\n\n"
     for name, paper in claims.papers.items():
-        rows = [claim for claim in claims.claims if claim.paper == name and claim.verdict in TOLD]
+        rows = [claim for claim in claims.claims if claim.paper == name and claim.verdict in OBSERVED]
         yield f"## {paper.title}\n\n<details>\n<summary>{len(rows)} claims and verdicts</summary>\n\n"
         yield table(("", "claim", "verdict", "number", "tables"), (tested_row(row, claims) for row in rows))
         yield "\n</details>\n\n"
+        untried = [claim for claim in claims.claims if claim.paper == name and claim.verdict == VERDICTS[3]]
+        yield f"Not tried: {'; '.join(f'{claim.id} ({claim.run})' for claim in untried)}.\n\n"
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -184,7 +186,7 @@ def changes(claims: ClaimsFile) -> Iterator[Sequence[str]]:
 def tested_row(claim: Claim, claims: ClaimsFile) -> Sequence[str]:
     """Return a row of a claim about what is seen in runs."""
     links = (f"[{key}]({link_to(claims.evidence[key].page)})" for key in claim.evidence)
-    number = f"{claim.note} *Would decide*: {claim.run}" if claim.run else claim.note
+    number = f"{claim.note} *Run*: {claim.run}." if claim.run else claim.note
     return (claim.id, claim.claim, f"**{claim.verdict}**", number, ", ".join(links))
 
 
