@@ -143,8 +143,8 @@ class TrainConfig:
     """Number of checkpoints with the lowest dev loss to keep besides, saved at every evaluation."""
     early_stopping: int = 0
     """Number of evaluations without a lower dev loss that ends the run; 0 never ends it early."""
-    trackers: tuple[Literal["tensorboard", "wandb", "mlflow"], ...] = ()
-    """Where to send metrics.jsonl and evals.jsonl besides: `tensorboard`, `wandb`, `mlflow`."""
+    trackers: tuple[Literal["tensorboard"], ...] = ()
+    """Where to send metrics.jsonl and evals.jsonl besides: `tensorboard`."""
 
     def __post_init__(self) -> None:
         if self.horizons and isinstance(self.steps, _Default):
