@@ -40,13 +40,10 @@ class ScoreFlags:
     """Scores that were made elsewhere."""
 
     scores: Columns = ()
-    """A file with scores of sentences made elsewhere, as `metricx=scores.jsonl`: with a column for each
-    system, or a file a system; COMET's, MetricX's or bare numbers. `None` is a missing score. No reference is
-    needed then."""
+    """A table with scores of sentences made elsewhere, as `kiwi=scores.tsv`, with a column for each system.
+    `None` is a missing score. No reference is needed then."""
     lower_is_better: Annotated[Names, Parameter(show_default=False)] = ()
     """Those of --scores of which lower values are better; of MetricX they are."""
-    human: str | None = None
-    """The metric of --scores that people gave; print how far the others order pairs alike."""
 
 
 @Parameter(name="*")
@@ -120,8 +117,7 @@ def compare(
         page: The page.
         samples: Resamples of the bootstrap, for intervals.
         permutations: Random exchanges of the permutation test, where not all can be made.
-        form: Print the tables as `text`, `markdown` or `latex` (booktabs; the best ranks are bold), or as
-            `csv`, a line for each text, metric and system with all digits.
+        form: Print the tables as `text`, `markdown` or `latex` (booktabs; the best ranks are bold).
         as_json: Print the comparisons as JSON.
     """
     # Imported here, since `--help` needs no numbers.
@@ -137,7 +133,6 @@ def compare(
     config = CompareConfig(
         metrics=metric_set,
         scores=score_files(scores.scores, scores.lower_is_better),
-        human=scores.human,
         samples=samples,
         permutations=permutations,
         grouping=by,
@@ -174,7 +169,6 @@ def _comparison_json(comparison: TextComparison) -> dict[str, Any]:
         "permutations": config.permutations,
         "seed": config.seed,
         "searches": dict(comparison.searches),
-        "agreements": [asdict(each) for each in comparison.agreements],
         "metrics": [_metric_json(each) for each in comparison.metrics],
     }
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from mnmt_eval.compare.agreement import Agreement, agreements
 from mnmt_eval.compare.config import SIGNIFICANT, CompareConfig
 from mnmt_eval.compare.groups import group_rows, group_sentences
 from mnmt_eval.compare.measurements import Measurement, measure
@@ -108,8 +107,6 @@ class TextComparison:
     searches: Mapping[str, str]
     """{system: signature of its search} of runs."""
     metrics: tuple[MetricComparison, ...]
-    agreements: tuple[Agreement, ...] = ()
-    """How far each metric agrees with people's scores, if any are named."""
 
     @property
     def name(self) -> str:
@@ -179,7 +176,6 @@ def compare_measurements(
         config=config,
         searches=translated.searches,
         metrics=metrics,
-        agreements=agreements(measurements, [each.resampled for each in metrics], config, text.documents),
     )
 
 
