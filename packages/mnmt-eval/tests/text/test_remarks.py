@@ -133,4 +133,3 @@ def test_the_same_outputs_twice() -> None:
     outputs = [NamedLines(name=name, lines=OUTPUTS) for name in ("a", "b")]
     found = list(remarks_on(outputs, [NamedLines(name="ref", lines=REFERENCES)]))
     assert found == ["a and b: hold the same translations"]
-

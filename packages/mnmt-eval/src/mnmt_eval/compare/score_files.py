@@ -76,7 +76,9 @@ def read_scores(file: ScoreFile, translated: TranslatedText) -> tuple[ScoredElse
     scores = np.array([_column(file.path, rows, name) for name in translated.names], dtype=np.float64)
     sentences = len(translated.outputs[0].lines)
     if len(rows) != sentences:
-        raise EvalError(f"{file.path}: must have a row for each of {sentences} sentences, but has {len(rows)}.")
+        raise EvalError(
+            f"{file.path}: must have a row for each of {sentences} sentences, but has {len(rows)}."
+        )
     is_scored = ~np.isnan(scores).any(axis=0)
     if not is_scored.any():
         raise EvalError(f"{file.path}: no sentence has a score of {file.name} for every system.")
@@ -134,4 +136,3 @@ def _as_number(value: Any) -> float | None:
     except (TypeError, ValueError):
         return None
     return number if math.isfinite(number) else None
-

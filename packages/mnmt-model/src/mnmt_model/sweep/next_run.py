@@ -92,7 +92,7 @@ def give_up_dead(run: RunConfig, folder: Path) -> None:
 
 
 def check_batches(runs: Iterable[RunConfig], folder: Path) -> None:
-    """Check that all remaining runs have batches, initial weights and TensorBoard, before the first one starts.
+    """Check that all remaining runs have batches, initial weights and TensorBoard, before the first starts.
 
     Args:
         runs: The runs.
