@@ -1,7 +1,4 @@
-"""Ranges of numbers: a config has them as `RANGES`, {interval: fields}, such as `[1, inf)` or `(0, 1]`.
-
-`check_ranges` refuses other numbers, and the schema of studies shows them to editors.
-"""
+"""Ranges of numbers: a config has them as `RANGES`, {interval: fields}, such as `[1, inf)` or `(0, 1]`."""
 
 from __future__ import annotations
 
