@@ -13,7 +13,7 @@ from typing import Any
 from mnmt_data.errors import DataError
 from mnmt_data.prepare.checksums import ChecksumCache
 from mnmt_data.prepare.config import DEV_AND_TEST, DataConfig
-from mnmt_data.prepare.inputs import Inputs, find_inputs, present_sources
+from mnmt_data.prepare.inputs import Inputs, find_inputs
 from mnmt_data.prepare.stages import Stages
 from mnmt_data.store.prepared import PreparedData
 from mnmt_data.study import StructureError, StudyFile, structure
@@ -160,32 +160,16 @@ def _digests(named: Collection[tuple[str, Path]], checksums: ChecksumCache) -> d
 
 
 def _other_files(config: DataConfig, data: PreparedData) -> set[str]:
-    """Return the names of `input_digests` whose files are others now; log those that are not here."""
-    before = data.description.inputs
+    """Return the names of `input_digests` whose files are others now; none, with a warning, if any is gone."""
     checksums = ChecksumCache(data.folder.parent / DIGESTS, Stages())
     try:
-        others = differences(before, input_digests(config, find_inputs(config, config.corpus), checksums))
-    except (DataError, OSError):
-        now = _present_digests(config, checksums)
-        others = {name for name in before.keys() & now.keys() if before[name] != now[name]}
-        gone = ", ".join(name for name in before if name not in now)
-        logger.warning("%s: not compared with %s, since it is not here", gone, data.folder)
-    with suppress(DataError, OSError):
+        now = input_digests(config, find_inputs(config, config.corpus), checksums)
+    except (DataError, OSError) as error:
+        logger.warning("text not compared with %s: %s", data.folder, error)
+        return set()
+    with suppress(OSError):
         checksums.save()
-    return others
-
-
-def _present_digests(config: DataConfig, checksums: ChecksumCache) -> Digests:
-    """Return the checksums of `input_digests` by names all of whose files are here."""
-    named: dict[str, list[tuple[str, Path]]] = {}
-    text = () if config.synthetic is not None else present_sources(config, config.corpus)
-    for name, path in (*Inputs(sources=tuple(text)).paths, *_other_inputs(config)):
-        named.setdefault(name, []).append((name, path))
-    digests: dict[str, tuple[str, ...]] = {}
-    for paths in named.values():
-        with suppress(OSError):
-            digests |= _digests(paths, checksums)
-    return digests
+    return differences(data.description.inputs, now)
 
 
 def _idle_settings(config: DataConfig) -> Iterator[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -125,14 +124,6 @@ def _splits_and_tasks(config: DataConfig) -> Iterator[tuple[str, str]]:
     for split in dict.fromkeys(("train", *DEV_AND_TEST, *config.files, *config.test_corpora)):
         for task in config.evaluated:
             yield split, task
-
-
-def present_sources(config: DataConfig, corpus: Path | None) -> Iterator[Source]:
-    """Yield the sources that are here, where others are not; of a split and task only those before a gap."""
-    for split, task in _splits_and_tasks(config):
-        with suppress(DataError, OSError):
-            for number, reader in enumerate(_readers(config, corpus, split, task)):
-                yield Source(split=split, task=task, number=number, reader=reader)
 
 
 def _without_needless_train(
