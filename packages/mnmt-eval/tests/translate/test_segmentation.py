@@ -95,7 +95,6 @@ def test_a_sentence_that_fits_is_a_part(text: str, room: int) -> None:
     [
         ("eins zwei drei, |vier fünf sechs sieben", 25),
         ("eins zwei |drei vier", 12),
-        ("aaaa bbbb |cccc dddd |eeee ffff", 11),  # as few as can be, and of one length
         ("aa bb cc, |dd ee ff gg hh ii jj kk", 16),  # a clause's end is worth unequal parts
         ("今天天气很好，|我们去公园然后回家", 12),
         ("今天天气很好我们|去公园然后回家了", 12),
@@ -103,7 +102,6 @@ def test_a_sentence_that_fits_is_a_part(text: str, room: int) -> None:
         ("aaaaaaaa|aaaaaaaa", 11),
         ("http://example.|org/a/b/c/d/e/f", 18),
         ("قال الرجل، |ثم ذهب إلى بيته", 16),
-        ("x 3.14159|26535 y", 8),
         (f"{FAMILY}{FAMILY}|{FAMILY}{FAMILY}", 16),
         ("e\u0301e\u0301e\u0301|e\u0301e\u0301e\u0301", 8),
         ("ไปไปไป|ไปไปไป", 7),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import pairwise
 from typing import Literal
 
@@ -16,10 +15,6 @@ _UNSPACED = (
     r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{Tibetan}\u3000-\u303F\uFF00-\uFFEF"
 )
 """Characters of scripts that do not put spaces between words, and their punctuation."""
-
-_NUMBER = r"(?<=\d)(?=\d)|(?<=\d[.,٫٬'’\u00A0\u202F])(?=\d)|(?<=\d)(?=[.,٫٬'’\u00A0\u202F]\d)"
-_LEADING_VOWEL = r"(?<=[\u0E40-\u0E44\u0EC0-\u0EC4])"
-"""Thai and Lao write these before the consonant that they follow in speech."""
 
 _SENTENCE_END = regex.compile(
     r"""(?<=[^\s.]{2})[.!?…]['"“»”’)\]]*\s+|[。！？｡]['"」』”’）]*|[।॥؟۔።፧։။།]+['"”’»]*\s*"""
@@ -36,24 +31,8 @@ CLAUSE = regex.compile(
 WORD = regex.compile(r"[^\S\u00A0\u2007\u202F]+|[\u200B\u0F0B]")
 """The end of a word; a space that does not break lines is inside one."""
 
-_RUN = regex.compile(
-    rf"(?:(?<=[{_UNSPACED}])|(?=[{_UNSPACED}])|(?<=[\p{{P}}\p{{S}}]))"
-    rf"(?!{_NUMBER})(?!{_LEADING_VOWEL})(?![\p{{Pe}}\p{{Pf}}\p{{Po}}])(?<![\p{{Ps}}\p{{Pi}}])"
-)
-_NO_NUMBER = regex.compile(rf"(?!{_NUMBER})")
-_ANYWHERE = regex.compile("")
-_CLUSTER = regex.compile(r"\X")
-_CHARACTER = regex.compile(r"(?s:.)")
-
-INNER_LEVELS = (
-    (_CLUSTER, _RUN),
-    (_CLUSTER, _NO_NUMBER),
-    (_CLUSTER, _ANYWHERE),
-    (_CHARACTER, _ANYWHERE),
-)
-"""Units that are never cut, and the condition on the place after one, for cuts inside words and runs: in
-scripts without spaces, or after a sign; between letters; in a number; inside a character of several code
-points."""
+_UNIT = regex.compile(r"\d+(?:[.,٫٬'’\u00A0\u202F]\d+)*|\X")
+"""A number, or a character of one or several code points."""
 
 
 def split_sentences(text: str) -> list[str]:
@@ -63,12 +42,20 @@ def split_sentences(text: str) -> list[str]:
     return [part for part in parts if part.strip()]
 
 
-def inner_places(text: str, start: int, end: int, level: int) -> Iterator[int]:
-    """Yield the places inside a stretch of a text without spaces, of a level of `INNER_LEVELS`."""
-    unit, condition = INNER_LEVELS[level]
-    for match in unit.finditer(text, start, end):
-        if match.end() < end and condition.match(text, match.end()):
-            yield match.end()
+def middle_of(text: str) -> int:
+    """Return the place to cut a text of two characters or more in two, near its middle.
+
+    It is the end of a clause, if one is in the middle half; else of a word; else of a number or character.
+    """
+    size = len(text)
+    clauses = [place for place in _ends(CLAUSE, text) if size <= 4 * place <= 3 * size]
+    places = clauses or _ends(WORD, text) or _ends(_UNIT, text)
+    return min(places, key=lambda place: abs(2 * place - size), default=size // 2)
+
+
+def _ends(pattern: regex.Pattern[str], text: str) -> list[int]:
+    """Return the places inside a text at which matches end."""
+    return [match.end() for match in pattern.finditer(text) if match.end() < len(text)]
 
 
 def joint_at(text: str, place: int) -> Joint:
