@@ -6,7 +6,6 @@ import pytest
 
 from mnmt_data.errors import DataError
 from mnmt_data.prepare import check_prepared, prepare_study
-from mnmt_data.prepare.checksums import ChecksumCache
 from mnmt_data.store.atomic_file import write_json
 from mnmt_data.store.prepared import open_prepared
 from mnmt_data.store.vocabulary import train_vocabulary

@@ -14,11 +14,8 @@ from mnmt_data.prepare.config import DEV_AND_TEST, DataConfig
 from mnmt_data.readers import (
     Block,
     Reader,
-    ScoreColumn,
-    ScoredReader,
     find_readers,
     open_readers,
-    with_scores,
 )
 from mnmt_data.readers.columns import Table, with_columns
 from mnmt_data.readers.language_codes import languages, opposite
@@ -192,7 +189,6 @@ def _check_directions(
 
 
 def _table(reader: Reader) -> Table | None:
-    reader = reader.reader if isinstance(reader, ScoredReader) else reader
     return reader if isinstance(reader, Table) else None
 
 
@@ -211,11 +207,9 @@ def _head(reader: Reader, skip_bad: bool) -> Block:
 
 
 def _readers(config: DataConfig, corpus: Path | None, split: str, task: str) -> Iterator[Reader]:
-    """Yield the readers of a split and task; readers of training text include its scores."""
-    scores = [ScoreColumn(name=name, column=score.column or name) for name, score in config.scores.items()]
-    for text in _text_readers(config, corpus, split, task):
-        reader = with_columns(text, config.columns)
-        yield with_scores(reader, scores) if scores and split == "train" else reader
+    """Yield the readers of a split and task."""
+    for reader in _text_readers(config, corpus, split, task):
+        yield with_columns(reader, config.columns)
 
 
 def _text_readers(config: DataConfig, corpus: Path | None, split: str, task: str) -> Iterator[Reader]:

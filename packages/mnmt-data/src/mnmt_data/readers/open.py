@@ -8,7 +8,6 @@ from types import MappingProxyType
 
 from mnmt_data.errors import DataError
 from mnmt_data.readers.byte_sources import CODECS, ByteSource, File, check_is_file, plain_name
-from mnmt_data.readers.catalogue import po_pairs
 from mnmt_data.readers.language_codes import opposite, task_spellings
 from mnmt_data.readers.layouts import mtdata_texts, named_texts, only_file, sacrebleu_texts
 from mnmt_data.readers.opus_zip import open_zip
@@ -39,7 +38,6 @@ _TEXT_FORMATS: Mapping[str, Callable[[Path, str], Reader]] = {
 FORMATS: Mapping[str, Callable[[Path, str], Reader]] = MappingProxyType(
     {
         **{form + codec: opened for form, opened in _TEXT_FORMATS.items() for codec in ("", *CODECS)},
-        ".po": po_pairs,
         ".zip": open_zip,
         ".parquet": ParquetPairs,
     }
@@ -120,6 +118,6 @@ def _open_file(path: Path, task: str) -> Reader:
     for ending, opened in FORMATS.items():
         if path.name.lower().endswith(ending):
             return opened(path, task)
-    endings = f"{', '.join(_TEXT_FORMATS)} ({', '.join(CODECS)} may follow), .po, .zip, .parquet"
+    endings = f"{', '.join(_TEXT_FORMATS)} ({', '.join(CODECS)} may follow), .zip, .parquet"
     what = f"the name must end in one of {endings}, or have {LANG} for two texts"
     raise DataError(f"{path}: unknown format; {what}.")

@@ -1,4 +1,4 @@
-"""Pairs from the units of a document: a translation memory, an XLIFF file or a gettext catalogue."""
+"""Pairs from the units of a document: a translation memory or an XLIFF file."""
 
 from __future__ import annotations
 

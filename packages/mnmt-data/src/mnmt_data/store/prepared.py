@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
-
-import numpy as np
-from numpy.typing import NDArray
 
 from mnmt_data.errors import DataError
 from mnmt_data.store.atomic_file import atomic_file, checksum
@@ -19,9 +16,8 @@ from mnmt_data.store.direction import Direction
 from mnmt_data.store.groups import Groups, groups_path, read_groups
 from mnmt_data.store.lock import file_lock
 from mnmt_data.store.remote import cache_folder, fetch, is_url, local_copy, normal_url
-from mnmt_data.store.scores import read_scores, score_path
 from mnmt_data.store.segments import check_file
-from mnmt_data.store.shards import WEIGHTS, Shard, segment_path
+from mnmt_data.store.shards import WEIGHTS, Shard
 from mnmt_data.store.vocabulary import Vocabulary
 
 VOCABULARY = "vocab.model"
@@ -108,24 +104,6 @@ class PreparedData:
             info=self.description.counts.get(split, {}).get(task),
             digest=self._digest(path, direction),
         )
-
-    def scores(self, task: str, name: str) -> Iterator[NDArray[np.float32]]:
-        """Yield a score of the training pairs of a task, made by another tool, by segment: (pairs,) each.
-
-        Raises:
-            DataError: If the data have no such score, or a file of it is missing, broken or has changed.
-        """
-        self.check_trainable([task])
-        names = tuple(self.description.config.get("scores", {}))
-        if name not in names:
-            valid = ", ".join(names) or "none"
-            raise DataError(f"{self.folder}: has no score {name!r} of training pairs; it has {valid}.")
-        stored = self.description.shards.get("train", {}).get(task, task)
-        folder = shard_path(self.folder, "train", stored)
-        for number in range(len(list(folder.glob("*.arrow")))):
-            path = score_path(segment_path(folder, number), name)
-            self._verify(path)
-            yield read_scores(path)
 
     def text(self, split: str, task: str) -> tuple[list[str], list[str]]:
         """Read the source and target lines of a split other than train.
