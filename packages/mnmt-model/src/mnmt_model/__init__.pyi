@@ -1,7 +1,6 @@
 from .checkpoints.average import average_checkpoints as average_checkpoints
 from .errors import RunError as RunError
 from .export.conversion import export_run as export_run
-from .export.conversion import import_run as import_run
 from .planning.flops import training_flops as training_flops
 from .planning.parameters import ParameterCount as ParameterCount
 from .planning.parameters import count_parameters as count_parameters

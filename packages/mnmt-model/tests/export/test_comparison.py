@@ -5,18 +5,21 @@ import re
 import sys
 from collections.abc import Callable
 from dataclasses import replace
-from os import path
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from fake_training import fake_runs
 from safetensors.torch import load_file, save_file
 
 from mnmt_data.store import PreparedData, open_prepared
 from mnmt_model import RunError
-from mnmt_model.export import Certificate, certify, conversion, export_hugging_face, export_run, import_run
+from mnmt_model.checkpoints.checkpoint_folders import CHECKPOINTS, checkpoint_name
+from mnmt_model.checkpoints.state import MODEL, Progress, State, record_file, write_state
+from mnmt_model.export import Certificate, certify, conversion, export_hugging_face, export_run
 from mnmt_model.export.certificate import OURS
+from mnmt_model.runs import new_record
 from mnmt_model.runs.run_record import Eval, append_evals, read_run, write_run
 from mnmt_model.transformer.build import build_model, initialise
 from mnmt_model.transformer.model_config import ModelConfig
@@ -47,12 +50,18 @@ def folder(model, data: PreparedData, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def run(folder: Path, data: PreparedData, tmp_path: Path) -> Path:
+def run(model, data: PreparedData, tmp_path: Path) -> Path:
     """A run of the study whose weights are the model's."""
-    import_run(folder, tmp_path / "run")
-    record = read_run(tmp_path / "run")
-    write_run(tmp_path / "run", replace(record, data=path.relpath(data.folder, tmp_path / "run")))
-    return tmp_path / "run"
+    folder, (config,) = tmp_path / "run", fake_runs(1)
+    checkpoint = folder / CHECKPOINTS / checkpoint_name(0)
+    checkpoint.mkdir(parents=True)
+    file = checkpoint / f"{MODEL}.safetensors"
+    save_file(model.state_dict(), file)
+    progress = Progress(step=0, tokens=0, flops=0, stream={})
+    write_state(checkpoint, State(progress=progress, files={file.name: record_file(file)}))
+    config = replace(config, model=CONFIG, data=data.folder)
+    write_run(folder, new_record(config, folder, vocab_size=data.vocab.size, data=None))
+    return folder
 
 
 def test_a_run_is_exported_with_a_certificate(run: Path, model, data: PreparedData, tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ MISTAKES = [
         "num_experts = 2\nexperts_per_token = 4",
         "[model] `experts_per_token` must be at most",
     ),
-    ("d_ff = 32", "shared_experts = 1", "[model] `shared_experts` needs `num_experts`"),
+    ("steps = 12", "steps = 12\nweight_decay = 0.1", '[train] `weight_decay` needs `optimizer = "adamw"`.'),
     (
         "d_ff = 32",
         "num_experts = 2\ncapacity_factor = nan",
@@ -152,8 +152,13 @@ MISTAKES = [
     ("d_model = 24", "preset = 3", "`sweep.sizes.d24.preset` must be a string"),
     (
         "d_model = 24",
-        "d_model = 24\nshared_experts = 2",
-        "[sweep.sizes.d24] `shared_experts` needs `num_experts`",
+        "d_model = 24\nnum_experts = 4\nexperts_every = 9",
+        "[sweep.sizes.d24] `experts_every` must be at most the layers of the deeper stack",
+    ),
+    (
+        "d_model = 24",
+        "d_model = 24\nnum_experts = 4\nexperts_every = 1\nuniform_routing_steps = 13",
+        "[sweep.sizes.d24] `uniform_routing_steps` must be at most `steps`, or the first of `horizons` (12)",
     ),
     (
         "d_model = 24",

@@ -22,7 +22,6 @@ COMMANDS = {
     "run:average": "Average the weights of checkpoints of a run.",
     "run:log_probs": "Write the log-probability of every training pair under a run's newest model.",
     "run:export": "Write a run's model for transformers and CTranslate2.",
-    "run:import_": "Import a Hugging Face T5 1.1 as a run to start other runs from.",
 }
 """The module and function of each command, imported when it runs, and the start of its docstring."""
 

@@ -1,4 +1,4 @@
-"""Commands on a trained run: `mnmt-model average`, `log-probs`, `export`; and `import`, which creates one."""
+"""Commands on a trained run: `mnmt-model average`, `log-probs`, `export`."""
 
 from __future__ import annotations
 
@@ -93,15 +93,3 @@ def export(
 
     certificate = export_run(run, out, checkpoint=checkpoint)
     print(f"exported: {out} ({len(certificate.pairs)} pairs agree under {', '.join(certificate.engines)})")
-
-
-def import_(folder: Path, *, out: Annotated[Path, Parameter(("--out", "-o"))]) -> None:
-    """Import a Hugging Face T5 1.1 as a run to start other runs from.
-
-    Args:
-        folder: Folder with config.json and safetensors.
-        out: Folder of the run, which must not exist.
-    """
-    from mnmt_model.export.conversion import import_run
-
-    print(f"imported: {import_run(folder, out)}")

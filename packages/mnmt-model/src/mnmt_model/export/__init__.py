@@ -1,10 +1,10 @@
-"""Export models for transformers and CTranslate2, with a certificate of equality; import T5 1.1."""
+"""Export models for transformers and CTranslate2, with a certificate of equality."""
 
 from mnmt_model.export.certificate import Certificate
 from mnmt_model.export.comparison import certify
-from mnmt_model.export.conversion import export_run, import_run
+from mnmt_model.export.conversion import export_run
 from mnmt_model.export.engines import convert_to_ctranslate2, token_log_probs
-from mnmt_model.export.hugging_face import export_hugging_face, read_hugging_face
+from mnmt_model.export.hugging_face import export_hugging_face
 from mnmt_model.export.t5_layout import hugging_face_name
 
 __all__ = [
@@ -14,7 +14,5 @@ __all__ = [
     "export_hugging_face",
     "export_run",
     "hugging_face_name",
-    "import_run",
-    "read_hugging_face",
     "token_log_probs",
 ]

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from safetensors.torch import load_file
 
 from mnmt_data.store import VOCABULARY, PreparedData, Ragged, checksum
 from mnmt_data.stream import batch_by_tokens
@@ -34,7 +35,7 @@ from mnmt_model.export.engines import (
     versions,
 )
 from mnmt_model.export.greedy_check import GreedyTranslation, compare_greedy
-from mnmt_model.export.hugging_face import WEIGHTS, read_tensors
+from mnmt_model.export.hugging_face import WEIGHTS
 from mnmt_model.export.layouts import exported_weights
 from mnmt_model.export.tokenizer import read_sentencepiece
 from mnmt_model.export.tokenizer_check import TokenizerCheck, check_sentences
@@ -171,6 +172,6 @@ def _token_differences(log_probs: Mapping[str, NDArray[np.float64]], number: int
 def _changed_weights(model: TranslationModel, folder: Path) -> tuple[str, ...]:
     """Return transformers' names of the weights that differ in any bit."""
     expected = exported_weights(model.config, model.state_dict())
-    exported = {name: weight for _, name, weight in read_tensors(folder)}
+    exported = load_file(folder / WEIGHTS)
     same = {name for name in expected.keys() & exported.keys() if torch.equal(expected[name], exported[name])}
     return tuple(sorted((expected.keys() | exported.keys()) - same))

@@ -1,39 +1,27 @@
-"""Export a trained run for transformers and CTranslate2, and import a Hugging Face T5 1.1 as a run."""
+"""Export a trained run for transformers and CTranslate2."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
-from torch import Tensor
-
 from mnmt_data.store import VOCABULARY, write_json
-from mnmt_model.checkpoints.atomic_folder import atomic_folder
 from mnmt_model.checkpoints.checkpoint import load_model
-from mnmt_model.checkpoints.checkpoint_folders import CHECKPOINTS, checkpoint_name, newest, step_of
-from mnmt_model.checkpoints.state import MODEL, Progress, State, record_file, write_state
-from mnmt_model.checkpoints.tensor_files import write_tensors
+from mnmt_model.checkpoints.checkpoint_folders import CHECKPOINTS, newest, step_of
 from mnmt_model.errors import RunError
 from mnmt_model.export.certificate import Certificate, certificate_json
 from mnmt_model.export.comparison import PAIRS, certify
 from mnmt_model.export.engines import convert_to_ctranslate2
-from mnmt_model.export.hugging_face import SENTENCEPIECE, export_hugging_face, read_hugging_face
+from mnmt_model.export.hugging_face import export_hugging_face
 from mnmt_model.export.layouts import check_exportable
 from mnmt_model.export.model_card import model_card
-from mnmt_model.runs.run_config import RunConfig, new_record
 from mnmt_model.runs.run_data import open_data
-from mnmt_model.runs.run_record import Eval, read_evals, read_run, utc_now, write_run
-from mnmt_model.train_config import TrainConfig
+from mnmt_model.runs.run_record import Eval, read_evals, read_run
 from mnmt_model.training.evaluator import DEV
 from mnmt_model.transformer.build import build_model
 
 CTRANSLATE2_FOLDER = "ctranslate2"
 FAILED = ".failed"
-STUDY = "imported"
-DATA = "data"
-"""Folder of the vocabulary in an imported run."""
 
 
 def export_run(run: Path, out: Path, *, checkpoint: Path | None = None, pairs: int = PAIRS) -> Certificate:
@@ -80,45 +68,6 @@ def export_run(run: Path, out: Path, *, checkpoint: Path | None = None, pairs: i
     return certificate
 
 
-def import_run(folder: Path, out: Path) -> Path:
-    """Write a Hugging Face T5 1.1 as a finished run of 0 steps, for `initial` and for continued training.
-
-    Its checkpoint is step 0. A `spiece.model` in `folder` becomes the vocabulary `out/data/vocab.model`,
-    which data for the model must use (`path` in `[data.vocab]`).
-
-    Args:
-        folder: Folder with config.json and safetensors.
-        out: Folder of the run, which must not exist.
-
-    Returns:
-        The checkpoint.
-
-    Raises:
-        RunError: If the model is not a T5 1.1, or `out` exists.
-    """
-    _check_absent(out)
-    config, vocab_size, weights = read_hugging_face(folder)
-    name = checkpoint_name(0)
-    with atomic_folder(out, needed=sum(weight.nbytes for weight in weights.values())) as partial:
-        (partial / DATA).mkdir()
-        if (folder / SENTENCEPIECE).is_file():
-            shutil.copyfile(folder / SENTENCEPIECE, partial / DATA / VOCABULARY)
-        _write_checkpoint(partial / CHECKPOINTS / name, weights)
-        run = RunConfig(
-            name=out.name,
-            study=STUDY,
-            role="held-out",
-            model=config,
-            train=TrainConfig(),
-            mixture={},
-            seed=0,
-            data=partial / DATA,
-        )
-        record = new_record(run, partial, vocab_size=vocab_size, data=None)
-        write_run(partial, replace(record, status="finished", finished=utc_now()))
-    return out / CHECKPOINTS / name
-
-
 def _check_absent(out: Path) -> None:
     if out.exists():
         raise RunError(f"{out}: exists already; remove it, or name another folder")
@@ -130,12 +79,3 @@ def _measured(run: Path, checkpoint: Path) -> list[Eval]:
         return []
     last = {(each.testset, each.task, each.metric): each for each in read_evals(run)}
     return [each for each in last.values() if each.step == step_of(checkpoint) and each.testset != DEV]
-
-
-def _write_checkpoint(checkpoint: Path, weights: Mapping[str, Tensor]) -> None:
-    """Write weights as the checkpoint of step 0."""
-    checkpoint.mkdir(parents=True)
-    file = checkpoint / f"{MODEL}.safetensors"
-    write_tensors(file, {name: (weight, ()) for name, weight in weights.items()})
-    progress = Progress(step=0, tokens=0, flops=0, stream={})
-    write_state(checkpoint, State(progress=progress, files={file.name: record_file(file)}))

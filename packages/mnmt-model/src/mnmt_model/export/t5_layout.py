@@ -1,15 +1,12 @@
-"""T5 1.1 in Hugging Face's format: write and read config.json, and translate the names of weights."""
+"""T5 1.1 in Hugging Face's format: config.json, and the names of weights."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
-from mnmt_model.errors import RunError
 from mnmt_model.transformer.model_config import ModelConfig
 
 Json = dict[str, Any]
@@ -29,16 +26,16 @@ NEEDED: Mapping[str, object] = {
 }
 """Fields of `ModelConfig` that are fixed in T5 1.1; either kind of feed-forward is allowed."""
 
-_THEIRS: Mapping[str, tuple[object, object]] = {
-    "model_type": ("t5", None),
-    "relative_attention_num_buckets": (32, 32),
-    "relative_attention_max_distance": (128, 128),
-    "layer_norm_epsilon": (1e-6, 1e-6),
-    "pad_token_id": (0, 0),
-    "eos_token_id": (1, 1),
-    "decoder_start_token_id": (0, 0),
+_FIXED = {
+    "model_type": "t5",
+    "relative_attention_num_buckets": 32,
+    "relative_attention_max_distance": 128,
+    "layer_norm_epsilon": 1e-6,
+    "pad_token_id": 0,
+    "eos_token_id": 1,
+    "decoder_start_token_id": 0,
 }
-"""{field of config.json: (our model's value, default of an absent field)}."""
+"""{field of config.json: its value in all exports}."""
 
 
 def also_needed(config: ModelConfig) -> Iterator[str]:
@@ -51,7 +48,7 @@ def json_config(config: ModelConfig, vocab_size: int, dtype: str = "float32") ->
     gated = config.feed_forward == "gated-gelu"
     return {
         "architectures": ["T5ForConditionalGeneration"],
-        **{field: value for field, (value, _) in _THEIRS.items()},
+        **_FIXED,
         "is_encoder_decoder": True,
         "vocab_size": vocab_size,
         "d_model": config.d_model,
@@ -74,65 +71,6 @@ def json_config(config: ModelConfig, vocab_size: int, dtype: str = "float32") ->
 def exported(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Return {Hugging Face's name: weight} of {our name: weight}."""
     return {hugging_face_name(name): weight.contiguous() for name, weight in weights.items()}
-
-
-def model_config(path: Path, content: Mapping[str, Any]) -> tuple[ModelConfig, int]:
-    """Return our config and the size of the vocabulary.
-
-    Args:
-        path: Path of config.json, for messages.
-        content: The content of config.json.
-
-    Raises:
-        RunError: If a field is missing or has an unsupported value; the message names it.
-    """
-    for field, (needed, default) in _THEIRS.items():
-        if (value := content.get(field, default)) != needed:
-            raise _refusal(path, field, value, needed)
-    _check_unscaled(path, content)
-    try:
-        config = ModelConfig(
-            encoder_layers=content["num_layers"],
-            decoder_layers=content.get("num_decoder_layers") or content["num_layers"],
-            d_model=content["d_model"],
-            num_heads=content["num_heads"],
-            head_dim=content["d_kv"],
-            d_ff=content["d_ff"],
-            feed_forward=_feed_forward(path, content),
-        )
-        return config, int(content["vocab_size"])
-    except KeyError as error:
-        raise RunError(f"{path}: `{error.args[0]}` is missing") from None
-    except ValueError as error:
-        raise RunError(f"{path}: {error}") from None
-
-
-def _check_unscaled(path: Path, content: Mapping[str, Any]) -> None:
-    """Check that logits are not scaled by d_model^-1/2, as with tied embeddings.
-
-    transformers 5 always writes `tie_word_embeddings = true`, and `scale_decoder_outputs = false` beside it.
-    """
-    if content.get("scale_decoder_outputs", content.get("tie_word_embeddings", True)) is not False:
-        raise _refusal(path, "tie_word_embeddings", True, False)
-
-
-def _feed_forward(path: Path, content: Mapping[str, Any]) -> Any:
-    """Return the kind of feed-forward, and check that `is_gated_act` and `dense_act_fn` agree with it."""
-    kind = content.get("feed_forward_proj", "relu")
-    if kind not in ("gated-gelu", "relu"):
-        raise _refusal(path, "feed_forward_proj", kind, "gated-gelu", "relu")
-    gated = kind == "gated-gelu"
-    for field, needed in (("is_gated_act", gated), ("dense_act_fn", "gelu_new" if gated else "relu")):
-        if (value := content.get(field, needed)) != needed:
-            raise _refusal(path, field, value, needed)
-    return kind
-
-
-def _refusal(path: Path, field: str, value: object, *needed: object) -> RunError:
-    allowed = " or ".join(map(json.dumps, needed))
-    return RunError(
-        f"{path}: `{field}` is {json.dumps(value)}, but only models with {allowed} can be imported"
-    )
 
 
 _TOP = {

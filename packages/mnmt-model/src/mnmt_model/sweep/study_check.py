@@ -5,9 +5,8 @@ from __future__ import annotations
 from mnmt_data import DataConfig, Mixture
 from mnmt_data.errors import StudyError
 from mnmt_data.study import StudyFile, unknown_key
-from mnmt_model.planning.experts import check_expert_parallel
+from mnmt_model.planning.experts import check_expert_parallel, num_mixtures
 from mnmt_model.planning.parameters import check_state, count_parameters
-from mnmt_model.sweep.idle_keys import check_idle_keys
 from mnmt_model.sweep.sizes import Size, read_sizes
 from mnmt_model.sweep.sweep_config import TEMPERATURE, GoalConfig, SweepConfig
 from mnmt_model.train_config import TrainConfig
@@ -30,7 +29,8 @@ def check_study(study: StudyFile) -> None:
     data = study.section("data", DataConfig) if "data" in study.tables else None
     goal = study.section("goal", GoalConfig)
     try:
-        check_idle_keys(sizes)
+        if all(size.train.weight_decay and size.train.optimizer != "adamw" for size in sizes.values()):
+            raise ValueError('[train] `weight_decay` needs `optimizer = "adamw"`.')
         for name, size in sizes.items():
             _check_size(name, size, data)
         if data is not None:
@@ -42,6 +42,7 @@ def check_study(study: StudyFile) -> None:
 
 def _check_size(name: str, size: Size, data: DataConfig | None) -> None:
     try:
+        _check_mixture(size)
         check_expert_parallel(size.model, size.train, size.train.expert_parallel)
         vocab_size = data.vocab.size if data and not data.vocab.path else 1
         check_state(count_parameters(size.model, vocab_size).num_params)
@@ -52,6 +53,22 @@ def _check_size(name: str, size: Size, data: DataConfig | None) -> None:
     except ValueError as error:
         where = f"sweep.sizes.{name}.mixing" if "mixing" in size.changes else "train.mixing"
         raise ValueError(f"[{where}] {error}") from None
+
+
+def _check_mixture(size: Size) -> None:
+    """Refuse a mixture of experts without a layer or a step."""
+    model, train, most = size.model, size.train, size.model.most_layers
+    if model.num_experts and not num_mixtures(model, most):
+        raise ValueError(
+            f"`experts_every` must be at most the layers of the deeper stack ({most}), or no layer has "
+            f"experts, but is {model.experts_every}."
+        )
+    steps = min([train.steps, *train.horizons])
+    if model.num_experts and train.uniform_routing_steps > steps:
+        raise ValueError(
+            f"`uniform_routing_steps` must be at most `steps`, or the first of `horizons` ({steps}), "
+            f"but is {train.uniform_routing_steps}."
+        )
 
 
 def _check_phases(train: TrainConfig, data: DataConfig | None) -> None:
