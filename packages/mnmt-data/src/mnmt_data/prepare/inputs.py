@@ -20,7 +20,6 @@ from mnmt_data.readers import (
 from mnmt_data.readers.columns import Table, with_columns
 from mnmt_data.readers.language_codes import languages, opposite
 from mnmt_data.store.corpus_folder import DESCRIPTION, bitext_paths, weights_path
-from mnmt_data.store.remote import normal_url
 from mnmt_data.study import structure
 from mnmt_data.synthetic import Languages, write_synthetic_corpus
 
@@ -112,7 +111,7 @@ def find_inputs(config: DataConfig, corpus: Path | None) -> Inputs:
         if not any(source.split == name for source in sources):
             expected = bitext_paths(folder, name, config.tasks[0])[0]
             what = f"the test corpus {name!r} needs one of the tasks"
-            raise DataError(f"{normal_url(expected)}: no such file; {what}; {folder_holds(expected)}.")
+            raise DataError(f"{expected}: no such file; {what}; {folder_holds(expected)}.")
     return inputs
 
 
@@ -137,7 +136,7 @@ def _without_needless_train(
         raise DataError(f"[data] `files.{missing[0]}` names no source of {task}, a zero-shot task; give one.")
     expected = bitext_paths(corpus, missing[0], task)[0]
     what = "a zero-shot task needs it, or a train set to take it from"
-    raise DataError(f"{normal_url(expected)}: no such file; {what}; {folder_holds(expected)}.")
+    raise DataError(f"{expected}: no such file; {what}; {folder_holds(expected)}.")
 
 
 def _opposites(
@@ -225,7 +224,7 @@ def _missing_train(config: DataConfig, corpus: Path | None, task: str) -> DataEr
         return DataError(f"[data] `files.train` names no source of {task}; give one.")
     expected = bitext_paths(corpus, "train", task)[0]
     what = "a task needs training text of both sides"
-    return DataError(f"{normal_url(expected)}: no such file; {what}; {folder_holds(expected)}.")
+    return DataError(f"{expected}: no such file; {what}; {folder_holds(expected)}.")
 
 
 def _weights(corpus: Path | None, tasks: tuple[str, ...]) -> dict[tuple[str, str], Path]:

@@ -18,7 +18,6 @@ from mnmt_data.readers.records import CsvPairs, JsonPairs, TsvPairs
 from mnmt_data.readers.tmx import tmx_pairs
 from mnmt_data.readers.wmt_markup import MARKUP, open_wmt
 from mnmt_data.readers.xliff import XLIFF, xliff_pairs
-from mnmt_data.store.remote import is_url, local_folder
 
 
 def _units(pairs: Callable[[ByteSource, str], Reader]) -> Callable[[Path, str], Reader]:
@@ -46,7 +45,7 @@ FORMATS: Mapping[str, Callable[[Path, str], Reader]] = MappingProxyType(
 
 
 def find_readers(folder: Path, testset: str, task: str) -> tuple[Reader, ...]:
-    """Open all files in a corpus folder that hold a test set and task; fetch those of a folder at a URL.
+    """Open all files in a corpus folder that hold a test set and task.
 
     These are the files named for the task: texts `TESTSET.SRC-TGT.SRC` and `.TGT`, each plain or with an
     ending of `CODECS`; sacreBLEU's files; `TESTSET.SRC-TGT` in one of `FORMATS`. If there are none, files so
@@ -59,9 +58,6 @@ def find_readers(folder: Path, testset: str, task: str) -> tuple[Reader, ...]:
         DataError: If one side is missing, or one text or table is there twice.
     """
     names = (*task_spellings(task), *task_spellings(opposite(task)))
-    if is_url(folder):
-        prefixes = tuple(f"{testset}.{pair}." for pair in names)
-        folder = local_folder(folder, lambda name: name.startswith(prefixes))
     for pair_name in names:
         if readers := _readers_named(folder, testset, pair_name, task):
             return readers

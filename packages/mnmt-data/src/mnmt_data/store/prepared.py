@@ -9,13 +9,10 @@ from hashlib import blake2b
 from pathlib import Path
 
 from mnmt_data.errors import DataError
-from mnmt_data.store.atomic_file import atomic_file, checksum
 from mnmt_data.store.corpus_folder import bitext_paths, read_bitext
-from mnmt_data.store.description import DESCRIPTION, PreparedDescription, SplitInfo
+from mnmt_data.store.description import PreparedDescription, SplitInfo
 from mnmt_data.store.direction import Direction
 from mnmt_data.store.groups import Groups, groups_path, read_groups
-from mnmt_data.store.lock import file_lock
-from mnmt_data.store.remote import cache_folder, fetch, is_url, local_copy, normal_url
 from mnmt_data.store.segments import check_file
 from mnmt_data.store.shards import WEIGHTS, Shard
 from mnmt_data.store.vocabulary import Vocabulary
@@ -179,41 +176,12 @@ class PreparedData:
                 raise DataError(f"{path}: must have {expected}; prepare the data again.")
 
 
-def fetch_prepared(url: str | Path, folder: Path) -> PreparedData:
-    """Fetch prepared data from a URL into a folder, and compare each file with its checksum.
-
-    Files that are there with their checksum are not fetched again. `prepared.json`, which makes the folder
-    complete, is the last.
-
-    Raises:
-        DataError: If a file cannot be fetched, or has changed since it was prepared.
-    """
-    source, local = normal_url(url), folder / DESCRIPTION
-    remote = local_copy(f"{source}/{DESCRIPTION}")
-    with file_lock(remote.with_name(".folder.lock"), name=folder, seconds=-1):
-        content = remote.read_bytes()
-        if not local.is_file() or local.read_bytes() != content:
-            local.unlink(missing_ok=True)
-            for name, file in PreparedDescription.read(remote.parent).files.items():
-                path = folder / name
-                if not path.resolve().is_relative_to(folder.resolve()):
-                    raise DataError(f"{source}/{DESCRIPTION}: names {name}, which is outside the folder.")
-                if not path.is_file() or checksum(path) != file.sha256:
-                    fetch(f"{source}/{name}", path, size=file.bytes)
-                    check_file(path, sha256=file.sha256)
-            with atomic_file(local) as out:
-                out.write(content)
-    return open_prepared(folder)
-
-
 def open_prepared(folder: Path | str) -> PreparedData:
-    """Open prepared data; those at a URL are fetched into the cache first.
+    """Open prepared data.
 
     Raises:
         DataError: If the folder or a file is missing, truncated, or of another version.
     """
-    if is_url(folder):
-        return fetch_prepared(folder, cache_folder(f"{normal_url(folder)}/data/"))
     folder = Path(folder)
     prepared = PreparedData(folder=folder, description=PreparedDescription.read(folder))
     prepared.check_sizes()
