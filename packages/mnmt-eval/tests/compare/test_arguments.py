@@ -36,7 +36,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write(tmp_path / "objects", [json.dumps({"mt": line}) for line in sides["one"]])
     columns = zip(*sides.values(), strict=True)
     write(tmp_path / "all.tsv", ["\t".join(row) for row in (names, *columns)])
-    write(tmp_path / "n-best", [f"{number} ||| {line} ||| -1" for number, line in enumerate(sides["one"])])
     write(tmp_path / "blank-end", [*sides["one"], ""])
     write(tmp_path / "twice", [line for line in sides["one"] for _ in range(2)])
     write(tmp_path / "gaps", [sides["ref"][0], "", *sides["ref"][2:]])
@@ -123,7 +122,6 @@ def test_texts_have_the_name_of_their_test_set(command_line: CommandLine, folder
             "twice --reference ref --task en-de",
             "must have 6 lines, .* but has 12, 2 times as many: if these are candidates, `mnmt-eval rerank`",
         ),
-        ("n-best --reference ref --task en-de", "n-best: is an n-best list; choose .* `mnmt-eval rerank`."),
         ("one --reference empty --task en-de", "empty: is a folder; name a file in it."),
         ("one --reference gaps --task en-de", "gaps:2: must have a reference, but is blank"),
     ],
@@ -136,15 +134,6 @@ def test_a_mistake_is_one_line_with_the_file_and_the_option(
     (line,) = done.stderr.splitlines()
     assert line.startswith("mnmt-eval: ")
     assert re.search(message, line)
-
-
-def test_outputs_of_fairseq_are_read_by_number(command_line: CommandLine, folder: Path) -> None:
-    lines = (folder / "one").read_text(encoding="utf-8").splitlines()
-    generated = [f"H-{number}\t-0.5\t{line}" for number, line in enumerate(lines)]
-    write(folder / "generated", ["INFO | fairseq | step"] * 300 + sorted(generated, key=len))
-    (plain,) = compared(command_line, "x=one --reference ref --task en-de")
-    (other,) = compared(command_line, "x=generated --reference ref --task en-de")
-    assert other == plain
 
 
 def test_marks_of_subwords_are_one_remark_beside_the_scores(command_line: CommandLine, folder: Path) -> None:
