@@ -1,9 +1,8 @@
-"""Mixtures of experts: `score` counts their choices, `analyse` and `compare --page` show them."""
+"""Mixtures of experts: `score` counts their choices, and `analyse` shows them."""
 
 from __future__ import annotations
 
 import json
-import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -37,9 +36,7 @@ def mixture(trained_mixture: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(trained_mixture, tmp_path / "results")) / "runs" / "mixture"
 
 
-def test_scores_count_and_analyses_and_pages_show_them(
-    command_line: CommandLine, mixture: Path, tmp_path: Path
-) -> None:
+def test_scores_count_and_analyses_show_them(command_line: CommandLine, mixture: Path) -> None:
     done = command_line.run("score", mixture, "--beam", "1", "--metric", "chrf")
     assert done.status == 0, done.stderr
     printed = command_line.run("analyse", mixture, "--metric", "chrf").stdout.decode()
@@ -48,13 +45,6 @@ def test_scores_count_and_analyses_and_pages_show_them(
     assert [line.split()[:2] for line in lines[3:5]] == [["encoder", "2"], ["decoder", "2"]]
     shares = {line.split()[0] + " 2": float(line.split()[2]) for line in lines[3:5]}
     assert lines[6].startswith(f"{max(shares, key=lambda name: shares[name])}, which tells most: the experts")
-    arguments = (mixture, "--metric", "chrf", "--task", "xx-aa", "--page", tmp_path / "page")
-    done = command_line.run("compare", *arguments)
-    assert done.status == 0, done.stderr
-    page = (tmp_path / "page" / "index.html").read_text(encoding="utf-8")
-    assert "mixture on test, step 40: 2 tasks, 4 experts" in page
-    for share in re.findall(r"^(?:en|de)coder 2 +(-?[\d.]+)", printed, re.MULTILINE):
-        assert f"<b>{share}</b>" in page
 
 
 def test_json_has_the_shares_of_the_files(command_line: CommandLine, mixture: Path) -> None:

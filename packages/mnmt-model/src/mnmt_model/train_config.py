@@ -71,7 +71,7 @@ class TrainConfig:
     accumulation: int = 1
     """Parts in which a process computes its share of a batch sequentially, to save memory."""
     mixing: MixingConfig = field(default_factory=MixingConfig)
-    """Use of the mixture's weights, their phases, and the hook of batches."""
+    """Use of the mixture's weights, and their phases."""
     optimizer: Literal["adafactor", "adamw"] = "adafactor"
     """`adafactor` or `adamw`. Adafactor's learning rate is relative to the scale of each parameter."""
     weight_decay: float = 0.0

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,11 +18,7 @@ from mnmt_eval.errors import EvalError
 from mnmt_eval.metrics.language_accuracy import LanguageAccuracy
 from mnmt_eval.report.buckets import Buckets, frequency_buckets, length_buckets, sentence_buckets, words_of
 from mnmt_eval.report.symptoms import symptoms
-from mnmt_eval.runs.run_files import EXPERTS
 from mnmt_eval.runs.texts import ReferenceText
-
-if TYPE_CHECKING:
-    from mnmt_eval.analysis.experts import ExpertUse
 
 WRONG_LANGUAGE = "wrong language"
 """The symptom of translations that the metric `language` finds off-target."""
@@ -116,8 +111,6 @@ class ReportContent:
     worst_by: str
     """The metric that sentences are sorted by."""
     texts: Sequence[ReportedText]
-    experts: Sequence[ExpertUse] = ()
-    """The use of the experts of each run of a mixture, if their choices were counted."""
     remarks: Sequence[str] = ()
     """A line for whatever makes scores mislead; see `mnmt_eval.text.remarks_on`."""
     title: str = ""
@@ -155,22 +148,9 @@ def make_report(translated: Sequence[TranslatedText], config: ReportConfig) -> R
             _report_text(each, by_metric, config)
             for each, by_metric in zip(translated, measurements, strict=True)
         ],
-        experts=list(_expert_uses(translated)),
         remarks=all_remarks(translated, comparisons),
         title=config.title,
     )
-
-
-def _expert_uses(translated: Sequence[TranslatedText]) -> Iterator[ExpertUse]:
-    """Yield the use of each run's experts on the test set."""
-    for output in translated[0].outputs:
-        if (output.system.path / EXPERTS).is_dir():
-            from mnmt_eval.analysis.experts import read_expert_use  # which files of translations need not
-
-            testset = translated[0].text.testset
-            use = read_expert_use(output.system.path, testset, name=output.system.name)
-            if use is not None:
-                yield use
 
 
 def rows_to_read(badness: NDArray[np.float64], count: int, is_short: NDArray[np.bool_]) -> NDArray[np.int64]:

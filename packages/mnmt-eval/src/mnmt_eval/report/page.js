@@ -160,7 +160,6 @@ more.addEventListener("click", () => {
 window.addEventListener("popstate", () => {
   shown = PAGE;
   readAddress();
-  drawMixture();
   draw();
 });
 for (const link of document.querySelectorAll(".groups a")) {
@@ -168,6 +167,5 @@ for (const link of document.querySelectorAll(".groups a")) {
 }
 readAddress();
 form.hidden = facets.hidden = false;
-drawMixture();
 draw();
 document.documentElement.dataset.ready = "";

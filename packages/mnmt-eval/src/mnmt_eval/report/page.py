@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict
 from importlib.metadata import version
 from importlib.resources import files
@@ -15,10 +14,9 @@ from mnmt_data.store import atomic_file
 from mnmt_eval.compare.tables import sections
 from mnmt_eval.errors import EvalError
 from mnmt_eval.report.document import FEW_WORDS, WRONG_LANGUAGE, ReportContent
-from mnmt_eval.report.pictures import Picture, pictures
 from mnmt_eval.report.symptoms import SYMPTOMS
 
-SCRIPTS = ("words.js", "view.js", "experts.js", "facets.js", "page.js")
+SCRIPTS = ("words.js", "view.js", "facets.js", "page.js")
 
 
 def write_report(report: ReportContent, out: Path) -> Path:
@@ -50,16 +48,14 @@ def render(report: ReportContent) -> str:
         undefined=jinja2.StrictUndefined,
     )
     environment.globals["zip"] = zip
-    environment.filters["share"] = "{:z.3f}".format
     first = report.comparisons[0]
     systems = [system.name for system in report.texts[0].systems]
-    mixtures, parts = pictures(report.experts), sections(report.comparisons)
+    parts = sections(report.comparisons)
     of_texts, means = parts[: len(report.comparisons)], parts[len(report.comparisons) :]
     return environment.get_template("page.html.j2").render(
         report=report,
         title=report.title or f"Translations of {f'{len(systems)} systems' if systems[1:] else systems[0]}",
-        data=_data(report, mixtures),
-        pictures=[picture.name for picture in mixtures],
+        data=_data(report),
         baseline=first.baseline,
         means=means,
         sections=of_texts,
@@ -70,7 +66,7 @@ def render(report: ReportContent) -> str:
     )
 
 
-def _data(report: ReportContent, mixtures: Sequence[Picture]) -> dict[str, Any]:
+def _data(report: ReportContent) -> dict[str, Any]:
     """Return what the scripts need; they open with the best system beside the baseline."""
     first = report.comparisons[0]
     (sorting,) = (metric for metric in first.metrics if metric.metric == report.worst_by)
@@ -84,7 +80,6 @@ def _data(report: ReportContent, mixtures: Sequence[Picture]) -> dict[str, Any]:
         "baseline": first.baseline,
         "best": best,
         "texts": [asdict(text) for text in report.texts],
-        "pictures": [asdict(picture) for picture in mixtures],
     }
 
 

@@ -5,8 +5,6 @@ const fields = form.elements;
 const REFERENCE = data.texts[0].references.length ? "the reference" : "nothing";
 const BUCKETS = ["length", "group", "frequency"].filter((name) => name in data.texts[0].buckets);
 const FILTERS = ["score", "lead", ...BUCKETS, "symptom"];
-// Fields of pages with mixtures of experts.
-const PICTURE_FIELDS = ["mixture", "tasks"].filter((name) => fields[name]);
 const filters = {};
 
 const element = (name, className = "", text) => {
@@ -61,17 +59,13 @@ function readAddress() {
   fields.order.value = orders.includes(kept.get("order")) ? kept.get("order") : orders[0];
   fields.contains.value = kept.get("contains") ?? "";
   fillSystems(kept.get("system") ?? data.best, kept.get("against") ?? data.baseline ?? REFERENCE);
-  for (const name of PICTURE_FIELDS) {
-    const names = [...fields[name].options].map(({ value }) => value);
-    fields[name].value = names.includes(kept.get(name)) ? kept.get(name) : names[0];
-  }
   for (const name of FILTERS) filters[name] = kept.get(name);
 }
 
 // Typing replaces the last entry of the history; everything else adds one, so that Back undoes it.
 function writeAddress({ replace = false } = {}) {
   const kept = new URLSearchParams();
-  for (const name of ["text", "system", "against", "order", "contains", ...PICTURE_FIELDS]) {
+  for (const name of ["text", "system", "against", "order", "contains"]) {
     if (fields[name].value) kept.set(name, fields[name].value);
   }
   for (const name of FILTERS) if (filters[name] != null) kept.set(name, filters[name]);

@@ -10,45 +10,23 @@ import pytest
 from browser_pages import browser, visit
 from text_files import write
 
-from mnmt_eval.analysis.experts import expert_use
 from mnmt_eval.compare import CompareConfig, name_systems, open_systems
 from mnmt_eval.compare.config import score_files
 from mnmt_eval.metrics.registry import MetricSet
 from mnmt_eval.report import ReportConfig, make_report, write_report
 from mnmt_eval.runs import TextFiles
-from mnmt_model.runs import ExpertLoads
 
 __all__ = ["browser", "pages", "visit"]
 
 WORDS = np.array(
     ["der", "die", "Hund", "Katze", "Garten", "schläft", "sieht", "nicht", "heute", "Donaudampfschiff"]
 )
-LONG = "big_en-cs-0.0641262_en-de-0.0988372_en-es-0.105768_en-fi-0.0534486_en-fr-0.6777596_seed1"
-"""The name of a run as a sweep gives it."""
-
 ERRORS = {"a system with quite a long name": 0.3, "middle": 0.25, "good": 0.05}
-
-# In the encoder all use the experts alike. In the decoder 1 and 3 serve German, 0 and 2 French, and 4 nobody.
-SHARES = {
-    "en-de": [[3, 3, 2, 1, 1], [1, 6, 1, 2, 0]],
-    "en-fr": [[3, 3, 2, 1, 1], [6, 0, 3, 1, 0]],
-    "nl-de": [[3, 3, 2, 1, 1], [1, 5, 1, 3, 0]],
-}
-LOADS = ExpertLoads(
-    step=300,
-    tasks=tuple(SHARES),
-    loads=np.tile(np.array(list(SHARES.values())).transpose(1, 0, 2), (20, 1, 1, 1)),
-)
-MANY = ExpertLoads(
-    step=1_000_000,
-    tasks=tuple(f"en-{a}{b}" for a in "abcdefghij" for b in "klmnopqr"),
-    loads=np.random.default_rng(1).poisson(3.0, size=(20, 1, 80, 512)),
-)
 
 
 @pytest.fixture(scope="session")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """The pages of three systems on two texts, one system alone, and one with mixtures of experts."""
+    """The pages of three systems on two texts, and one system alone."""
     folder, rng = tmp_path_factory.mktemp("pages"), np.random.default_rng(1)
     texts = []
     for task in ("en-de", "de-en"):
@@ -80,22 +58,11 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     )
     free = CompareConfig(metrics=MetricSet(names=()), scores=score_files([f"qe={scores}"]))
     config = ReportConfig(comparison=CompareConfig(metrics=MetricSet(names=("chrf", "ter"))))
-    reported = make_report(alone, config)
     grouped = replace(config, comparison=replace(config.comparison, grouping="eighths"))
     return {
         "three": write_report(make_report(texts, grouped), folder / "three"),
         "reference-free": write_report(
             make_report([unreferenced], ReportConfig(comparison=free)), folder / "free"
         ),
-        "one": write_report(reported, folder / "one"),
-        "experts": write_report(
-            replace(
-                reported,
-                experts=[
-                    expert_use(LOADS, ["encoder 2", "decoder 2"], run="good", testset="test"),
-                    expert_use(MANY, ["decoder 2"], run=LONG, testset="test"),
-                ],
-            ),
-            folder / "experts",
-        ),
+        "one": write_report(make_report(alone, config), folder / "one"),
     }
