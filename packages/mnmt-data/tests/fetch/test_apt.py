@@ -66,11 +66,6 @@ def test_download_gives_the_files_that_apt_names_in_order(programs):
         assert all(path.is_file() for path in found)
 
 
-def test_names_are_asked_of_apt_cache(programs):
-    apt = programs(apt_cache='[ "$3 $4" = "pkgnames help-" ] && printf "help-fr\\nhelp-de\\n"')
-    assert apt.names("help-") == ["help-de", "help-fr"]
-
-
 def test_lists_are_found_by_language(programs):
     apt = programs(
         "cd ../lists; touch x_Translation-en y_Translation-en x_Translation-zh%5fCN x_Translation-en%5fGB"
@@ -121,9 +116,3 @@ def test_system_without_apt_get_is_told(tmp_path, monkeypatch):
         DataError, match="apt-get: no such command; only a Debian system can fetch this corpus"
     ):
         Apt(tmp_path / "downloads", report=print).update()
-
-
-def test_folder_that_cannot_be_made_is_told(tmp_path):
-    (tmp_path / "file").touch()
-    with pytest.raises(DataError, match="file/downloads: Not a directory; name a folder that can be written"):
-        Apt(tmp_path / "file/downloads", report=print)

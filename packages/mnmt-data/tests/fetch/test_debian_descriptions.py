@@ -182,14 +182,6 @@ def test_all_languages_are_those_with_a_list(fetch):
     assert [line.split(":")[0] for line in said[1:]] == ["de", "fr", "zh", "en-de", "en-fr", "en-zh"]
 
 
-def test_unknown_language_is_told_with_those_there_are(fetch):
-    with pytest.raises(DataError) as raised:
-        fetch(langs="en,xx")
-    assert str(raised.value) == (
-        "--langs: no 'xx' in Debian package descriptions; there are de, en, fr, ml, zh_CN."
-    )
-
-
 def test_announced_language_without_a_list_is_told(fetch):
     with pytest.raises(DataError, match="apt-get update: no package descriptions in 'ml'"):
         fetch(langs="en,ml")

@@ -141,12 +141,6 @@ def test_command_line(cli, catalogues):
     assert err.splitlines() == ["de: 1 strings translated", "en-de: 1 pairs"]
 
 
-def test_language_that_no_catalogue_has_is_one_line(cli, catalogues):
-    status, _, err = cli("fetch", "gettext", "--catalogues", "po", "--langs", "en,xx")
-    assert status == 2
-    assert err == "mnmt-data: --langs: no 'xx' in gettext catalogues; there are de, en, fr.\n"
-
-
 @pytest.mark.parametrize("langs", ["en,xx", "en,qx", "en,deutsch"])
 def test_what_is_no_language_is_told_before_anything_is_fetched(fetch, langs):
     with pytest.raises(DataError, match=r"--langs: '\w+' is no language; write codes such as de or pt_BR"):

@@ -1,6 +1,6 @@
 import pytest
 
-from mnmt_data.fetch.libreoffice_interface import catalogue_strings, english_strings, plain_text
+from mnmt_data.fetch.libreoffice_interface import catalogue_strings, english_strings
 
 THREE_FORMS = "nplurals=3; plural=n==0 ? 0 : n==1 ? 1 : 2;"
 
@@ -34,27 +34,6 @@ def test_header_and_untranslated_strings_are_passed_over(read):
 def test_of_plurals_the_form_for_one_is_taken(read, plural, forms, singular):
     found = read({"STR_A\x04One page\0%1 pages": forms}, plural=plural)
     assert found == {("sw", "STR_A", "One page"): singular}
-
-
-@pytest.mark.parametrize(
-    ("context", "text", "expected"),
-    [
-        ("STR_A", "~File", "File"),
-        ("STR_A", "文件(~F)...", "文件..."),
-        ("STR_A", "about 5 ~ 6", "about 5 ~ 6"),
-        ("STR_A", "%FILE_NAME", "%FILE_NAME"),
-        ("dialog|open", "E_xit", "Exit"),
-        ("dialog|open", "ファイル (_F):", "ファイル:"),
-        ("dialog|open", "DDE_-Befehl", "DDE-Befehl"),
-        ("dialog|changestooltip", "_Tooltips", "Tooltips"),
-        ("dialog|extended_tip|open", "Name as in FILE_NAME or ~x", "Name as in FILE_NAME or ~x"),
-        ("dialog|tooltip_text|open", "a_b", "a_b"),
-        ("stock", "_OK", "OK"),
-        ("STR_A", " two\n lines ", "two lines"),
-    ],
-)
-def test_accelerators_are_not_part_of_the_text(context, text, expected):
-    assert plain_text(text, context=context) == expected
 
 
 def test_english_is_what_any_catalogue_looks_up(read):

@@ -37,14 +37,6 @@ def test_pairs_without_english_leave_out_what_either_left_in_english(text):
     assert text.bitext("de", "fr") == Bitext(src=["eins"], tgt=["un"])
 
 
-def test_pair_does_not_depend_on_the_other_languages():
-    text = ParallelText(ENGLISH)
-    text.add("de", {1: "eins", 2: "zwei"})
-    text.add("fr", {1: "un", 2: "deux"})
-    text.add("it", {2: "due"})
-    assert len(text.bitext("de", "fr")) == 2
-
-
 TEXTS = st.dictionaries(st.integers(0, 8), st.sampled_from("abcd"))
 
 
@@ -137,21 +129,6 @@ def test_full_disk_is_one_line_and_leaves_the_earlier_corpus(trilingual, tmp_pat
     assert str(raised.value) == f"{tmp_path}/c: No space left on device; nothing was written."
     assert {path.name: path.read_bytes() for path in (tmp_path / "c").iterdir()} == before
     assert files(tmp_path) == ["c"]
-
-
-def test_remains_of_a_run_that_was_killed_are_no_hindrance(trilingual, tmp_path):
-    (tmp_path / ".c.partial").mkdir()
-    (tmp_path / ".c.partial/train.en-fr.en").write_text("half", encoding="utf-8")
-    (tmp_path / ".c.old").mkdir()
-    write(tmp_path / "c", trilingual, langs="en,de")
-    assert files(tmp_path / "c") == ["corpus.json", "train.en-de.de", "train.en-de.en"]
-    assert files(tmp_path) == ["c"]
-
-
-def test_empty_folder_is_taken(trilingual, tmp_path):
-    (tmp_path / "c").mkdir()
-    write(tmp_path / "c", trilingual, langs="en,de")
-    assert (tmp_path / "c/corpus.json").is_file()
 
 
 def test_folder_with_other_files_is_left_alone(trilingual, tmp_path):

@@ -53,14 +53,6 @@ def test_filters_are_counted_in_the_order_they_are_applied() -> None:
     assert list(cleaner(identical=False).filters) == ["empty", "too long", "ratio"]
 
 
-def test_settings_move_the_limits() -> None:
-    pairs = block(("same", "same"), ("x" * 51, "y" * 51), ("yes", "x" * 40))
-    strict = clean_block(pairs, cleaner(max_characters=50))
-    assert strict.report.counts == {"empty": 0, "identical": 1, "too long": 1, "ratio": 1}
-    lenient = clean_block(pairs, cleaner(identical=False, max_ratio=float("inf")))
-    assert len(lenient) == 3
-
-
 @given(st.lists(st.tuples(sentences, sentences)), st.integers(0, 10**12))
 def test_what_is_kept_is_normal_in_order_and_traced_to_its_row(
     pairs: list[tuple[str, str]], first: int
@@ -113,14 +105,6 @@ def test_a_pickled_cleaner_does_the_same() -> None:
 def test_a_setting_that_makes_no_sense_is_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         CleanConfig(**settings)
-
-
-def test_settings_come_from_a_table() -> None:
-    table = {"normalisation": "NFKC", "max_ratio": float("inf"), "near_duplicates": True, "identical": False}
-    config = structure(table, CleanConfig, where="data.clean")
-    assert config == CleanConfig(
-        normalisation="NFKC", max_ratio=float("inf"), near_duplicates=True, identical=False
-    )
 
 
 def test_an_unknown_form_is_told_by_its_key() -> None:

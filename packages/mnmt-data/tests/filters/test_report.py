@@ -42,12 +42,6 @@ def test_counts_add_up_and_first_samples_stay(steps: list[tuple[str, list[tuple[
     assert total.dropped == sum(map(len, by_name.values()))
 
 
-@given(drops, drops, drops)
-def test_it_does_not_matter_which_reports_are_added_first(a: list, b: list, c: list) -> None:  # type: ignore[type-arg]
-    one, two, three = reported(a), reported(b), reported(c)
-    assert (one + two) + three == one + (two + three)
-
-
 @given(drops)
 def test_a_report_survives_json(steps: list[tuple[str, list[tuple[str, str]]]]) -> None:
     report = reported(steps)

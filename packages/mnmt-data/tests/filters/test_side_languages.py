@@ -4,12 +4,8 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from mnmt_data.filters.side_languages import (
-    LINE_CHARACTERS,
-    PASSAGE_BYTES,
     SideLanguages,
     _foreign,
     passages_of,
@@ -50,14 +46,6 @@ def test_a_side_in_another_language_is_named(text):
     assert copied.foreign == ({"en": copied.passages}, {"en": copied.passages})
 
 
-def test_one_unknown_language_is_swapped_with_a_known_one(text):
-    _, german = text
-    made_up = made("aeiou", "bdfgklm", 120)
-    assert languages("de-xx", german, made_up).swapped == 0
-    counts = languages("de-xx", made_up, german)
-    assert counts.swapped > 0.9 * counts.passages
-
-
 def test_two_names_of_a_language_are_not_swapped(text):
     english, _ = text
     counts = languages("en-en_GB", english, english)
@@ -77,15 +65,6 @@ def test_made_up_words_are_in_no_language(task):
     assert all(sum(side.values()) < 0.1 * counts.passages for side in counts.foreign)
 
 
-@given(st.lists(st.tuples(st.text(max_size=400), st.text(max_size=80)), max_size=30))
-def test_passages_are_long_enough_and_lose_only_the_end(pairs):
-    passages = list(passages_of([src for src, _ in pairs], [tgt for _, tgt in pairs]))
-    for src, tgt in passages:
-        assert min(len(src.encode()), len(tgt.encode())) >= PASSAGE_BYTES
-    whole = " ".join(src[:LINE_CHARACTERS] for src, _ in pairs)
-    assert whole.startswith(" ".join(src for src, _ in passages))
-
-
 def test_a_script_that_a_code_names_is_compared(text):
     english, _ = text
     cyrillic = [line.lower().translate(str.maketrans("aeoinrstlhdu", "аеоинрстлхду")) for line in english]
@@ -95,12 +74,6 @@ def test_a_script_that_a_code_names_is_compared(text):
     assert languages("sr_Latn-sr", serbian, serbian).foreign == ({}, {})
     counts = languages("sr_Cyrl-sr", serbian, serbian)
     assert counts.foreign == ({"Latin script": counts.passages}, {})
-
-
-def test_counts_add_up():
-    one = SideLanguages(passages=3, swapped=1, foreign=({"de": 2}, {}))
-    two = SideLanguages(passages=4, swapped=0, foreign=({"de": 1, "fr": 1}, {"en": 4}))
-    assert one + two == SideLanguages(passages=7, swapped=1, foreign=({"de": 3, "fr": 1}, {"en": 4}))
 
 
 def test_languages_that_are_hardly_told_apart_are_sure_together():

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnmt_data.filters.words import fold, letters_of, words_of
+from mnmt_data.filters.words import fold, words_of
 
 LETTERS = st.sampled_from("abß Éé.,-3你好กขคนÀ가나\u0301")
 TEXTS = st.lists(
@@ -69,11 +69,6 @@ def test_ngrams_are_of_one_text_and_in_order(texts, n):
     ]
     assert ngrams.texts.tolist() == [number for number, _ in expected]
     assert len(set(ngrams.keys.tolist())) == len({words for _, words in expected})
-
-
-@given(TEXTS)
-def test_letters_are_those_of_each_text_alone(texts):
-    assert letters_of(fold(texts)) == ["".join(letters_of(fold([text]))) for text in texts]
 
 
 def test_the_order_of_words_matters():

@@ -81,13 +81,6 @@ def test_test_sets_are_read_strictly(folder):
         run(folder, 'on_bad_line = "skip"')
 
 
-def test_settings_are_checked(folder):
-    with pytest.raises(DataError, match=r"`data\.on_bad_line` must be one of 'error', 'skip', but is 'drop'"):
-        run(folder, 'on_bad_line = "drop"')
-    with pytest.raises(DataError, match=r"`max_bad_share` must be in \[0, 1\], but is 1\.5"):
-        run(folder, "max_bad_share = 1.5")
-
-
 def test_codes_with_a_script_are_prepared(folder):
     corpus = folder / "corpus"
     text = (corpus / "train.en-de.tsv").read_bytes().split(b"\n")

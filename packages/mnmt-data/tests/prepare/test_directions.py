@@ -161,21 +161,10 @@ def test_sets_of_their_own_are_stored_each(prepare, folder):
     assert [len(data.shard("test", task)) for task in BOTH] == [1, 1]
 
 
-def test_texts_of_their_own_are_stored_each(prepare, folder):
-    write(folder / "corpus", "train.de-en", lines("de", 200, 5), lines("en", 200, 6))
-    data = prepare("own")
-    assert stored(data) == {split: {task: task for task in BOTH} for split in ("train", "dev", "test")}
-    assert set(data.description.filters) == set(BOTH)
-
-
 FILES = """[data.files.train]
 en-de = ["{folder}/corpus/train.en-de.{{lang}}"]
 de-en = ["{folder}/corpus/train.en-de.{{lang}}"]
 """
-
-
-def test_named_files_that_are_the_same_are_shared(prepare):
-    assert "train.de-en" not in {path.parts[0] for path in shards(prepare("named", text=FILES))}
 
 
 def test_a_set_given_for_one_direction_parts_the_text_of_both(prepare, folder):

@@ -98,14 +98,6 @@ def test_the_tag_begins_the_source_or_stands_before_its_end_or_nowhere(prepare, 
     assert [row.tolist() for row in data.vocab.encode_sources(text, target="de")] == [r.tolist() for r in src]
 
 
-def test_the_place_of_the_tag_is_recorded_and_makes_other_data(prepare):
-    places = ("prepended", "appended", "none")
-    data = [prepare(more=f'target_tag = "{where}"', out=where) for where in places]
-    assert [one.description.vocabulary.target_tag for one in data] == list(places)
-    assert len({one.fingerprint for one in data}) == 3
-    assert len({str(one.description.coverage) for one in data}) == 1
-
-
 def test_a_vocabulary_is_used_again(folder, prepare):
     first = prepare()
     path = first.folder / "vocab.model"

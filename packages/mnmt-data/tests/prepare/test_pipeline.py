@@ -188,13 +188,6 @@ def test_longer_pairs_than_max_length_are_left_out_of_train_alone(folder, prepar
         prepare(STUDY.replace("max_length = 40", "max_length = 6"))
 
 
-def test_tasks_into_english_read_the_same_text(prepare):
-    data, _ = prepare(STUDY.replace('["en-de", "en-fr"]', '["de-en", "en-de", "fr-en"]'))
-    for split in ("dev", *data.testsets("de-en")):
-        assert data.text(split, "de-en") == data.text(split, "en-de")[::-1]
-        assert tokens(data, split, "de-en")[0][0][0] == data.vocab.tag("en")
-
-
 def test_what_a_worker_was_writing_when_it_was_killed_is_no_part_of_the_data(folder, prepare, monkeypatch):
     """And another worker took its place, so that the call went on."""
     expected = contents(prepare()[0].folder)
@@ -248,45 +241,6 @@ def test_two_runs_write_the_same_bytes(prepare, kind):
     (data.folder / "prepared.json").unlink()
     assert "up to date" not in " ".join(prepare(kind=kind)[1])
     assert contents(data.folder) == before
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        (
-            '"{folder}/corpus"',
-            '"nowhere"',
-            "nowhere/train.en-de.en: no such file; a task needs training text of both sides",
-        ),
-        ("test_sentences = 30", "test_sentences = 380", "train.en-de.en: has 400 usable pairs, too few for"),
-        (
-            "size = 300",
-            "size = 262",
-            "study.toml: [data.vocab] `size` 262 does not suit a unigram vocabulary",
-        ),
-        ('"{folder}/news"', '"{folder}/corpus"', "news.en-de.en: no such file; the test corpus 'news' needs"),
-        (
-            '["en-de", "en-fr"]',
-            '["en-de", "en-es"]',
-            "train.en-es.en: no such file; a task needs training text of both sides",
-        ),
-        (
-            "max_length = 40",
-            "max_length = 40.5",
-            "study.toml: `data.max_length` must be an integer, but is 40.5.",
-        ),
-        (
-            "dev_sentences = 20",
-            "dev = 20",
-            "study.toml: [data] holds an unknown key `dev`; the valid ones are",
-        ),
-    ],
-)
-def test_mistakes_name_the_file(prepare, old, new, message):
-    assert old in STUDY
-    with pytest.raises(DataError) as raised:
-        prepare(STUDY.replace(old, new), kind="unigram")
-    assert message in str(raised.value)
 
 
 def test_test_set_that_holds_all_of_train_is_told(folder, prepare):
@@ -372,8 +326,3 @@ def test_a_vocabulary_smaller_than_asked_for_is_told(prepare):
     told = f"vocabulary: {data.vocab.size:,} of {asked:,} ids; the text has no more pieces"
     assert (told in said) == (data.vocab.size < asked)
     assert data.vocab.size < asked
-
-
-def test_prepared_data_are_opened_by_the_name_of_their_folder(prepare):
-    data, _ = prepare()
-    assert open_prepared(str(data.folder)) == data

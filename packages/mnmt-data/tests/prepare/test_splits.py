@@ -114,13 +114,6 @@ def test_sets_are_taken_out_of_text_that_is_not_trained_on(folder):
         assert data.text(split, "fr-de") == data.text(split, "de-fr")[::-1]
 
 
-def test_sources_have_the_tag_of_a_language_that_nothing_is_translated_into(folder):
-    data = run(folder, tasks=["de-en", "en-de"], zero_shot=["en-fr"])
-    src, _ = data.shard("test", "en-fr").gather(np.arange(20))
-    assert {int(row[0]) for row in src} == {data.vocab.tag("fr")}
-    assert set(data.description.vocabulary.tags) == {"de", "en", "fr"}
-
-
 def test_no_sentence_of_a_zero_shot_set_is_trained_on_in_any_task(folder):
     without = trained_sentences(run(folder, zero_shot=[]))
     data = run(folder)
@@ -214,11 +207,6 @@ def test_a_zero_shot_task_without_text_is_told(folder, given, more, message):
     assert "\n" not in str(raised.value)
 
 
-def test_zero_shot_tasks_make_other_data(folder):
-    first, second = run(folder, zero_shot=[]).fingerprint, run(folder).fingerprint
-    assert first != second
-
-
 @pytest.fixture
 def made(tmp_path, cli):
     """Prepared data of two languages that are translated to and from a third."""
@@ -239,12 +227,3 @@ def test_made_languages_have_zero_shot_tasks(cli, made):
     assert len(described["samples"]["aa-bb"]) == 2
     assert described["irreducible"]["aa-bb"] == described["irreducible"]["xx-bb"] > 0
     assert described["irreducible"]["aa-xx"] == 0
-
-
-def test_inspect_and_select_handle_zero_shot_tasks(cli, made):
-    _, out, _ = cli("inspect", "out/data", "--samples", "1")
-    assert "never trained on: aa-bb, bb-aa" in out.splitlines()
-    assert "\naa-bb: " in out
-    status, out, err = cli("select", "out/data", "--task", "aa-bb", "--base", "x")
-    assert (status, out) == (2, "")
-    assert err == "mnmt-data: --task must be one of aa-xx, xx-aa, xx-bb, bb-xx, but is aa-bb.\n"

@@ -33,19 +33,6 @@ def test_shares_are_proportional_to_the_root_of_the_text(lines, temperature):
             assert shares[one] / shares[other] == pytest.approx(ratio)
 
 
-def test_a_temperature_of_one_keeps_the_shares():
-    lines = {("en-de", "src"): 900, ("en-de", "tgt"): 900, ("en-fr", "src"): 100, ("en-fr", "tgt"): 100}
-    assert sample_sizes(lines, VocabConfig(temperature=1, sentences=200)) == {
-        side: count // 10 for side, count in lines.items()
-    }
-
-
-def test_five_evens_languages_out_within_the_sample():
-    lines = {("en-de", "src"): 32 * 10**6, ("en-de", "tgt"): 32 * 10**6, ("en-fr", "tgt"): 10**6}
-    sizes = sample_sizes(lines, VocabConfig(temperature=5, sentences=50_000))
-    assert sizes == {("en-de", "src"): 20_000, ("en-de", "tgt"): 20_000, ("en-fr", "tgt"): 10_000}
-
-
 def test_no_more_is_sampled_than_there_is():
     lines = {("en-de", "src"): 30, ("en-de", "tgt"): 30}
     assert sum(sample_sizes(lines, VocabConfig(sentences=1000)).values()) == 60

@@ -179,21 +179,6 @@ def test_unmerged_parts_of_mtdata(tmp_path):
     assert found(tmp_path, "dev") == []
 
 
-def test_hidden_files_are_no_text(tmp_path):
-    write(tmp_path, *MTDATA[13:15], *(name.replace("/", "/._") for name in MTDATA[13:15]))
-    assert found(tmp_path, "train") == [(MTDATA[14], MTDATA[13])]
-
-
-def test_names_are_taken_literally(tmp_path):
-    write(tmp_path, "set[1].en-de.src", "set[1].en-de.ref", "set1.en-de.ref", "set2.en-de.src")
-    assert found(tmp_path, "set[1]") == [("set[1].en-de.src", "set[1].en-de.ref")]
-
-
-def test_what_names_the_task_goes_before_mtdata(tmp_path):
-    write(tmp_path, "train.eng", "train.deu", "train.de-en.de", "train.de-en.en")
-    assert found(tmp_path, "train") == [("train.de-en.en", "train.de-en.de")]
-
-
 def test_a_code_that_is_there_itself_goes_before_its_other_spellings(tmp_path):
     write(tmp_path, "dev.en", "dev.eng", "dev.deu", "dev.fr")
     assert found(tmp_path, "dev") == [("dev.en", "dev.deu")]

@@ -78,11 +78,6 @@ def test_what_stands_in_the_folder_is_named(tmp_path):
         open_reader(str(tmp_path / "none/x.tsv"), "en-de")
 
 
-def test_an_ending_may_be_in_capitals(tmp_path):
-    (tmp_path / "X.TSV").write_text("a\tA\n", encoding="utf-8")
-    assert sides(open_reader(str(tmp_path / "X.TSV"), "en-de")) == ["a", "A"]
-
-
 @pytest.mark.parametrize("name", ["x.en", "x.json", "x.xz", "tsv"])
 def test_an_unknown_format_lists_the_known_ones(tmp_path, name):
     write(tmp_path, name)
@@ -95,22 +90,10 @@ def test_an_unknown_format_lists_the_known_ones(tmp_path, name):
     )
 
 
-def test_a_colon_makes_no_scheme_of_a_path(tmp_path):
-    write(tmp_path, "12:30.en", "12:30.de")
-    assert sides(open_reader(f"{tmp_path}/12:30.{{lang}}", "en-de")) == ["12:30.en", "12:30.de"]
-    with pytest.raises(DataError, match=r"12:30\.tsv: no such file"):
-        open_reader(f"{tmp_path}/12:30.tsv", "en-de")
-
-
 @pytest.mark.parametrize("name", ["x.tsv", "x.{lang}"])
 def test_the_home_of_nobody_is_one_line(name):
     with pytest.raises(DataError, match=r"~nobody-of-this-name/x\.\S+: no such user; write the path in full"):
         open_reader(f"~nobody-of-this-name/{name}", "en-de")
-
-
-def test_a_folder_is_no_source(tmp_path):
-    with pytest.raises(DataError, match=r": is a folder; name a file in it\.$"):
-        open_reader(str(tmp_path), "en-de")
 
 
 @pytest.mark.parametrize("task", ["en", "en-", "-de", "en-de-fr", ""])

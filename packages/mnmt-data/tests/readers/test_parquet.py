@@ -37,14 +37,6 @@ def test_columns_are_found_by_name(tmp_path, columns):
     assert read(write(tmp_path, columns)) == (["a", "b"], ["A", "B"])
 
 
-def test_columns_named_by_language_serve_both_directions(tmp_path):
-    assert read(write(tmp_path, {"en": ["a"], "de": ["A"]}, "x.en-de.parquet"), "de-en") == (["A"], ["a"])
-
-
-def test_the_name_gives_the_direction_of_source_and_target(tmp_path):
-    assert read(write(tmp_path, {"src": ["A"], "tgt": ["a"]}, "x.de-en.parquet")) == (["a"], ["A"])
-
-
 def test_nulls_and_newlines(tmp_path):
     columns = {"en": ["a", None, "two\nlines"], "de": [None, "B\r", "C"]}
     assert read(write(tmp_path, columns)) == (["a", "", "two lines"], ["", "B\r", "C"])
@@ -68,11 +60,6 @@ def test_blocks_do_not_end_where_row_groups_do(tmp_path, monkeypatch):
     assert [(block.first, len(block)) for block in blocks] == [(0, 4), (4, 4), (8, 3)]
     assert [text for block in blocks for text in block.src] == numbers
     assert all(block.src == block.tgt for block in blocks)
-
-
-def test_no_rows_no_blocks(tmp_path):
-    empty = pa.table({"en": pa.array([], pa.string()), "de": pa.array([], pa.string())})
-    assert list(open_reader(str(write(tmp_path, empty)), "en-de").blocks()) == []
 
 
 @pytest.mark.parametrize(

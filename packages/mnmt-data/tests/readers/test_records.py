@@ -81,30 +81,6 @@ def test_headers_of_tsv_are_noticed(tmp_path, header, task, pair):
     assert pairs == ([pair] if pair else [tuple(header.split("\t")), ("one", "zwei")])
 
 
-@pytest.mark.parametrize(
-    ("header", "task"),
-    [
-        ("sentence1\tsentence2", "en-de"),
-        ("\ten\ttranslation_de", "en-de"),
-        ("src_text\ttgt_text", "xx-aa"),
-        ("eng_Latn\tarb_Arab", "en-sw"),
-        ("de\ten", "fr-es"),
-        ("EN\tDE", "fr-es"),
-        ("English\tGerman", "de-en"),
-    ],
-)
-def test_headers_of_unknown_names_are_refused(tmp_path, header, task):
-    path = write(tmp_path / "x.tsv", f"{header}\none\tzwei\tdrei\n")
-    with pytest.raises(DataError) as raised:
-        read(path, task, skip_bad=True)
-    listed, (src, tgt) = ", ".join(header.split("\t")), task.split("-")
-    toml = f'columns."x.tsv" = {{ {src} = "...", {tgt} = "..." }} under [data]'
-    assert str(raised.value) == (
-        f"{path}:1: seems to be a header with no columns for {task} among {listed}; name two after the "
-        f"languages, or src and tgt, or write {toml}."
-    )
-
-
 @pytest.mark.parametrize("end", ["", "\n", "\n\n", "\r\n\n"])
 def test_empty_lines_at_the_end_of_tsv_are_no_pairs(tmp_path, end):
     assert read(write(tmp_path / "x.tsv", f"a\tA\nb\tB{end}")) == [("a", "A"), ("b", "B")]
@@ -185,16 +161,6 @@ def test_a_bad_line_of_one_text_is_that_of_its_pair(tmp_path, kinds):
     assert len(pairs) == len(kinds)
     good = [row for row, kind in enumerate(kinds) if kind == "good"]
     assert [pairs[row] for row in good] == [(f"en{row}", f"de{row}") for row in good]
-
-
-@pytest.mark.parametrize("text", ["", "en,de\n", "\n\nen,de\n\n"])
-def test_csv_without_rows_has_no_pairs(tmp_path, text):
-    assert read(write(tmp_path / "x.csv", text)) == []
-
-
-def test_a_csv_header_without_the_languages_is_named(tmp_path):
-    with pytest.raises(DataError, match=r"x\.csv:1: .* no columns for en-de among en, fr; name two"):
-        read(write(tmp_path / "x.csv", "en,fr\na,A\n"))
 
 
 @pytest.mark.parametrize("skip_bad", [False, True])

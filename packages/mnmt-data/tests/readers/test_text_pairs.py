@@ -4,7 +4,7 @@ import pickle
 import pytest
 
 from mnmt_data.errors import DataError
-from mnmt_data.readers import find_readers, open_reader
+from mnmt_data.readers import open_reader
 from mnmt_data.readers.reader import BLOCK_PAIRS
 
 
@@ -78,34 +78,3 @@ def test_a_file_removed_since_is_one_line(tmp_path):
         list(reader.blocks())
     what = "no such file; its folder holds x.en."
     assert str(error.value) == f"{tmp_path / 'x.de'}: {what}"
-
-
-@pytest.mark.parametrize(
-    ("name", "src", "tgt"),
-    [
-        ("x.en-de.tsv", ["a", ""], ["A", "B"]),
-        ("x.de-en.tsv", ["A", "B"], ["a", ""]),
-        ("x-v10.deu-eng.tsv", ["A", "B"], ["a", ""]),
-        ("x.tsv", ["a", ""], ["A", "B"]),
-    ],
-)
-def test_the_name_of_a_tsv_file_gives_the_order_of_its_columns(tmp_path, name, src, tgt):
-    (tmp_path / name).write_text("a\tA\n\tB\n", encoding="utf-8")
-    (block,) = open_reader(str(tmp_path / name), "en-de").blocks()
-    assert (block.src, block.tgt) == (src, tgt)
-
-
-def test_a_line_without_a_tab_is_named(tmp_path):
-    path = tmp_path / "x.tsv"
-    path.write_text("a\tA\n" * 60_000 + "no tab\na\tA\n", encoding="utf-8")
-    with pytest.raises(DataError) as error:
-        list(open_reader(str(path), "en-de").blocks())
-    remedy = "put one tab between columns, and none into a sentence"
-    assert str(error.value) == f"{path}:60001: has 1 column, but the first line has 2; {remedy}."
-
-
-def test_an_overlong_tsv_line_is_an_empty_pair(tmp_path):
-    (tmp_path / "train.en-de.tsv").write_text(f"a\tA\n{'x' * 300_000}\nb\tB\n", encoding="utf-8")
-    (reader,) = find_readers(tmp_path, "train", "en-de")
-    (block,) = reader.blocks()
-    assert (block.src, block.tgt) == (["a", "", "b"], ["A", "", "B"])

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mnmt_data.errors import DataError
-from mnmt_data.store.corpus_folder import Bitext, read_bitext, read_lines, write_bitext
+from mnmt_data.store.corpus_folder import Bitext, read_bitext, write_bitext
 
 PLAIN = st.text(st.characters(exclude_characters="\n\r\ufeff", exclude_categories=["Cs"]), max_size=12)
 
@@ -12,26 +12,6 @@ def write(folder, name, content):
     path = folder / name
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     return path
-
-
-@pytest.mark.parametrize(
-    ("content", "lines"),
-    [
-        ("a\nb\n", ["a", "b"]),
-        ("a\nb", ["a", "b"]),
-        ("a\n\nb\n", ["a", "", "b"]),
-        ("a\n\n", ["a", ""]),
-        ("", []),
-        ("\n", [""]),
-        ("a\r\nb\r\n", ["a", "b"]),
-        ("\ufeffa\nb\n", ["a", "b"]),
-        ("a\x85b\nc\n", ["a\x85b", "c"]),
-        ("a\u2028b\x0bc\x0cd\x1ce\n", ["a\u2028b\x0bc\x0cd\x1ce"]),
-        ("a\rb\nc\n", ["a\rb", "c"]),
-    ],
-)
-def test_only_newlines_end_lines(tmp_path, content, lines):
-    assert read_lines(write(tmp_path, "text", content)) == lines
 
 
 @given(st.lists(st.tuples(PLAIN, PLAIN), min_size=1, max_size=6))
@@ -69,20 +49,3 @@ def test_empty_corpus_is_told(tmp_path):
     with pytest.raises(DataError) as raised:
         read_bitext(tmp_path, "train", "en-de")
     assert str(raised.value).startswith(f"{src}: has no lines; ")
-
-
-@pytest.mark.parametrize(
-    ("content", "line"), [(b"\xff\n", 1), (b"a\n\xe9b\n", 2), (b"\xef\xbb\xbfa\nb\nc\xc3", 3)]
-)
-def test_invalid_utf_8_is_placed(tmp_path, content, line):
-    path = write(tmp_path, "text", content)
-    with pytest.raises(DataError) as raised:
-        read_lines(path)
-    assert str(raised.value).startswith(f"{path}:{line}: not valid UTF-8; ")
-
-
-@pytest.mark.parametrize("content", ["\ufeffa\r\nb\r\nc\x85\r\n", "a\nb\nc", "a\u2029\nb\x0c\nc\n"])
-def test_stray_characters_do_not_change_line_counts(tmp_path, content):
-    write(tmp_path, "train.en-de.en", content)
-    write(tmp_path, "train.en-de.de", "x\ny\nz\n")
-    assert len(read_bitext(tmp_path, "train", "en-de")) == 3

@@ -97,13 +97,6 @@ def test_a_sample_reads_its_blocks_alone(tmp_path):
     assert file.is_verified.sum(axis=1).tolist() == [5, 5]
 
 
-def test_what_is_read_is_the_readers_own(tmp_path):
-    shard = write_shard(tmp_path, numbered(5))
-    src, _ = shard.gather(np.arange(5))
-    src.values[:] = 0
-    assert pairs_of(*shard.gather(np.arange(5))) == numbered(5)
-
-
 def record_mapped(monkeypatch):
     """The names of the files that are mapped from here on."""
     mapped, map_file = [], SegmentFile.mapping
@@ -242,12 +235,6 @@ def test_a_folder_without_segments_is_named(make, tmp_path):
         DataError, match=r"train\.en-de: no such token shard; `mnmt-data prepare` writes them\.$"
     ):
         Shard.open(tmp_path / "train.en-de")
-
-
-def test_a_write_in_progress_is_not_a_segment(tmp_path):
-    write_shard(tmp_path, numbered(3))
-    (tmp_path / ".00001.arrow.77.tmp").write_bytes(b"ARROW1")
-    assert len(Shard.open(tmp_path)) == 3
 
 
 def test_pairs_weigh_one_unless_their_weights_are_there(tmp_path):

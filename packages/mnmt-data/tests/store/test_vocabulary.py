@@ -98,15 +98,6 @@ def test_a_language_without_a_tag_is_told_wherever_tags_are(words, target_tag):
         Vocabulary(words._processor, target_tag=target_tag).encode_sources([], target="fr")
 
 
-def test_blocks_of_lines_are_joined(words, monkeypatch):
-    lines = corpus()[:25]
-    whole = words.encode_sources(lines, target="de")
-    monkeypatch.setattr("mnmt_data.store.vocabulary.BLOCK_LINES", 10)
-    parts = words.encode_sources(lines, target="de")
-    assert parts.values.tolist() == whole.values.tolist()
-    assert parts.offsets.tolist() == whole.offsets.tolist()
-
-
 def test_unknown_tag_is_told(words):
     assert tag_of("fr") == "<2fr>"
     with pytest.raises(DataError, match="no tag <2fr>; prepare a task into fr"):
@@ -122,15 +113,6 @@ def test_size_that_does_not_suit_is_told(tmp_path):
     assert not (tmp_path / "vocab.model").exists()
 
 
-@pytest.mark.parametrize("kind", ["unigram", "bpe"])
-@pytest.mark.parametrize("size", [300, 350])
-def test_sizes_are_honoured(tmp_path, kind, size):
-    draw = random.Random(2)
-    text = ["".join(draw.choices("abcdefghij ", k=40)) for _ in range(500)]
-    train_vocabulary(text, tmp_path / "vocab.model", kind=kind, size=size, languages=["de"])
-    assert Vocabulary.load(tmp_path / "vocab.model").size == size
-
-
 def test_bytes_spell_what_has_no_piece_unless_told_otherwise(tmp_path, subwords):
     path = tmp_path / "vocab.model"
     train_vocabulary(corpus(), path, kind="bpe", size=80, languages=["de"], byte_fallback=False)
@@ -140,16 +122,6 @@ def test_bytes_spell_what_has_no_piece_unless_told_otherwise(tmp_path, subwords)
     ids = subwords.encode(["Ω"])[0]
     assert subwords.byte_tokens[ids[-2:]].all()
     assert subwords.byte_tokens.sum() == 256
-
-
-def test_coverage_of_characters_is_honoured(tmp_path):
-    text = ["a b c d e f g h"] * 1000 + ["é"]
-    sizes = {}
-    for coverage in (0.9995, 1.0):
-        path = tmp_path / "vocab.model"
-        train_vocabulary(text, path, kind="bpe", size=290, languages=["de"], character_coverage=coverage)
-        sizes[coverage] = Vocabulary.load(path).byte_tokens[Vocabulary.load(path).encode(["é"])[0]].any()
-    assert sizes == {0.9995: True, 1.0: False}
 
 
 @given(text=st.text(st.sampled_from("<2dezh>/s pad unk▁"), max_size=20))

@@ -78,11 +78,6 @@ def tokens(batch):
     return np.count_nonzero(batch.src) + np.count_nonzero(batch.tgt)
 
 
-def window_end(batches, step):
-    window = batches.sampler.window(step)
-    return window.first_step + window.num_batches
-
-
 def assert_same(first, second):
     for side in ("src", "tgt", "tasks", "loss_weights"):
         np.testing.assert_array_equal(getattr(first, side), getattr(second, side))
@@ -144,15 +139,6 @@ def test_the_pieces_of_all_ranks_are_the_batch(step, ranks, accumulation, seed):
     assert np.abs(sizes - tokens(whole) / len(pieces)).max() <= 18
 
 
-def test_reading_shares_leaves_the_stream_where_it_is():
-    shared, alone = stream(), stream()
-    for step, batch in zip(range(50), alone, strict=False):
-        shared.share(step + 7, Share(rank=step % 3, num_ranks=3, accumulation=2))
-        assert_same(next(shared), batch)
-        (piece,) = shared.share(step, Share())
-        assert_same(piece, batch)
-
-
 @given(weights=st.sampled_from([WEIGHTS, TWO_PHASES]), step=st.integers(0, 300), seed=st.integers())
 def test_addresses_name_the_pairs_of_a_batch_in_order(weights, step, seed):
     batches = stream(weights, seed=seed)
@@ -188,14 +174,6 @@ def test_loss_weights_are_those_of_the_phase():
             assert batch.loss_weights.dtype == np.float32
 
 
-@pytest.mark.parametrize("pairs", [1, 3, 25, 1000])
-def test_pairs_of_one_length_make_batches_of_one_size(pairs):
-    even = {task: Memory(500, shortest=4, longest=4) for task in TASKS}
-    batches = stream(shards=even, batch_tokens=8 * pairs)
-    assert {len(batches.batch(step).tasks) for step in range(150)} == {pairs}
-    assert all(batches.batch(step).padding == 0 for step in range(3))
-
-
 @pytest.mark.parametrize("batch_tokens", [100, 1000, 5000])
 def test_batches_have_their_tokens_on_average(batch_tokens):
     """A batch differs from its window's average by a pair at most, a window from the budget by chance."""
@@ -203,35 +181,6 @@ def test_batches_have_their_tokens_on_average(batch_tokens):
     assert np.mean(sizes) == pytest.approx(batch_tokens, rel=0.05)
     assert max(sizes) < batch_tokens * 1.15 + 18
     assert min(sizes) > batch_tokens * 0.85 - 18
-
-
-def test_batches_of_a_window_are_not_in_order_of_length():
-    batches = stream()
-    end = window_end(batches, 0)
-    widths = [batches.batch(step).tgt.shape[1] for step in range(end)]
-    assert end > 50
-    assert abs(np.corrcoef(widths, np.arange(end))[0, 1]) < 0.35
-    later = [batches.batch(step).tgt.shape[1] for step in range(end, 2 * end)]
-    assert abs(np.corrcoef(widths, later)[0, 1]) < 0.35
-
-
-def test_batches_have_less_padding_than_pairs_at_random():
-    random = np.random.default_rng(0)
-    lengths = np.array(SHARDS["en-it"].lengths(random.integers(0, 400, size=(200, 30))))
-    cells = 30 * lengths.max(axis=2).sum()
-    at_random = 1 - lengths.sum() / cells
-    batches = stream({"en-it": 1.0})
-    assert np.mean([batches.batch(step).padding for step in range(200)]) < at_random / 2
-
-
-def test_arrays_are_int64():
-    batch = next(stream())
-    assert {batch.src.dtype, batch.tgt.dtype, batch.tasks.dtype} == {np.dtype(np.int64)}
-
-
-def test_seeds_differ():
-    first, second = (stream(seed=seed).locations(0) for seed in (0, 1))
-    assert first != second
 
 
 @pytest.mark.parametrize("segments", [1, 7])
@@ -257,14 +206,6 @@ def explicit_schedule():
 def test_a_share_names_what_is_out_of_range(field, message):
     with pytest.raises(ValueError, match=message):
         Share(**field)
-
-
-@given(step=st.integers(0, 300), num_ranks=st.integers(1, 4))
-def test_every_rank_knows_the_tokens_of_the_whole_batch(step, num_ranks):
-    whole = stream().batch(step)
-    for rank in range(num_ranks):
-        tokens = stream().tokens(step, Share(rank=rank, num_ranks=num_ranks))
-        assert tokens == (np.count_nonzero(whole.src), whole.num_tokens)
 
 
 @given(
@@ -366,11 +307,6 @@ def test_one_other_pair_of_prepared_data_is_refused(tmp_path):
     one.restore(one.state())
 
 
-def test_a_state_of_another_version_is_refused():
-    with pytest.raises(DataError, match=r"^`stream` of the saved stream is None, but of this one 2\.$"):
-        stream().restore({"window_start": 7})
-
-
 @given(num_rows=st.integers(1, 80), batch_tokens=st.integers(18, 200))
 def test_evaluation_reads_every_pair_once_in_order_of_length(num_rows, batch_tokens, tmp_path_factory):
     pairs = Memory(num_rows)
@@ -391,12 +327,6 @@ def test_evaluation_takes_a_pair_that_is_longer_than_a_batch(tmp_path):
     assert sum(len(batch.src) for batch in batches) == 20
     assert max(batch.src.size + batch.tgt.size for batch in batches) > 9
     assert all(len(batch.src) == 1 or batch.src.size + batch.tgt.size <= 9 for batch in batches)
-
-
-def test_evaluation_without_pairs_is_told(tmp_path):
-    shard = Memory(0).shard(tmp_path / "dev.en-de")
-    with pytest.raises(DataError, match=r"dev\.en-de: the shard holds no sentence"):
-        next(eval_batches(shard, batch_tokens=9))
 
 
 @pytest.fixture(scope="module")

@@ -37,12 +37,6 @@ def test_every_pair_is_in_one_of_the_parts_and_none_is_empty(lengths, data):
     assert sorted(np.concatenate(parts).tolist()) == list(range(len(lengths)))
 
 
-@given(length=st.integers(1, 50), parts=st.integers(1, 20), each=st.integers(1, 20))
-def test_pairs_of_one_length_are_cut_evenly(length, parts, each):
-    lengths = np.full(parts * each, length)
-    assert [len(part) for part in split_evenly(lengths, lengths, parts)] == [each] * parts
-
-
 @given(lengths=pair_lengths.filter(lambda lengths: sum(map(sum, lengths))), data=st.data())
 def test_tokens_differ_from_an_equal_share_by_the_longest_pair_at_most(lengths, data):
     """Where no pair is longer than a share; a longer one takes a part's place and more."""
@@ -67,21 +61,6 @@ def test_padding_is_not_above_that_of_a_random_order(parts, seed):
     src, tgt = corpus(seed)
     shuffled = np.array_split(np.random.default_rng(seed).permutation(len(src)), parts)
     assert padded(split_evenly(src, tgt, parts), src, tgt) <= padded(shuffled, src, tgt)
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_padding_is_little(seed):
-    """Parts of 20 sentences take a seventh more cells than there are tokens; at random, 2.5 times as many."""
-    src, tgt = corpus(seed)
-    shuffled = np.random.default_rng(seed).permutation(len(src)).reshape(100, 20)
-    assert padded(split_evenly(src, tgt, 100), src, tgt) < 1.15 * (src + tgt).sum()
-    assert padded(shuffled, src, tgt) > 2.5 * (src + tgt).sum()
-
-
-def test_parts_are_cut_the_same_way_every_time():
-    src, tgt = corpus(0)
-    for one, other in zip(split_evenly(src, tgt, 30), split_evenly(src, tgt, 30), strict=True):
-        np.testing.assert_array_equal(one, other)
 
 
 @given(pair_lengths, st.integers(1, 9))
@@ -137,10 +116,6 @@ def test_pairs_of_one_length_make_consecutive_full_batches():
     src, tgt = np.full(10, 4), np.full(10, 6)
     batches = batch_by_tokens(src, tgt, batch_tokens=35)
     assert [batch.tolist() for batch in batches] == [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9]]
-
-
-def test_a_pair_as_long_as_the_budget_passes(shard):
-    check_pairs_fit(shard([(3, 4)], [(5, 5)]), batch_tokens=10)
 
 
 def test_the_longest_pair_of_all_segments_is_told(shard):

@@ -1,7 +1,6 @@
 import json
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
@@ -65,12 +64,6 @@ ORDER = [4, 5, 0, 2, 3, 1]
 
 def test_contrast_is_what_tuning_gained_a_token(scored):
     np.testing.assert_allclose(pair_scores(**scored), CONTRASTS)
-
-
-def test_one_file_alone_gives_plain_log_probabilities(scored):
-    plain = [-4.0, -2.0, -3.0, -2.0, -4.5, -3.0]
-    np.testing.assert_allclose(pair_scores(base=scored["base"], tuned=None), plain)
-    np.testing.assert_allclose(pair_scores(base=None, tuned=scored["tuned"])[4], -1.5)
 
 
 def test_blocks_do_not_change_the_scores(scored, monkeypatch):
@@ -141,21 +134,6 @@ def test_a_file_that_is_no_score_file_is_named(tmp_path, content, message):
     with pytest.raises(DataError, match=rf"s\.parquet: {message}") as raised:
         pair_scores(base=path, tuned=None)
     assert "\n" not in str(raised.value)
-
-
-@pytest.mark.parametrize("metadata", [None, {b"mnmt": b"{}"}, {b"mnmt": b"[1]"}, {b"pandas": b"{}"}])
-def test_another_table_is_not_a_score_file(tmp_path, metadata):
-    path = tmp_path / "s.parquet"
-    pq.write_table(pa.table({"x": [1]}).replace_schema_metadata(metadata), path)
-    with pytest.raises(DataError) as raised:
-        pair_scores(base=path, tuned=None)
-    what = "not a score file, or a damaged one; give one that `mnmt-model log-probs` wrote"
-    assert str(raised.value) == f"{path}: {what}."
-
-
-def test_a_folder_is_not_a_score_file(tmp_path):
-    with pytest.raises(DataError, match=r": cannot be read as a score file \(.*\); score the pairs again\.$"):
-        pair_scores(base=tmp_path, tuned=None)
 
 
 def command(data, *arguments):

@@ -38,13 +38,6 @@ def test_counts_before_are_the_tasks_counted(start, count, seed):
     np.testing.assert_array_equal(after - before, counts(stream.tasks(start, count)))
 
 
-@given(positions=st.lists(positions, min_size=2, max_size=4), seed=st.integers(0, 3))
-def test_counts_never_fall(positions, seed):
-    stream = draws(seed=seed)
-    found = [stream.before(position) for position in sorted(positions)]
-    assert np.all(np.diff(found, axis=0) >= 0)
-
-
 def test_a_leaf_is_counted_from_the_beginning_as_well_as_from_the_tree():
     stream = draws()
     tasks = stream.tasks(0, 5 * LEAF + 17)
@@ -57,13 +50,6 @@ def test_a_task_of_weight_zero_is_never_drawn(position, seed):
     stream = draws(seed=seed)
     assert stream.before(position)[1] == 0
     assert not np.any(stream.tasks(position, 100) == 1)
-
-
-@pytest.mark.parametrize("weights", [{"a": 1.0}, {"a": 0.0, "b": 1.0}])
-def test_a_task_alone_is_drawn_always(weights):
-    stream = draws(weights)
-    assert set(stream.tasks(LEAF - 5, 10).tolist()) == {len(weights) - 1}
-    assert stream.before(10**12).tolist() == [0] * (len(weights) - 1) + [10**12]
 
 
 def test_seeds_and_labels_have_choices_of_their_own():
@@ -120,12 +106,6 @@ def test_neighbours_do_not_depend_on_each_other(lag):
     first = draws({"a": 0.3, "b": 0.7}).tasks(0, 200_000)
     correlation = np.corrcoef(first[:-lag], first[lag:])[0, 1]
     assert abs(correlation) < 4 / np.sqrt(len(first) - lag)
-
-
-def test_numbers_of_numpy_are_numbers():
-    stream, same = draws(seed=1), draws(seed=np.int64(1), labels=("tasks", np.int64(0)))
-    np.testing.assert_array_equal(same.tasks(np.int64(5000), 20), stream.tasks(5000, 20))
-    np.testing.assert_array_equal(same.before(np.int64(10**9)), stream.before(10**9))
 
 
 def test_the_stream_of_a_seed_stays_what_it_is():

@@ -40,11 +40,6 @@ def test_the_irreducible_loss_is_the_conditional_entropy_of_the_text(rate):
     assert nats / (sentences * (6 * 3 + 1)) == pytest.approx(config.irreducible, rel=0.01)
 
 
-def test_the_irreducible_loss_of_the_study_in_the_small_is_as_measured_before():
-    config = SyntheticConfig(concepts=12_000, source_syllables=3, target_syllables=3, synonym_rate=0.25)
-    assert config.irreducible == pytest.approx(0.17995, abs=1e-5)
-
-
 def spelled(rows):
     return [row.tobytes().decode() for row in rows]
 

@@ -71,10 +71,6 @@ def test_probabilities_sum_to_one(config):
     np.testing.assert_allclose(probabilities.sum(axis=1), 1)
 
 
-def test_without_sharpness_all_words_are_equally_probable():
-    assert replace(SMALL, sharpness=0.0).irreducible_of("xx-aa") == pytest.approx(2 * log(5) / 3)
-
-
 def test_sharpness_is_the_deviation_of_the_logits():
     config = replace(SMALL, words=12, context=3, features=2000, sharpness=1.5)
     logits = np.log(config.teacher.probabilities("aa"))
@@ -101,11 +97,6 @@ def test_what_languages_have_in_common_grows_with_the_dial():
         correlations.append(np.corrcoef(centred)[0, 1])
     np.testing.assert_allclose(correlations, [0, 0.5, 1], atol=0.15)
     assert correlations[2] == pytest.approx(1)
-
-
-def test_languages_that_share_everything_have_one_teacher():
-    teacher = replace(SMALL, shared_features=1.0).teacher
-    np.testing.assert_array_equal(teacher.probabilities("aa"), teacher.probabilities("bb"))
 
 
 @pytest.mark.parametrize("context", [1, 2, 4])

@@ -12,12 +12,6 @@ def test_opus_100s_thresholds(pairs: int, group: str) -> None:
     assert Resources().group(pairs) == group
 
 
-@pytest.mark.parametrize(("high", "low"), [(5, 6), (5, -1)])
-def test_thresholds_in_disorder_are_told(high: int, low: int) -> None:
-    with pytest.raises(ValueError, match="must be at least"):
-        Resources(high=high, low=low)
-
-
 def test_resource_scores_are_means_over_tasks() -> None:
     values = {"en-de": 30.0, "en-fr": 40.0, "en-gu": 10.0, "de-fr": 5.0}
     scores = resource_scores(

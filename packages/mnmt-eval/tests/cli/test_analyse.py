@@ -88,16 +88,6 @@ def test_the_analyses_are_of_the_runs_newest_measurements(command_line: CommandL
     ]
 
 
-def test_metrics_of_which_lower_is_better_are_taken_so(command_line: CommandLine, study: Path) -> None:
-    for name, ter in {"small": 70.0, "middle": 60.0, "large": 65.0, "only-xx-aa": 80.0}.items():
-        add_evals(study / name, {"ter": {"xx-aa": ter}}, flops={"small": 100, "middle": 200}.get(name, 400))
-    runs = [study / name for name in ("small", "middle", "large")]
-    arguments = (*runs, "--baseline", study / "only-xx-aa", "--metric", "ter")
-    assert [row["efficient"] for row in analysed(command_line, *arguments)["cost"]] == [True, True, False]
-    table = command_line.run("analyse", *arguments).stdout.decode().splitlines()
-    assert table[0].startswith("ter (lower is better) on test, means over tasks")
-
-
 def test_what_was_not_measured_in_one_way_is_told(command_line: CommandLine, study: Path) -> None:
     other = copied(study / "small", "other", mixture={"xx-aa": 1.0})
     append_evals(

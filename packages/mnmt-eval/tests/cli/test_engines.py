@@ -78,24 +78,6 @@ def test_outputs_and_remarks_are_those_of_our_search(
     assert "cut off at its maximal length" in theirs.stderr
 
 
-def test_jobs_change_nothing(command_line: CommandLine, run: Path) -> None:
-    tagged = b"".join(b"xx-aa\t" + line for line in source_of(run).splitlines(keepends=True))
-    arguments = ("translate", "--run", run, "--jobs", "2")
-    ours = command_line.run(*arguments, stdin=tagged)
-    theirs = command_line.run(*arguments, *CTRANSLATE2, stdin=tagged)
-    assert (theirs.status, theirs.stdout) == (0, ours.stdout)
-
-
-def test_records_name_the_engine(command_line: CommandLine, run: Path, tmp_path: Path) -> None:
-    arguments = ("translate", "--run", run, "--task", "xx-aa", "--out", tmp_path / "out")
-    done = command_line.run(*arguments, *CTRANSLATE2, "--compute", "int8", stdin=source_of(run))
-    assert done.status == 0, done.stderr
-    record = json.loads((tmp_path / "out.record.json").read_text(encoding="utf-8"))
-    assert record["made_with"]["engine"].startswith("ctranslate2-4.")
-    assert record["made_with"]["engine"].endswith("-int8")
-    assert record["made_with"]["search"] == "beam:4|lp:power-0.6|stop:filled|maxlen:2x+20"
-
-
 def test_a_file_is_gone_on_with_by_the_same_engine_and_compute_type_only(
     command_line: CommandLine, run: Path, tmp_path: Path
 ) -> None:

@@ -2,11 +2,8 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
-from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -144,14 +141,6 @@ def test_other_options_measure_anew(
     assert len(read_evals(scored_run)) == before + len(rows) == before + 4
 
 
-def test_the_measurement_last_asked_for_counts(command_line: CommandLine, tiny_run: Path) -> None:
-    all_sentences = command_line.scored(tiny_run, "--metric", "chrf")
-    command_line.scored(tiny_run, "--metric", "chrf", "--max-sentences", "3")
-    assert command_line.scored(tiny_run, "--metric", "chrf") == all_sentences
-    counting = {each.task: each for each in read_evals(tiny_run) if each.metric == "chrf"}
-    assert [vars(each) | {"run": "tiny-run"} for each in counting.values()] == all_sentences
-
-
 def test_runs_that_have_not_finished_are_skipped(
     command_line: CommandLine, results: Path, tiny_run: Path
 ) -> None:
@@ -168,19 +157,6 @@ def test_runs_that_have_not_finished_are_skipped(
         "[3/3] tiny-run test xx-bb",
     ]
     assert (tiny_run.with_name("failed") / "evals.jsonl").read_bytes() == before
-
-
-def test_runs_scored_side_by_side_have_the_same_metrics(
-    command_line: CommandLine, results: Path, tiny_run: Path
-) -> None:
-    for name in ("again", "failed"):
-        shutil.copytree(tiny_run, tiny_run.with_name(name))
-    set_status(tiny_run.with_name("failed"), "failed")
-    alone = command_line.scored(tiny_run)
-    done = command_line.run("score", results / "runs", "--jobs", "2", "--json")
-    rows = json.loads(done.stdout)["evals"]
-    assert rows == [{**row, "run": "again"} for row in alone] + alone
-    assert done.stderr.splitlines()[2].startswith("[2/3] failed skipped: is failed")
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
@@ -280,8 +256,3 @@ def test_a_mistake_is_one_line_and_status_2(
     assert progress == []
     assert complaint.startswith("mnmt-eval: ")
     assert message in complaint
-
-
-def test_the_module_is_the_command() -> None:
-    done = subprocess.run([sys.executable, "-m", "mnmt_eval", "--version"], capture_output=True, check=True)
-    assert done.stdout.decode().strip() == version("mnmt-eval")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -60,15 +58,6 @@ def test_markdown_keeps_names_as_they_are(command_line: CommandLine, arguments: 
     assert {len(row) for row in rows} == {3, 6}
     names = {re.sub(r"\\(.)", r"\1", cell.strip()) for row in rows for cell in row[:2]}
     assert f"{HOSTILE} (baseline)" in names
-
-
-@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")
-def test_latex_compiles(command_line: CommandLine, arguments: list[str], tmp_path: Path) -> None:
-    table = printed(command_line, arguments, "--format", "latex")
-    head = "\\documentclass{article}\\usepackage{booktabs}\\begin{document}\n"
-    (tmp_path / "table.tex").write_text(f"{head}{table}\n\\end{{document}}\n", encoding="utf-8")
-    command = ["pdflatex", "-halt-on-error", "-interaction=nonstopmode", "table.tex"]
-    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
 
 
 def test_latex_escapes_what_it_would_read_as_commands(

@@ -122,34 +122,6 @@ def test_a_line_of_six_thousand_tokens_loses_nothing(
     assert [line["text"] for line in lines[:20]] == [line["text"] for line in lines[21:]]
 
 
-def test_an_output_that_is_complete_is_left_as_it_is(
-    command_line: CommandLine, results: Path, tiny_run: Path, tmp_path: Path
-) -> None:
-    out = tmp_path / "out.bb"
-    arguments = ("--task", "xx-bb", "--out", out)
-    assert translated(command_line, tiny_run, *arguments, stdin=source_of(results)) == []
-    written = out.read_bytes()
-    done = command_line.run("translate", "--run", tiny_run, *arguments, stdin=source_of(results))
-    assert done.status == 0
-    assert done.stderr.splitlines() == ["20 lines were translated before", "nothing is left to translate"]
-    assert out.read_bytes() == written
-    record = json.loads((tmp_path / "out.bb.record.json").read_text(encoding="utf-8"))
-    assert record["made_with"]["search"] == "beam:4|lp:power-0.6|stop:filled|maxlen:2x+20"
-    assert (record["made_with"]["pair"], record["lines"]) == ("xx-bb", 20)
-
-
-def test_an_output_is_not_gone_on_with_another_n_best(
-    command_line: CommandLine, tiny_run: Path, tmp_path: Path
-) -> None:
-    out = tmp_path / "out"
-    arguments = ("translate", "--run", tiny_run, "--task", "xx-aa", "--out", out, "--n-best")
-    assert command_line.run(*arguments, "2", stdin=b"a\nb\n").status == 0
-    before = out.read_bytes()
-    done = command_line.run(*arguments, "3", stdin=b"a\nb\nc\n")
-    assert (done.status, out.read_bytes()) == (2, before)
-    assert "was made with n_best 2, and is now asked for with 3" in done.stderr
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -264,16 +236,6 @@ def test_ctrl_c_leaves_what_the_next_command_goes_on_from(
     assert remaining == expected[: len(remaining)]
     assert translated(command_line, tiny_run, *arguments, stdin=source) == []
     assert out.read_text(encoding="utf-8").splitlines() == expected
-
-
-@pytest.mark.slow
-def test_a_reader_that_goes_ends_the_command_quietly(results: Path, tiny_run: Path) -> None:
-    with start(tiny_run, "--task", "xx-aa", "--window-lines", "1", "--jobs", "2") as process:
-        assert process.stdout is not None
-        process.stdout.close()
-        process.stdout = None
-        _, told = process.communicate(source_of(results))
-    assert (process.returncode, told) == (141, b"")
 
 
 @pytest.mark.slow

@@ -88,14 +88,6 @@ def test_files_of_a_folder_that_are_left_out_are_named(
     assert "neither runs nor files with translations but baseline.orig." in refused.stderr
 
 
-def test_texts_have_the_name_of_their_test_set(command_line: CommandLine, folder: Path) -> None:
-    for command, name in {
-        "one --reference ref --metric chrf,ter": ("test", ""),
-    }.items():
-        (each,) = compared(command_line, command)
-        assert (each["testset"], each["task"]) == name
-
-
 @pytest.mark.parametrize(
     ("command", "message"),
     [

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from sacrebleu.metrics.chrf import CHRF
 from text_files import write
 
 from mnmt_eval.compare import length_thirds
-from mnmt_eval.metrics import BootstrapIntervals, MetricConfig, holm, metric
+from mnmt_eval.metrics import BootstrapIntervals, holm, metric
 
 
 @pytest.fixture
@@ -101,20 +100,6 @@ def test_lines_too_short_for_a_metric_are_remarked(command_line: CommandLine, tm
     ]
 
 
-def test_several_references_are_taken_together(command_line: CommandLine, german: Path) -> None:
-    (ours,) = command_line.compared(
-        german / "one.txt",
-        *("--reference", german / "ref", "--reference", german / "ref2", "--task", "en-de"),
-    )
-    config = MetricConfig(num_references=2)
-    for each in ours["metrics"]:
-        score = metric(each["metric"], target="de", config=config).score(GERMAN.hypotheses, GERMAN.references)
-        (system,) = each["systems"]
-        assert (system["signature"], system["value"]) == (score.signature, score.value)
-        assert "nrefs:2" in score.signature
-    assert ours["baseline"] is None
-
-
 def test_the_table_names_systems_intervals_and_signatures(command_line: CommandLine, german: Path) -> None:
     done = command_line.run(
         "compare",
@@ -131,16 +116,6 @@ def test_the_table_names_systems_intervals_and_signatures(command_line: CommandL
     assert titles == ["chrf [95% interval]", "ter (lower is better) [95% interval]"]
     assert "[95% interval] of 200 bootstrap samples, seed 12345" in table
     assert f"chrf: {metric('chrf', target='de').signature}" in table
-
-
-def test_systems_that_are_alike_differ_by_zero_without_a_minus(
-    command_line: CommandLine, german: Path
-) -> None:
-    systems = [f"{name}={german / 'one.txt'}" for name in ("first", "second", "third")]
-    done = command_line.run("compare", *systems, "--reference", german / "ref", "--metric", "chrf")
-    table = done.stdout.decode()
-    assert table.count("+0.00 [+0.00, +0.00]") == 2
-    assert "-0.00" not in table
 
 
 def test_all_pairs_are_tested_corrected_and_ranked(command_line: CommandLine, german: Path) -> None:
@@ -230,14 +205,6 @@ def test_groups_are_tested_as_test_sets_of_their_own(command_line: CommandLine, 
     assert [group["against_baseline"]["corrected_p_value"] for group in of_group] == corrected
 
 
-def test_languages_are_named_with_commas_or_one_by_one(command_line: CommandLine, german: Path) -> None:
-    files = (german / "one.txt", "--reference", german / "ref", "--task", "en-de", "--metric", "language")
-    flag = "--language.candidates"
-    for options in ((flag, "de,fr,en"), (flag, "de", flag, "fr,en")):
-        (ours,) = command_line.compared(*files, *options)
-        assert "|candidates:de+en+fr|" in ours["metrics"][0]["systems"][0]["signature"]
-
-
 def test_languages_of_plain_files_are_those_of_the_runs_or_must_be_named(
     command_line: CommandLine, scored_results: Path, scored_run: Path, german: Path
 ) -> None:
@@ -254,20 +221,6 @@ def test_languages_of_plain_files_are_those_of_the_runs_or_must_be_named(
         *("--task", "xx-aa", "--metric", "language"),
     )
     assert "does not know the language 'aa'" in done.stderr
-
-
-def test_systems_of_one_file_name_are_told_apart_by_their_folders(
-    command_line: CommandLine, german: Path
-) -> None:
-    for folder in ("a", "b"):
-        (german / folder).mkdir()
-        shutil.copy(german / "one.txt", german / folder / "out.txt")
-    (ours,) = command_line.compared(
-        *(german / "a" / "out.txt", german / "b" / "out.txt"),
-        *("--reference", german / "ref", "--task", "en-de"),
-    )
-    assert [score["system"] for score in ours["metrics"][0]["systems"]] == ["a/out.txt", "b/out.txt"]
-    assert ours["metrics"][0]["systems"][1]["against_baseline"]["difference"] == 0
 
 
 REF = ("--reference", "{folder}/ref", "--task", "en-de")

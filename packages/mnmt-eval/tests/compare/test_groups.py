@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,12 +22,6 @@ def test_lengths_are_named_by_their_range() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("bounds", [(), (1, 2), (0, 5, 5)])
-def test_bounds_must_ascend(bounds: tuple[int, ...]) -> None:
-    with pytest.raises(ValueError, match="`bounds` must ascend from 0"):
-        length_groups([1], bounds=bounds)
-
-
 @given(st.lists(st.integers(0, 50)))
 def test_parts_are_equally_large_and_ordered_by_length(lengths: list[int]) -> None:
     for part, count in ((length_thirds, 3), (length_eighths, 8)):
@@ -39,12 +32,6 @@ def test_parts_are_equally_large_and_ordered_by_length(lengths: list[int]) -> No
         assert max(sizes, default=0) - min(sizes, default=0) <= 1
         in_order = [n for mask in rows.values() for n in sorted(np.array(lengths)[mask].tolist())]
         assert in_order == sorted(lengths)
-
-
-def test_eighths_are_named_as_in_the_paper() -> None:
-    eighths = length_eighths(range(3003))
-    assert [eighths.count(name) for name in ("1/8 short", "4/8 medium", "8/8 long")] == [376, 375, 375]
-    assert (eighths[0], eighths[1500], eighths[-1]) == ("1/8 short", "4/8 medium", "8/8 long")
 
 
 def test_groups_come_in_their_order() -> None:

@@ -92,17 +92,6 @@ def test_translations_without_a_record_are_measured_anew(
     assert ours["metrics"][0]["systems"][0]["value"] == 100
 
 
-def test_runs_tell_how_they_searched(command_line: CommandLine, scored_run: Path) -> None:
-    other = Path(shutil.copytree(scored_run, scored_run.with_name("other")))
-    command_line.scored(other, "--beam", "1")
-    arguments = (scored_run, other, "--task", "xx-aa", "--metric", "chrf")
-    (ours,) = command_line.compared(*arguments)
-    signatures = ours["searches"]
-    assert [signatures[name].partition("|")[0] for name in ("tiny-run", "other")] == ["beam:4", "beam:1"]
-    legend = command_line.run("compare", *arguments).stdout.decode().splitlines()[-2:]
-    assert legend == [f"search of {name}: {signatures[name]}" for name in ("tiny-run", "other")]
-
-
 def test_a_translation_that_has_lost_lines_is_refused(command_line: CommandLine, tiny_run: Path) -> None:
     command_line.scored(tiny_run, "--max-sentences", "5")
     path = tiny_run / "translations" / "test.xx-aa.txt"
@@ -113,14 +102,6 @@ def test_a_translation_that_has_lost_lines_is_refused(command_line: CommandLine,
     done = command_line.run("compare", tiny_run, "--task", "xx-aa")
     assert done.status == 2
     assert "must have 5 lines, one for each reference, but has 4." in done.stderr
-
-
-def test_runs_scored_on_different_sentences_are_told(command_line: CommandLine, scored_run: Path) -> None:
-    other = Path(shutil.copytree(scored_run, scored_run.with_name("other")))
-    command_line.scored(other, "--max-sentences", "5")
-    done = command_line.run("compare", scored_run, other)
-    assert done.status == 2
-    assert "were scored on different sentences; score them with the same --max-sentences." in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -161,11 +161,6 @@ def test_a_missing_checkpoint_is_told(tmp_path: Path) -> None:
         bleurt(tmp_path)
 
 
-def test_one_reference_is_scored_against(checkpoint: Path) -> None:
-    with pytest.raises(EvalError, match=r"bleurt: must have 1 reference\(s\) a sentence, but has 2\."):
-        bleurt(checkpoint).score(["a"], [["a"], ["b"]])
-
-
 @pytest.mark.parametrize("missing", ["bleurt-pytorch", "transformers"])
 def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, missing: str) -> None:
     hide_version(monkeypatch, missing, None)

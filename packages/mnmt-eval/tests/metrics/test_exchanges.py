@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from scipy.stats import binomtest, permutation_test
 
 from mnmt_eval.metrics import Metric, PairedTest, metric, paired_permutation
-from mnmt_eval.metrics.exchanges import every_exchange
 from mnmt_eval.metrics.significance import PermutationTests
 
 Floats = NDArray[np.float64]
@@ -88,12 +87,6 @@ def test_right_or_wrong_sentences_get_mcnemars_p_value(better: int, worse: int, 
     assert test.p_value == pytest.approx(expected, rel=1e-8)
 
 
-def test_nine_sentences_worse_and_three_better_do_not_differ() -> None:
-    test = paired_permutation(MEAN, of_scores([1] * 9 + [0] * 3 + [1] * 88), of_scores([0] * 9 + [1] * 91))
-    assert test.p_value == pytest.approx(0.146, abs=5e-4)
-    assert test.signature == "nrefs:0|ar:exact"
-
-
 @pytest.mark.parametrize("at_most", [2**16, 0])
 @pytest.mark.parametrize("name", list(METRICS))
 def test_one_sentence_that_differs_is_no_difference(
@@ -135,12 +128,3 @@ def test_random_exchanges_come_near_to_all(name: str) -> None:
     exact, random = paired_permutation(METRICS[name], one, two), sampled(METRICS[name], one, two)
     assert ["ar:exact" in test.signature for test in (exact, random)] == [True, False]
     assert random.p_value == pytest.approx(exact.p_value, abs=0.02)
-
-
-def test_too_many_exchanges_are_not_made() -> None:
-    one, two = of_scores(list(range(17))), of_scores([score**1.5 + 1 for score in range(17)])
-    assert every_exchange(one, two) is None
-    exchanges = every_exchange(one[1:], two[1:])
-    assert exchanges is not None
-    assert (exchanges.weights == 2.0**-16).all()
-    assert every_exchange(of_scores([0.0] * 60_000), of_scores([1.0, -1.0] * 30_000)) is not None

@@ -148,24 +148,6 @@ def test_groups_are_tables_and_filters(page: str, command_line: CommandLine, tmp
     assert 'class="scores groups"' not in page
 
 
-def test_losses_of_runs_are_a_metric_of_the_page(
-    command_line: CommandLine, scored_run: Path, tmp_path: Path
-) -> None:
-    shutil.copytree(scored_run, scored_run.with_name("other"))
-    options = ("--losses", "--metric", "chrf", "--task", "xx-aa")
-    done = command_line.run("compare", scored_run, *options, "--json")
-    (_, loss) = json.loads(done.stdout)["comparisons"][0]["metrics"]
-    arguments = ("compare", scored_run, scored_run.with_name("other"), *options, "--by", "eighths")
-    done = command_line.run(*arguments, "--worst-by", "loss", "--page", tmp_path / "r")
-    assert done.status == 0, done.stderr
-    written = (tmp_path / "r" / "index.html").read_text(encoding="utf-8")
-    assert f"<b>{loss['systems'][0]['value']:.4f}</b> <small>" in written
-    assert "loss by eighths" in written
-    data = data_of(written)
-    assert (data["metric"], data["higher_is_better"], data["decimals"]) == ("loss", False, 4)
-    assert data["texts"][0]["buckets"]["group"]["value"] == "loss"
-
-
 def test_runs_are_reported_with_all_their_tasks(
     command_line: CommandLine, scored_run: Path, tmp_path: Path
 ) -> None:
@@ -227,14 +209,6 @@ def test_a_mistake_is_one_line(
     )
     assert (done.status, done.stderr) == (2, f"mnmt-eval: {message}\n")
     assert not (tmp_path / "r").exists()
-
-
-def test_a_file_in_the_place_of_the_folder_is_told(command_line: CommandLine, tmp_path: Path) -> None:
-    one = write(tmp_path / "one", ["a"])
-    for out in (one, one / "page"):
-        done = command_line.run("compare", one, "--reference", one, "--task", "en-de", "--page", out)
-        message = f"{out}: must be a folder, or a place for one, but there is a file."
-        assert (done.status, done.stderr) == (2, f"mnmt-eval: {message}\n")
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")

@@ -11,7 +11,7 @@ from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 
 from mnmt_eval.errors import EvalError
-from mnmt_eval.metrics import LanguageAccuracy, LanguageConfig, metric
+from mnmt_eval.metrics import metric
 from mnmt_eval.metrics.protocol import MeanMetric
 from mnmt_eval.rerank import choose_by_risk, expected_scores
 
@@ -58,12 +58,6 @@ def test_repeated_candidates_weigh_as_often_as_they_are_there(candidates: list[s
     assert more == pytest.approx(once * times)
 
 
-@given(text=st.text(max_size=10), times=st.integers(1, 5))
-def test_one_candidate_and_equal_ones_are_the_first(text: str, times: int) -> None:
-    (choice,) = choose_by_risk(metric("chrf"), [[text] * times])
-    assert (choice.text, choice.index, len(choice.values)) == (text, 0, times)
-
-
 def test_the_middle_of_the_samples_wins_against_the_likeliest() -> None:
     candidates = ["ja", "das rote Haus", "das rote Haus dort", "ein rotes Haus dort"]
     (choice,) = choose_by_risk(metric("chrf"), [candidates])
@@ -108,9 +102,3 @@ def test_every_source_has_candidates_and_samples(
 ) -> None:
     with pytest.raises(EvalError, match=message):
         list(expected_scores(metric("chrf"), candidates, samples=samples))
-
-
-def test_a_metric_without_references_has_no_expected_value() -> None:
-    language = LanguageAccuracy("de", LanguageConfig(candidates=("de", "en")))
-    with pytest.raises(EvalError, match="language: does not compare with a reference"):
-        list(expected_scores(language, [["a"]]))

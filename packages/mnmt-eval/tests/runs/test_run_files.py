@@ -83,16 +83,6 @@ def test_a_chunk_that_was_half_written_is_translated_again(tmp_path: Path, half:
     assert again.lines == SRC[4:]
 
 
-def test_a_partial_file_of_an_older_version_is_made_again(tmp_path: Path) -> None:
-    with pytest.raises(Killed):
-        stored(tmp_path).get(Translator(1))
-    (record,) = (tmp_path / "translations").glob("*.record.json")
-    record.unlink()
-    again = Translator()
-    assert stored(tmp_path).get(again) == EXPECTED
-    assert again.lines == SRC
-
-
 def test_a_kill_between_description_and_translations_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -124,14 +114,3 @@ def test_translations_made_otherwise_are_not_taken(tmp_path: Path, other: dict[s
     assert changed.get(again) == [f"T {line}" for line in changed.text.src]
     assert again.lines == list(changed.text.src)
     assert names(tmp_path) == ["test.en-de.json", "test.en-de.txt"]
-
-
-def test_translations_that_were_edited_are_made_again(tmp_path: Path) -> None:
-    stored(tmp_path).get(Translator())
-    (tmp_path / "translations" / "test.en-de.txt").write_text("mine\n" * 10, encoding="utf-8")
-    assert stored(tmp_path).get(Translator()) == EXPECTED
-
-
-def test_no_sentences_have_no_translations(tmp_path: Path) -> None:
-    assert stored(tmp_path, src=[]).get(Translator()) == []
-    assert stored(tmp_path, src=[]).get(Translator(chunks=0)) == []

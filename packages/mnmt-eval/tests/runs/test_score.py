@@ -102,15 +102,6 @@ def test_a_kill_at_any_write_loses_nothing_and_repeats_nothing(
     assert {ours[name] for name in translations} == {theirs[name] for name in translations}
 
 
-def test_what_is_measured_is_what_is_there_to_be_read(command_line: CommandLine, tiny_run: Path) -> None:
-    first = command_line.scored(tiny_run, "--metric", "chrf")
-    translations = files(tiny_run / "translations")
-    command_line.scored(tiny_run, "--metric", "bleu", "--beam", "1", "--max-length", "2x+0")
-    assert files(tiny_run / "translations") != translations
-    assert command_line.scored(tiny_run, "--metric", "chrf") == first
-    assert files(tiny_run / "translations") == translations
-
-
 def test_two_do_not_measure_a_run_at_once(command_line: CommandLine, tiny_run: Path) -> None:
     with file_lock(tiny_run / ".score.lock", name="run"):
         done = command_line.run("score", tiny_run)
@@ -130,10 +121,3 @@ def test_scores_that_cannot_be_read_are_made_again(command_line: CommandLine, sc
         assert whole is not None
         assert again is not None
         np.testing.assert_array_equal(again.statistics, whole.statistics)
-
-
-def test_zero_shot_tasks_are_scored(command_line: CommandLine, results: Path, tiny_run: Path) -> None:
-    """A task that is moved out of the training data is measured all the same."""
-    description = PreparedDescription.read(results / "data")
-    replace(description, tasks=("xx-aa",), zero_shot=("xx-bb",)).write(results / "data")
-    assert {row["task"] for row in command_line.scored(tiny_run)} == {"xx-aa", "xx-bb"}

@@ -55,16 +55,6 @@ def test_the_limit_is_a_quantile_of_the_mixture_that_was_drawn(
     assert limit == np.quantile(both, LONG_SOURCE, weights=shares, method="inverted_cdf")
 
 
-def test_a_sample_of_many_pairs_gives_nearly_the_limit_of_all(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("mnmt_eval.runs.trained_run.LENGTH_BLOCKS", 100)
-    every = np.sort(lengths(20_000, 20))  # the worst order that there is
-    data = data_of(tmp_path, {"xx-yy": (every, every)})
-    limit = longest_source(data, {"xx-yy": 1.0})
-    assert np.quantile(every, LONG_SOURCE - 0.005) <= limit <= np.quantile(every, LONG_SOURCE + 0.005)
-
-
 def test_a_model_that_was_not_trained_here_has_the_limit_of_the_data(tmp_path: Path) -> None:
     one = np.array([2])
     data = data_of(tmp_path, {"xx-yy": (one, one)})

@@ -117,10 +117,3 @@ def test_a_beam_of_one_is_their_greedy_search(models: tuple[Any, Any]) -> None:
         assert best.token_log_probs == pytest.approx(
             [float(row[i, token]) for i, token in enumerate(tokens)], rel=1e-3, abs=1e-5
         )
-
-
-def test_the_lengths_compared_differ(models: tuple[Any, Any]) -> None:
-    ours, _ = models
-    result = [h for n_best in search(ours, SRC, configure(8, 1.0)) for h in n_best]
-    assert len({len(h.tokens) for h in result}) > 3
-    assert {h.is_complete for h in result} == {True, False}

@@ -132,18 +132,6 @@ def test_neither_batch_mates_nor_padding_change_a_translation(
         assert search(model, torch.tensor([row]), config) == [hypotheses]
 
 
-@given(seed=seeds, rows=sentences, config=configs(narrowest=2))
-def test_stopping_when_filled_finds_nothing_better(
-    seed: int, rows: list[list[int]], config: SearchConfig
-) -> None:
-    model = TableModel(seed=seed)
-    exact = beam_search(model, padded(rows), config)
-    filled = beam_search(model, padded(rows), replace(config, early_stopping="filled"))
-    for best, first in zip(exact, filled, strict=True):
-        assert len(first) <= len(best)
-        assert all(b.score >= f.score for b, f in zip(best, first, strict=False))
-
-
 def certain(model: TableModel, source: int, targets: list[int]) -> None:
     """Make `model` almost sure of `targets` for sources that sum to `source`."""
     model.table[source] = -30.0
@@ -159,11 +147,6 @@ def test_finished_sentences_leave_the_batch(algorithm: Callable[..., object], ro
     algorithm(model, padded([[2], [3]]), configure(beam=2, alpha=0.0, extra=7))
     # Two sentences at first, then two hypotheses of one of them, and none after its end.
     assert model.rows_per_step == rows
-
-
-def test_a_model_without_a_flat_buffer_has_its_caches_reordered() -> None:
-    model, config = TableModel(seed=1), configure(beam=3)
-    assert search(model, torch.tensor([[2, 3]]), config) == beam_search(model, torch.tensor([[2, 3]]), config)
 
 
 def with_a_late_winner() -> TableModel:
@@ -199,13 +182,6 @@ def test_a_hypothesis_at_the_maximal_length_is_cut_off() -> None:
         ((best,),) = search(model, torch.tensor([[2]]), configure(beam=beam, ratio=2, extra=1))
         assert best.tokens == (3, 3, 3)
         assert not best.is_complete
-
-
-@pytest.mark.parametrize("beam", [1, 2])
-def test_no_sources_have_no_translations(beam: int) -> None:
-    src = torch.empty((0, 3), dtype=torch.int64)
-    for model in (TableModel(seed=0), FlatTableModel(seed=0)):
-        assert search(model, src, configure(beam=beam)) == []
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("-inf")])

@@ -107,10 +107,3 @@ def test_what_is_out_of_range_is_told(make: Callable[[], object], message: str) 
 )
 def test_the_signature_holds_all_that_changes_what_is_found(config: SearchConfig, signature: str) -> None:
     assert config.signature == signature
-
-
-@pytest.mark.parametrize("penalty", [LengthPenalty(), LengthPenalty(kind="gnmt", alpha=1.0)], ids=str)
-@pytest.mark.parametrize("limit", [MaxLength(), MaxLength(ratio=0.5, extra=0)], ids=str)
-def test_options_are_read_as_signatures_write_them(penalty: LengthPenalty, limit: MaxLength) -> None:
-    assert LengthPenalty.parse(str(penalty)) == penalty
-    assert MaxLength.parse(str(limit)) == limit

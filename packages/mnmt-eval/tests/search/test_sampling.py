@@ -91,19 +91,6 @@ def test_neither_batch_mates_nor_padding_change_a_sample(seed: int, rows: list[l
     assert all(list(h) == sorted(h, key=lambda found: -found.score) for h in alone)
 
 
-def test_seeds_and_numbers_draw_anew() -> None:
-    model = TableModel(seed=2, vocab_size=16)
-    config = SearchConfig(sampling=SamplingConfig(), n_best=20, max_length=MaxLength(ratio=0, extra=8))
-    (first,) = search(model, SRC, config)
-    (again,) = search(model, SRC, config)
-    (other,) = search(model, SRC, replace(config, sampling=SamplingConfig(seed=1)))
-    (fewer,) = search(model, SRC, replace(config, n_best=7))
-    assert first == again
-    assert set(fewer) <= set(first)
-    assert len({h.tokens for h in first}) > 10
-    assert not {h.tokens for h in first} & {h.tokens for h in other if len(h.tokens) > 4}
-
-
 def test_log_probabilities_are_the_models_whatever_the_temperature() -> None:
     model = TableModel(seed=2)
     config = SearchConfig(
@@ -111,11 +98,6 @@ def test_log_probabilities_are_the_models_whatever_the_temperature() -> None:
     )
     for h in search(model, SRC, config)[0]:
         assert list(h.token_log_probs) == model.token_log_probs(SRC[0], h.tokens)
-
-
-def test_without_options_nothing_is_drawn() -> None:
-    with pytest.raises(EvalError, match="`sampling` must be set to draw translations, but is None"):
-        sample(TableModel(seed=0), SRC, SearchConfig())
 
 
 def test_a_diverged_model_is_told() -> None:

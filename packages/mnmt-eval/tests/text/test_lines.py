@@ -5,13 +5,9 @@ import gzip
 import lzma
 from collections.abc import Callable
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from xml.sax.saxutils import escape
 
 import pytest
 from backports import zstd
-from hypothesis import given
-from hypothesis import strategies as st
 from sacrebleu.dataset.wmt_xml import WMTXMLDataset
 
 from mnmt_data import DataError
@@ -73,14 +69,6 @@ def test_the_texts_of_wmt_are_read_as_sacrebleu_reads_them(tmp_path: Path) -> No
         DataError, match=r"has the texts src, ref:A, ref:B, X; name one with --reference-column"
     ):
         read_text(path, option="--reference-column")
-
-
-@given(st.lists(st.text(st.characters(exclude_characters="\r\t\n ", exclude_categories=["Cs"])), min_size=1))
-def test_sgml_gives_the_sentences_of_the_plain_file(lines: list[str]) -> None:
-    segments = "".join(f'<seg id="{number}">{escape(line)}</seg>\n' for number, line in enumerate(lines, 1))
-    with TemporaryDirectory() as folder:
-        path = write(Path(folder), "a.sgm", f'<tstset setid="x"><doc docid="d">\n{segments}</doc></tstset>')
-        assert read_text(path) == lines
 
 
 @pytest.mark.parametrize(
@@ -145,8 +133,3 @@ def test_quotes_that_do_not_match_are_refused(tmp_path: Path) -> None:
 def test_a_table_is_refused_without_a_column(tmp_path: Path, content: str, message: str) -> None:
     with pytest.raises(EvalError, match=message):
         read_text(write(tmp_path, "a", content))
-
-
-@pytest.mark.parametrize("content", ["a\tb\n", "a\tb\nc\n", "{a\n", "{0} Dateien in {1}\n", "{}\n"])
-def test_a_sentence_may_have_a_tab_or_a_brace(tmp_path: Path, content: str) -> None:
-    assert read_text(write(tmp_path, "a", content)) == content.splitlines()

@@ -2,11 +2,8 @@ from __future__ import annotations
 
 import gzip
 import io
-from collections.abc import Sequence
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from mnmt_data import DataError
 from mnmt_data.errors import UserError
@@ -53,17 +50,6 @@ def test_what_is_no_text_is_named(content: bytes, message: str) -> None:
     with pytest.raises(DataError) as complaint:
         lines_of(content)
     assert str(complaint.value).startswith(message)
-
-
-@given(before=st.lists(st.binary(max_size=3)), after=st.lists(st.binary(max_size=3)))
-def test_digests_tell_how_a_text_begins(before: list[bytes], after: list[bytes]) -> None:
-    def digest(parts: Sequence[bytes]) -> list[str]:
-        content = b"".join(part.hex().encode() + b"\n" for part in parts)
-        return [line.digest for line in lines_of(content)]
-
-    assert digest([*before, *after])[: len(before)] == digest(before)
-    if before != after and before and after:
-        assert digest(before)[-1] != digest(after)[-1]
 
 
 def target_of(pair: str) -> str:

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from hugging_face_folders import FOLDERS, LINES, write_folder
 
-from mnmt_data import DataError
 from mnmt_eval.errors import EvalError
 from mnmt_eval.search import LengthPenalty, MaxLength, SearchConfig
 from mnmt_eval.translate import EngineConfig, Translation, translate
@@ -97,14 +96,6 @@ def test_languages_have_any_of_their_codes(folder: Path) -> None:
         assert french != rows[0]
 
 
-def test_a_prefix_is_put_before_every_source(marian: Path) -> None:
-    plain = open_model_folder(marian, config=CONFIG).vocab
-    prefixed = open_model_folder(marian, config=CONFIG, prefix=">>fra<< the ").vocab
-    texts = ["the tree.", "house"]
-    french = plain.encode_sources([f"the {text}" for text in texts], target="en-fr")
-    assert prefixed.encode_sources(texts, target="en-de").values.tolist() == french.values.tolist()
-
-
 def test_a_pair_without_a_prefix_is_refused(tmp_path: Path) -> None:
     folder = write_folder("t5", tmp_path)
     with pytest.raises(
@@ -112,13 +103,6 @@ def test_a_pair_without_a_prefix_is_refused(tmp_path: Path) -> None:
     ):
         open_model_folder(folder, config=CONFIG).target_of("en-fr")
     assert open_model_folder(folder, config=CONFIG, prefix="to: ").target_of("en-fr") == "en-fr"
-
-
-def test_several_scripts_of_a_language_must_be_told_apart(tmp_path: Path) -> None:
-    model = open_model_folder(write_folder("nllb", tmp_path), config=CONFIG)
-    assert model.target_of("en-zh-Hans") == "en-zh_Hans"
-    with pytest.raises(DataError, match="zh may be zho_Hans or zho_Hant; write in the task which"):
-        model.target_of("en-zh")
 
 
 def test_sources_are_as_long_as_positions_allow(marian: Path) -> None:

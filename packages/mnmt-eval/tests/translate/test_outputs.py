@@ -86,15 +86,6 @@ def test_two_cannot_write_one_file(tmp_path: Path) -> None:
     assert path.read_bytes() == b"X\nB\nC\nD\n".replace(b"X", b"x")
 
 
-def test_an_empty_file_or_one_that_was_removed_is_begun_anew(tmp_path: Path) -> None:
-    path = tmp_path / "out.de"
-    path.touch()
-    assert write(path, 1) == ["a"]
-    path.unlink()
-    assert write(path, 1, made_with={"pair": "en-fr"}) == ["a"]
-    assert path.read_bytes() == b"A\n"
-
-
 def record_of(path: Path) -> Path:
     return path.with_name(path.name + ".record.json")
 
@@ -128,20 +119,6 @@ def test_a_file_made_of_something_else_is_not_touched(
     with pytest.raises(EvalError, match=message):
         write(path, 1, source=source, form=form, made_with=made_with)
     assert (path.read_bytes(), record_of(path).read_bytes()) == before
-
-
-def test_a_file_that_has_lost_something_is_not_taken_up(tmp_path: Path) -> None:
-    path = tmp_path / "out.de"
-    write(path, 2)
-    path.write_bytes(b"A\n")
-    with pytest.raises(EvalError, match="is shorter than it was when it was written"):
-        write(path, 1)
-
-
-@pytest.mark.parametrize("path", ["/dev/null", "/dev"])
-def test_only_a_regular_file_can_be_taken_up(path: str) -> None:
-    with pytest.raises(EvalError, match="is not a regular file"):
-        write(Path(path), 1)
 
 
 class Full(io.BytesIO):

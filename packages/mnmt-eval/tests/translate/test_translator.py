@@ -12,7 +12,6 @@ from letters import LetterVocabulary
 from table_model import TableModel, TableState
 from torch import Tensor
 
-from mnmt_data.errors import DataError
 from mnmt_data.store import TargetTag, Vocabulary, train_vocabulary
 from mnmt_eval.errors import EvalError
 from mnmt_eval.search import LengthPenalty, MaxLength, SearchConfig, search
@@ -67,12 +66,6 @@ def test_blank_lines_have_empty_translations_and_no_translation_has_two_lines(li
         assert "\n" not in translation.text
 
 
-@pytest.mark.parametrize("line", ["", " \t", "\u200b\ufeff", "\u00a0\u3000", "\x00\x1b", "\u202e\u2066"])
-def test_a_line_that_shows_nothing_is_blank(line: str) -> None:
-    (translation,) = translated([line])
-    assert (translation.text, translation.parts) == ("", 0)
-
-
 def test_scores_and_n_best_are_those_of_the_search() -> None:
     config = SearchConfig(
         beam=3, n_best=2, length_penalty=LengthPenalty(kind="power", alpha=1.0), max_length=CONFIG.max_length
@@ -107,16 +100,6 @@ def test_a_line_that_is_too_long_is_the_translations_of_its_parts() -> None:
     assert whole.text == " ".join(part.text for part in parts if part.text)
     assert whole.score == pytest.approx(sum(part.score for part in parts) / 3)
     assert whole.n_best[0].log_prob == pytest.approx(sum(part.n_best[0].log_prob for part in parts))
-
-
-@settings(max_examples=20)
-@given(lines=texts, max_source=st.integers(8, 12), window_lines=st.integers(1, 4))
-def test_parts_find_back_to_their_lines(lines: list[str], max_source: int, window_lines: int) -> None:
-    longer = [line * 5 for line in lines]
-    alone = [translate(ENGINE, VOCAB, [line], target="xx", max_source=max_source)[0] for line in longer]
-    sources = [SourceLine(text=line, target="xx") for line in longer]
-    stream = streamed(sources, batch_tokens=20, window_lines=window_lines, max_source=max_source)
-    assert [translation for _, translation in stream] == alone
 
 
 def test_a_stream_reads_no_further_than_its_window() -> None:
@@ -211,20 +194,6 @@ def test_a_batch_that_does_not_fit_into_memory_is_halved() -> None:
     assert translate(TorchEngine(model=model, config=config), VOCAB, lines, target="xx") == expected
     with pytest.raises(EvalError, match=r"a source of 9 tokens does not fit into memory; .*`max_source`"):
         translate(TorchEngine(model=model, config=config), VOCAB, ["abcabca"], target="xx")
-
-
-def test_the_target_language_chooses_the_tag() -> None:
-    lines = ["a", "ab", "abc", "cab", "bc"]
-    assert translated(lines) != translated(lines, target="yy")
-    with pytest.raises(DataError, match="no tag of zz"):
-        translated([], target="zz")
-
-
-def test_lines_are_counted_as_they_are_translated() -> None:
-    counted: list[int] = []
-    lines = ["a", "", "b", "cc"]
-    translate(ENGINE, VOCAB, lines, target="xx", batch_tokens=7, on_lines=counted.append)
-    assert counted == [2, 2]  # blank ones with the first batch
 
 
 @pytest.mark.parametrize("lines", [["ab" * 20, "", "a"], ["", " "], ["a b " * 30] * 3])

@@ -50,11 +50,6 @@ def test_every_process_works() -> None:
         assert set(workers.map(range(3))) == {0, 1, 2}
 
 
-def test_jobs_and_results_may_be_larger_than_a_pipe() -> None:
-    with ForkedWorkers(2, lambda number: lambda job: job * 2) as workers:
-        assert [len(actual) for actual in workers.map(b"x" * 2**20 for _ in range(6))] == [2**21] * 6
-
-
 def test_no_more_jobs_are_taken_than_are_soon_done() -> None:
     taken = []
 

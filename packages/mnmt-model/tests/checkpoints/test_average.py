@@ -86,13 +86,6 @@ def test_an_average_is_no_checkpoint_of_training(run: Path) -> None:
         restore(out, *make(0))
 
 
-def test_an_average_is_written_again_in_place(run: Path) -> None:
-    for last in (1, 2):
-        average_checkpoints(select_checkpoints(run, last=last), run / "averages" / "mean")
-    assert list(read_state(run / "averages" / "mean").averaged_steps) == [30, 40]
-    assert [path.name for path in (run / "averages").iterdir()] == ["mean"]
-
-
 def test_the_newest_and_the_best_are_chosen(run: Path) -> None:
     assert steps(select_checkpoints(run, last=3)) == [20, 30, 40]
     assert steps(select_checkpoints(run, best=2)) == [20, 40]
@@ -109,17 +102,6 @@ def test_too_few_checkpoints_are_an_error(run: Path, options: dict[str, int], re
     with pytest.raises(RunError) as error:
         select_checkpoints(run, **options)
     assert str(error.value) == f"{run}: {reason}"
-
-
-@pytest.mark.parametrize("options", [{}, {"last": 1, "best": 1}, {"last": 0}, {"best": 0}])
-def test_wrong_choices_are_errors(run: Path, options: dict[str, int]) -> None:
-    with pytest.raises(ValueError, match=r"`last`|`best`"):
-        select_checkpoints(run, **options)
-
-
-def test_nothing_to_average_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="`checkpoints` must name at least one"):
-        average_checkpoints([], tmp_path / "mean")
 
 
 def test_damaged_weights_are_not_averaged(run: Path) -> None:

@@ -1,4 +1,3 @@
-import os
 import re
 import subprocess
 import sys
@@ -60,29 +59,6 @@ def test_a_batch_too_small_is_refused_before_a_run_begins(
     assert result.status == 2
     assert "must have at most `batch_tokens` (3)." in result.stderr.splitlines()[-1]
     assert not list(data.parent.glob("runs/*/run.json"))
-
-
-def test_an_sbatch_that_fails_is_one_line_and_was_given_every_option(
-    command: Callable[..., Any],
-    study_file: Path,
-    results: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    pytest.importorskip("submitit", reason="submitit is not installed")
-    says = ('echo "sbatch: error: $(grep -- --qos "$1")" >&2', "echo sbatch: fatal: no Slurm >&2", "exit 1")
-    for name, script in {"srun": "", "squeue": "", "sbatch": "\n".join(says)}.items():
-        program = tmp_path / "bin" / name
-        program.parent.mkdir(exist_ok=True)
-        program.write_text(f"#!/bin/sh\n{script}")
-        program.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=os.pathsep)
-    (tmp_path / "data").symlink_to(results / "data")
-    arguments = ("--out", tmp_path, "--cluster", "slurm", "--detach", "--slurm.qos", "high")
-    result = command("sweep", study_file, *arguments)
-    assert result.status == 2
-    assert result.stderr.splitlines()[-1] == "mnmt-model: sbatch failed: #SBATCH --qos=high; no Slurm"
-    assert "sbatch: " not in result.stderr
 
 
 def test_sweep_trains_everything_and_says_so(

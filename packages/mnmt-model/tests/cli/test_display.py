@@ -128,14 +128,6 @@ def test_the_line_of_a_minute_says_how_far_runs_are_and_which_time_is_left(
     assert not re.search(r"[\x00-\x09\x0b-\x1f]", text)
 
 
-def test_many_running_runs_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    state = run_state(fake_runs(1)[0], tmp_path)
-    states = [replace(state, run=f"r{i}", state="running", step=5, host="here") for i in range(8)]
-    RunDisplay(lambda: states, tmp_path).look()
-    line = capsys.readouterr().err
-    assert line.endswith("r0: step 5 of 10; r1: step 5 of 10; r2: step 5 of 10; 5 more\n")
-
-
 def table_of(states: Sequence[RunState], folder: Path) -> list[list[str]]:
     """Return the cells of the displayed rows."""
     text = RunDisplay(lambda: states, folder).text().splitlines()
@@ -164,15 +156,6 @@ def test_the_table_says_of_every_begun_run_where_it_is_and_what_its_time_means(t
         ["run002", "failed, 0 of 10"],
         ["run001", "10 of 10", "2.500", "trained for 2.2 min"],
         ["run002: no memory [a]"],
-    ]
-
-
-def test_a_run_of_another_machine_names_it(tmp_path: Path) -> None:
-    state = run_state(fake_runs(1)[0], tmp_path)
-    away = replace(state, state="running", step=5, host="node-17")
-    assert table_of([away], tmp_path) == [
-        ["run", "step", "training loss", "time", "on"],
-        ["run001", "5 of 10", "node-17"],
     ]
 
 

@@ -44,23 +44,6 @@ def test_gives_up_on_a_thread_that_runs_for_ever(task: Path) -> None:
     wait_for_gloo_threads(0.1)
 
 
-@pytest.mark.parametrize("thread", ["pt_gloo_runloop) S 1", "python) R 1", "a) b) (c) R 1"])
-def test_waits_for_no_other_thread(pauses: list[str], thread: str) -> None:
-    pauses += [thread, thread]
-    wait_for_gloo_threads(3600.0)
-    assert pauses == []
-
-
-def test_a_thread_has_any_name(task: Path) -> None:
-    task.write_bytes("7 (trainingslauf-ä".encode()[:-1] + b") R 1 7")
-    wait_for_gloo_threads(3600.0)
-
-
-def test_a_thread_that_has_ended_is_not_waited_for(task: Path) -> None:
-    assert not task.exists()
-    wait_for_gloo_threads(3600.0)
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "SCHED_IDLE"), reason="only Linux starves single threads")
 def test_processes_end_whose_gloo_threads_come_late(tmp_path: Path) -> None:

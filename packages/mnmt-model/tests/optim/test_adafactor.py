@@ -68,14 +68,6 @@ def test_a_stack_of_matrices_is_updated_as_each_would_be_alone(shape: tuple[int,
     np.testing.assert_allclose(ours, alone, rtol=1e-6)
 
 
-def test_a_stack_keeps_the_state_of_its_matrices() -> None:
-    experts, narrow = (torch.nn.Parameter(torch.ones(shape)) for shape in [(3, 128, 130), (3, 130, 127)])
-    optimizer = Adafactor([experts, narrow], lr=0.1)
-    step(optimizer, [experts, narrow], [torch.ones_like(experts), torch.ones_like(narrow)])
-    shapes = [{k: tuple(v.shape) for k, v in optimizer.state[p].items()} for p in (experts, narrow)]
-    assert shapes == [{"step": (), "row": (3, 128), "column": (3, 130)}, {"step": (), "v": (3, 130, 127)}]
-
-
 def trained(starts: Sequence[Array], gradients: Sequence[Sequence[Array | None]], lr: float) -> list[Array]:
     """The parameters after a step with each row of gradients."""
     parameters = [torch.nn.Parameter(torch.tensor(start)) for start in starts]
@@ -125,33 +117,6 @@ def test_the_step_is_relative_to_the_parameter() -> None:
     Adafactor([small, large], lr=0.1).step()
     assert math.isclose(float(small[0].detach()), 1e-2 * 0.9, rel_tol=1e-5)
     assert math.isclose(float(large[0].detach()), 10.0 * 0.9, rel_tol=1e-5)
-
-
-def test_a_step_leaves_the_gradients_alone() -> None:
-    parameters = [torch.nn.Parameter(torch.ones(shape)) for shape in [(3,), (128, 128)]]
-    for parameter in parameters:
-        parameter.grad = torch.full_like(parameter, 0.5)
-    Adafactor(parameters, lr=0.1).step()
-    for parameter in parameters:
-        torch.testing.assert_close(parameter.grad, torch.full_like(parameter, 0.5), rtol=0, atol=0)
-
-
-def test_a_closure_is_differentiated() -> None:
-    parameter = torch.nn.Parameter(torch.ones(3))
-
-    def closure() -> float:
-        loss = parameter.square().sum()
-        loss.backward()  # type: ignore[no-untyped-call]
-        return float(loss.detach())
-
-    assert Adafactor([parameter], lr=0.1).step(closure) == 3.0
-    torch.testing.assert_close(parameter.detach(), torch.full((3,), 0.9))
-
-
-def test_weights_that_are_not_float32_are_refused() -> None:
-    message = r"Adafactor's parameters must be float32, but one is torch.bfloat16."
-    with pytest.raises(ValueError, match=message):
-        Adafactor([torch.nn.Parameter(torch.ones(3, dtype=torch.bfloat16))], lr=0.1)
 
 
 def test_a_restored_optimizer_goes_on_alike() -> None:

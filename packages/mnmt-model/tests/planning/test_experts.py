@@ -71,17 +71,3 @@ def test_a_warning_names_the_choices_that_have_no_slot(choices: int, factor: flo
         assert dropped == 0
     else:
         assert dropped == pytest.approx(float(warning.split("%")[0]) / 100, abs=0.02)
-
-
-def test_a_warning_of_slots_is_of_tokens_that_choose() -> None:
-    assert slot_warning(replace(MIXTURE, experts_per_token=4)) == (
-        "50% of the tokens' choices of experts are dropped in training even in perfect balance, as "
-        "`capacity_factor` (2) is below `experts_per_token` (4); 4 has slots for all, and 0 sets no limit"
-    )
-    # Fewer second choices than tokens are used.
-    assert str(slot_warning(replace(MIXTURE, capacity_factor=1.0))).startswith("up to 50% of")
-    few = replace(MIXTURE, experts_per_token=4, expert_choice=True)
-    assert slot_warning(few) is not None
-    without = [{"num_experts": 0}, {"experts_every": 5}, {"experts_every": 4, "expert_choice": True}]
-    for changes in [*without, {"capacity_factor": 0.0, "expert_choice": False}]:
-        assert slot_warning(replace(few, **changes)) is None  # type: ignore[arg-type]

@@ -139,11 +139,6 @@ def test_a_matrix_that_serves_twice_is_counted_once(
     assert counted.embedding == src_embedding + tgt_embedding
 
 
-def test_a_language_model_has_all_of_its_size_in_the_one_stack() -> None:
-    counted = count_parameters(ModelConfig(architecture="prefix-lm", decoder_layers=2), 10)
-    assert (counted.encoder_size, counted.decoder_size) == (0, counted.size)
-
-
 @pytest.mark.parametrize(
     ("config", "message"),
     [
@@ -157,8 +152,3 @@ def test_a_language_model_has_all_of_its_size_in_the_one_stack() -> None:
 def test_vocabularies_that_share_a_matrix_are_of_one_size(config: ModelConfig, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         count_parameters(config, 10, src_vocab_size=12)
-
-
-def test_a_vocabulary_is_not_empty() -> None:
-    with pytest.raises(ValueError, match=r"`vocab_size` must be in 1…10,000,000, but is 0"):
-        count_parameters(ModelConfig(), 0)

@@ -1,5 +1,4 @@
 import dataclasses
-import json
 import shutil
 import sys
 from collections.abc import Callable
@@ -19,7 +18,6 @@ from mnmt_model import RunConfig, RunError, load_run, run_configs, train
 from mnmt_model.checkpoints import find_checkpoints
 from mnmt_model.runs.log_probs import write_log_probs
 from mnmt_model.runs.losses import pair_nats
-from mnmt_model.runs.run_data import check_vocabulary
 from mnmt_model.runs.run_record import read_evals, read_run
 from mnmt_model.training.watcher import Watcher
 
@@ -110,14 +108,6 @@ def test_the_scores_add_up_to_the_dev_loss(base: Path, tmp_path: Path) -> None:
     assert total / tokens == pytest.approx(loss, rel=1e-5)
 
 
-def test_the_file_says_whose_scores_they_are(base: Path, results: Path, tmp_path: Path) -> None:
-    write_log_probs(base, split="test", task="xx-bb", out=tmp_path / "s.parquet")
-    file = ScoreFile.open(tmp_path / "s.parquet")
-    assert (file.info.step, file.info.split, file.info.task, file.pairs) == (12, "test", "xx-bb", DEV_PAIRS)
-    assert file.info.run == read_run(base).run
-    assert file.info.fingerprint == open_prepared(results / "data").fingerprint
-
-
 def test_killed_and_gone_on_equals_never_stopped(
     base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -136,15 +126,6 @@ def test_killed_and_gone_on_equals_never_stopped(
     assert scored == [6]
     assert nats(out).tolist() == nats(tmp_path / "whole.parquet").tolist()
     assert [path.name for path in sorted(tmp_path.iterdir())] == ["killed.parquet", "whole.parquet"]
-
-
-def test_parts_of_another_size_are_not_taken_for_ours(base: Path, tmp_path: Path) -> None:
-    write_log_probs(base, split="dev", task=TASK, out=tmp_path / "whole.parquet")
-    out = tmp_path / "s.parquet"
-    with pytest.raises(Killed):
-        write_log_probs(base, split="dev", task=TASK, out=out, part_pairs=7, on_pairs=kill_at(DEV_PAIRS))
-    write_log_probs(base, split="dev", task=TASK, out=out, part_pairs=6)
-    np.testing.assert_allclose(nats(out), nats(tmp_path / "whole.parquet"), rtol=1e-5)
 
 
 def test_a_run_of_the_same_name_is_another(plan: RunConfig, base: Path, tmp_path: Path) -> None:
@@ -193,33 +174,6 @@ def test_a_run_is_known_by_its_vocabulary_though_its_own_data_be_gone(
         write_log_probs(tmp_path / "run", data, split="dev", task=TASK, out=tmp_path / "t.parquet")
 
 
-@pytest.mark.parametrize(
-    ("change", "size", "message"),
-    [
-        (lambda record: record.pop("vocabulary"), 7, r"vocabulary of 7 pieces, but that of .* has \d+"),
-        (lambda record: record.update(vocabulary=None), None, "has no vocabulary; import it once more"),
-    ],
-)
-def test_a_record_without_a_vocabulary_is_taken_by_its_size_if_it_is_old(
-    base: Path,
-    results: Path,
-    tmp_path: Path,
-    change: Callable[[dict[str, object]], object],
-    size: int | None,
-    message: str,
-) -> None:
-    shutil.copytree(base, tmp_path / "run")
-    data = open_prepared(results / "data")
-    record = json.loads((base / "run.json").read_text())
-    change(record)
-    (tmp_path / "run" / "run.json").write_text(json.dumps(record))
-    if size is not None:
-        check_vocabulary(tmp_path / "run", data)
-        (tmp_path / "run" / "run.json").write_text(json.dumps({**record, "vocab_size": size}))
-    with pytest.raises(RunError, match=message):
-        check_vocabulary(tmp_path / "run", data)
-
-
 def test_the_command_writes_log_probabilities_and_says_where(command: Callable[..., Any], base: Path) -> None:
     result = command("log-probs", base, "--task", TASK)
     path = base / "scores" / f"train.{TASK}.parquet"
@@ -266,21 +220,6 @@ def test_tuning_starts_from_the_weights_of_the_run(
     ]
 
 
-def test_a_tuned_run_killed_and_resumed_needs_its_start_no_more(
-    plan: RunConfig, base: Path, tmp_path: Path
-) -> None:
-    shutil.copytree(base, tmp_path / "base")
-    record = tmp_path / "base" / "run.json"
-    record.write_text(json.dumps({**json.loads(record.read_text()), "data": str(plan.data)}))
-    tuned = tuned_from(plan, tmp_path / "base", checkpoint_every=3)
-    train(tuned, tmp_path / "whole")
-    with pytest.raises(Killed):
-        train(tuned, tmp_path / "killed", watchers=[KillAt(4)])
-    shutil.rmtree(tmp_path / "base")
-    train(tuned, tmp_path / "killed")
-    assert read_evals(tmp_path / "killed") == read_evals(tmp_path / "whole")
-
-
 def test_a_study_names_the_run_to_start_from(study_file: Path, results: Path, tmp_path: Path) -> None:
     text = study_file.read_text().replace("[train]", '[train]\ninitial = "results/x/runs/RUN"')
     (tmp_path / "tuning.toml").write_text(text)
@@ -293,19 +232,6 @@ def test_another_shape_is_refused_with_the_one_needed(plan: RunConfig, base: Pat
     with pytest.raises(RunError, match=r"another `d_ff` than 48; .* needs d_ff = 32$"):
         train(dataclasses.replace(tuned_from(plan, base), model=wider), tmp_path / "run")
     assert "another `d_ff`" in read_run(tmp_path / "run").error
-
-
-def test_another_vocabulary_is_refused_with_the_one_needed(
-    plan: RunConfig, base: Path, results: Path, tmp_path: Path
-) -> None:
-    data = other_vocabulary(results / "data", tmp_path / "data")
-    with pytest.raises(RunError, match=r'path = ".*vocab\.model"` in \[data\.vocab\]'):
-        train(dataclasses.replace(tuned_from(plan, base), data=data), tmp_path / "run")
-
-
-def test_a_start_without_a_checkpoint_is_refused(plan: RunConfig, tmp_path: Path) -> None:
-    with pytest.raises(RunError, match=r"nowhere: no such run or checkpoint"):
-        train(tuned_from(plan, tmp_path / "nowhere"), tmp_path / "run")
 
 
 def test_scores_are_given_by_token_and_by_byte_of_text(base: Path, results: Path, tmp_path: Path) -> None:

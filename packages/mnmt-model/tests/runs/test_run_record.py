@@ -38,11 +38,6 @@ def test_runs_are_found_alone_and_in_folders(tmp_path: Path) -> None:
     assert find_runs([tmp_path / "b"]) == [tmp_path / "b"]
 
 
-def test_a_folder_without_runs_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(RunError, match=r"no run here; give a folder that holds run\.json"):
-        find_runs([tmp_path])
-
-
 def test_another_schema_is_refused(tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text('{"schema": 2}', encoding="utf-8")
     with pytest.raises(RunError, match=r"run\.json: schema is 2, but must be 1"):

@@ -1,5 +1,4 @@
 import dataclasses
-import json
 import os
 import shutil
 import signal
@@ -13,7 +12,7 @@ from mnmt_model import RunConfig, RunError, run_configs, train, train_runs
 from mnmt_model.checkpoints import find_checkpoints
 from mnmt_model.errors import Interrupted
 from mnmt_model.runs import Branch
-from mnmt_model.runs.run_record import METRICS, read_evals, read_run
+from mnmt_model.runs.run_record import read_evals, read_run
 from mnmt_model.sweep.next_run import is_ready
 from mnmt_model.training.watcher import Watcher
 
@@ -79,11 +78,6 @@ def test_measurements_say_whether_they_are_annealed(runs: list[RunConfig], train
     assert annealed[1:] == [{(6, False), (8, True)}, {(9, False), (12, True)}]
 
 
-def test_the_record_says_where_a_branch_left(runs: list[RunConfig], trained: Path) -> None:
-    assert read_run(trained / runs[0].name).branch is None
-    assert read_run(trained / runs[1].name).branch == {"run": runs[0].name, "step": 4}
-
-
 class SignalAt(Watcher):
     def __init__(self, at: int) -> None:
         self.at = at
@@ -134,8 +128,3 @@ def test_a_sweep_trains_branches_after_their_trunks(
     assert {outcome.status for outcome in outcomes} == {"finished"}
     for run in runs:
         assert_equal_runs(tmp_path / run.name, trained / run.name)
-
-
-def test_a_branch_logs_from_where_it_left(runs: list[RunConfig], trained: Path) -> None:
-    lines = (trained / runs[1].name / METRICS).read_text().splitlines()
-    assert [json.loads(line)["step"] for line in lines] == [8]

@@ -89,11 +89,6 @@ def test_a_run_without_all_its_test_losses_is_trained(
     assert names(runs_left(runs, [table])) == names(runs)
 
 
-def test_a_run_that_may_stop_early_has_its_losses_at_any_step(runs: list[RunConfig], tmp_path: Path) -> None:
-    run = replace(runs[0], train=replace(runs[0].train, horizons=(), early_stopping=2))
-    assert runs_left([run], [write(tmp_path / "runs.csv", rows(run, step=9))]) == []
-
-
 @pytest.mark.parametrize(
     ("column", "cell", "message"),
     [
@@ -125,11 +120,6 @@ def test_a_table_of_another_run_is_refused_in_one_line(
     with pytest.raises(RunError, match=message) as error:
         runs_left(runs, [table])
     assert "\n" not in str(error.value)
-
-
-def test_what_a_table_does_not_tell_is_not_compared(runs: list[RunConfig], tmp_path: Path) -> None:
-    older = dict.fromkeys(("study", "data_fingerprint", "config_fingerprint", "cooldown_start"), "")
-    assert runs_left(runs[:1], [write(tmp_path / "runs.csv", rows(runs[0], **older))]) == []
 
 
 @pytest.mark.parametrize(

@@ -20,13 +20,6 @@ def test_the_wall_time_lies_between_the_bounds_of_any_greedy_schedule(
     assert wall <= (sum(seconds) / places + max(seconds) * (1 - 1 / places)) * (1 + 1e-9)
 
 
-def test_one_place_takes_the_sum_and_enough_places_the_longest() -> None:
-    jobs = jobs_of([3.0, 1.0, 2.0])
-    assert wall_seconds(jobs, 1) == 6
-    assert wall_seconds(jobs, 2) == 3
-    assert wall_seconds(jobs, 9) == 3
-
-
 def test_a_branch_waits_for_its_place_on_the_trunk() -> None:
     trunk = Job(name="trunk", seconds=10)
     branch = Job(name="branch", seconds=2, after="trunk", share=0.9)

@@ -1,4 +1,3 @@
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -42,22 +41,6 @@ def test_models_are_measured_once_each_and_threads_put_back(study_file: Path, re
     assert all(time.seconds > 0 for time in measured)
     assert measured[0].activation_bytes < measured[1].activation_bytes < 2**24
     assert len(measured) <= MOST_MODELS
-
-
-def test_a_model_beyond_this_machine_is_not_tried(study_file: Path, results: Path) -> None:
-    data = open_prepared(results / "data")
-    runs = run_configs(read_study(study_file), results / "data")
-    assert measure_steps([Work(run=runs[0], flops=1)], data, threads=1, seconds=1e-6) == []
-
-
-def test_experts_are_not_tried_without_their_package(
-    study_file: Path, results: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(step_time, "find_spec", lambda name: None)
-    data = open_prepared(results / "data")
-    run = run_configs(read_study(study_file), results / "data")[0]
-    with_experts = replace(run, model=replace(run.model, num_experts=4))
-    assert measure_steps([Work(run=with_experts, flops=1)], data, threads=1, seconds=0.01) == []
 
 
 def test_what_exceeds_the_memory_is_left_out(

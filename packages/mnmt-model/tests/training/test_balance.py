@@ -64,18 +64,6 @@ def test_ranks_are_summed_and_a_line_goes_on_where_it_stopped() -> None:
     assert one.line(lambda sums: 2 * sums) == whole.line(alone)
 
 
-def test_sums_of_an_older_version_are_left_out() -> None:
-    log = BalanceLog(TASKS)
-    log.restore({"parts": 1.0, "load": [[3.0, 4.0]], "claims": [7.0]}, torch.device("cpu"))
-    assert log.line(alone) == {}
-
-
-def test_one_task_has_no_specialisation() -> None:
-    line = log_of(balance(LOADS[:, :1]), tasks=TASKS[:1]).line(alone)
-    assert "specialisation" not in line
-    assert line["expert_loads"] == {"en-de": [[60, 20, 20], [30, 40, 30]]}
-
-
 def test_counts_are_left_out_where_they_are_many() -> None:
     for experts, has_counts in ((MOST_LOADS // 8, True), (MOST_LOADS // 8 + 1, False)):
         load = torch.ones(4, 2, experts, dtype=torch.int64)

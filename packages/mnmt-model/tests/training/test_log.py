@@ -80,17 +80,6 @@ def test_each_line_starts_anew(tmp_path: Path, clock: Clock) -> None:
     assert list(read_json_lines(tmp_path / "metrics.jsonl"))[-1] == line
 
 
-def test_time_of_evaluations_does_not_count(tmp_path: Path, clock: Clock) -> None:
-    log = make_log(tmp_path / "metrics.jsonl", clock)
-    log.add(step_result(1))
-    clock.now += 1.0
-    with log.pause():
-        clock.now += 1000.0
-    clock.now += 1.0
-    line = log.write(16)
-    assert (line["tokens_per_second"], line["mfu"]) == (8, 0.4)
-
-
 def test_a_skipped_step_has_no_part_in_the_loss_but_in_the_rates(tmp_path: Path, clock: Clock) -> None:
     log = make_log(tmp_path / "metrics.jsonl", clock)
     log.add(step_result(1))
@@ -219,13 +208,6 @@ def test_ranks_reduce_one_tensor_and_get_the_same_line_that_one_writes(tmp_path:
     assert (line["loss"], line["objective"], line["mfu"], line["data_wait"]) == (2.0, 6.0, 0.4, 0.25)
 
 
-def test_mfu_is_null_where_the_peak_is_not_known(tmp_path: Path, clock: Clock) -> None:
-    log = make_log(tmp_path / "metrics.jsonl", clock, peak=lambda device, dtype: None)
-    log.add(step_result(1))
-    clock.now += 1.0
-    assert log.write(16)["mfu"] is None
-
-
 def test_the_peak_is_asked_for_at_a_line_and_its_time_does_not_count(tmp_path: Path, clock: Clock) -> None:
     asked: list[torch.dtype] = []
 
@@ -241,10 +223,3 @@ def test_the_peak_is_asked_for_at_a_line_and_its_time_does_not_count(tmp_path: P
         clock.now += 2.0
         assert log.write(16 * step)["tokens_per_second"] == 8
     assert asked == [torch.bfloat16] * 2
-
-
-def test_adding_does_not_hold_on_to_the_graph(tmp_path: Path, clock: Clock) -> None:
-    log = make_log(tmp_path / "metrics.jsonl", clock)
-    weight = torch.ones((), requires_grad=True)
-    log.add(step_result(1, nats=weight * 2, objective=weight * 3))
-    assert not log._sums.requires_grad

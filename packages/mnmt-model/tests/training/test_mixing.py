@@ -1,6 +1,5 @@
 """The `[train.mixing]` table and mixtures by temperature, in training."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -91,9 +90,3 @@ def test_a_mixture_may_be_a_temperature(study_file: Path, results: Path, tmp_pat
     (tmp_path / "study.toml").write_text(text)
     last = run_configs(read_study(tmp_path / "study.toml"), results / "data")[-1]
     assert last.mixture == {"xx-aa": 0.5, "xx-bb": 0.5}  # both tasks have as many pairs
-
-
-def test_the_share_of_padding_is_logged(run: RunConfig, tmp_path: Path) -> None:
-    train(mixed(run, EVEN), tmp_path / "run")
-    lines = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
-    assert all(0 <= json.loads(line)["padding"] < 0.5 for line in lines)

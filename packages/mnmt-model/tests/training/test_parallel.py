@@ -88,11 +88,6 @@ def test_batches_too_small_for_the_parts_are_refused(run: RunConfig, tmp_path: P
         train(changed(run, accumulation=200), tmp_path / "run")
 
 
-def test_accumulation_changes_no_loss(run: RunConfig, alone: Path, tmp_path: Path) -> None:
-    train(changed(run, accumulation=3), tmp_path / "run")
-    assert curve(tmp_path / "run") == pytest.approx(curve(alone), **EXACT)
-
-
 @pytest.fixture(scope="module")
 def routed(run: RunConfig) -> RunConfig:
     """With experts, of one process."""
@@ -228,14 +223,6 @@ def test_a_checkpoint_of_two_goes_on_alone(routed: RunConfig, tmp_path: Path, op
     train(some, tmp_path / "run")
     assert curve(tmp_path / "run") == pytest.approx(curve(tmp_path / "alone"), **EXACT)
     assert routing(tmp_path / "run") == routing(tmp_path / "alone")
-
-
-def test_training_warns_of_choices_without_slots(
-    routed: RunConfig, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    few = dataclasses.replace(routed, model=dataclasses.replace(routed.model, capacity_factor=1.0))
-    train(changed(few, steps=1), tmp_path / "run")
-    assert f"{few.name}: up to 50% of the tokens' choices of experts are dropped" in caplog.text
 
 
 @pytest.mark.parametrize(

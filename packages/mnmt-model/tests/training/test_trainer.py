@@ -128,11 +128,6 @@ def test_killed_and_resumed_equals_never_stopped(
     assert read_evals(killed) == read_evals(expected)
 
 
-def test_dropless_training_drops_nothing(whole: Whole) -> None:
-    assert any(line["drop_rate"] > 0 for line in logged(whole("experts")))
-    assert all(line["drop_rate"] == 0 for line in logged(whole("dropless")))
-
-
 def test_a_resumed_run_repeats_at_most_the_steps_since_its_checkpoint(run: RunConfig, tmp_path: Path) -> None:
     with pytest.raises(Killed):
         train(run, tmp_path / "run", watchers=[KillAt(11)])
@@ -142,23 +137,11 @@ def test_a_resumed_run_repeats_at_most_the_steps_since_its_checkpoint(run: RunCo
     assert [line["step"] for line in logged(tmp_path / "run")] == [4, 8, 12]
 
 
-def test_a_finished_run_is_left_alone(run: RunConfig, finished: Path) -> None:
-    steps = Steps()
-    train(run, finished, watchers=[steps])
-    assert steps.done == []
-
-
 def test_a_run_that_another_process_trains_is_left_alone(run: RunConfig, tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     with FileLock(tmp_path / "run" / ".lock"), pytest.raises(RunError, match="another process is writing it"):
         train(run, tmp_path / "run")
     assert not (tmp_path / "run" / "run.json").exists()
-
-
-def test_a_run_can_become_held_out(run: RunConfig, finished: Path) -> None:
-    train(dataclasses.replace(run, role="held-out"), finished)
-    record = read_run(finished)
-    assert (record.role, record.status) == ("held-out", "finished")
 
 
 def test_every_task_is_evaluated_also_those_not_trained_on(

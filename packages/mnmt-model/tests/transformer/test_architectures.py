@@ -229,12 +229,6 @@ def test_tgtonly_is_a_causal_lm_but_for_its_loss() -> None:
     torch.testing.assert_close(of_all(*batch).pair_nats, of_target(*batch).pair_nats)
 
 
-def test_sources_are_embedded_by_their_own_matrix_where_there_is_one() -> None:
-    model = build_model(replace(T5, embeddings="separate"), 5, src_vocab_size=40)
-    initialise(model, seed=0)
-    assert model.logits(torch.tensor([[39, 20, 1]]), torch.tensor([[4, 1]])).isfinite().all()
-
-
 @pytest.mark.parametrize(
     ("architecture", "embeddings", "sharer"),
     [

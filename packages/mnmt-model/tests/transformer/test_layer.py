@@ -69,12 +69,6 @@ def test_states_of_bfloat16_change_losses_and_gradients_little(
     )
 
 
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_weights_stay_float32(architecture: Architecture) -> None:
-    model = make_model(replace(VANILLA, architecture=architecture), torch.bfloat16)
-    assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
-
-
 def compile_layers(model: TranslationModel, backend: Callable[..., Any]) -> None:
     torch.compiler.reset()
     for module in model.modules():

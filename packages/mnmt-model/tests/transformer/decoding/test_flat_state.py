@@ -138,31 +138,6 @@ def test_those_that_stay_do_not_see_others_leave(
         close(log_probs, expected[step, remaining])
 
 
-@all_models
-def test_batch_mates_change_nothing(architecture: Architecture, parts: str) -> None:
-    tree, incremental = Branching.random(4, steps=12), make_model(architecture, parts)
-    together = flat(incremental, SRC, tree)
-    for sentence in range(len(SRC)):
-        alone = SRC[sentence : sentence + 1, : int((SRC[sentence] != 0).sum())]
-        close(together[:, [sentence]], flat(incremental, alone, tree.only([sentence])))
-
-
-@all_models
-def test_a_hypothesis_may_begin_at_any_step(architecture: Architecture, parts: str) -> None:
-    """Positions are those in the hypothesis, not the steps."""
-    incremental, late = make_model(architecture, parts), 3
-    tree = Branching.random(5, steps=12)
-    expected = flat(incremental, SRC, tree)
-    shifted = [torch.roll(mask, late * BEAM, dims=2) for mask in tree.ancestors()]
-    state, nothing = start(incremental, SRC), torch.zeros(len(SRC), BEAM, BEAM * LONGEST, dtype=torch.bool)
-    for _ in range(late):
-        unused = torch.full((len(SRC), BEAM), 7)
-        _, state = incremental.step_flat(state, unused, nothing, torch.zeros_like(unused))
-    for step, (tokens, ancestors) in enumerate(zip(tree.tokens, shifted, strict=True)):
-        log_probs, state = incremental.step_flat(state, tokens, ancestors, torch.full_like(tokens, step))
-        close(log_probs, expected[step])
-
-
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_memory_follows_what_hypotheses_consist_of(architecture: Architecture) -> None:
     """Not the steps allowed, nor a beam's: all continue the first, so that the others' slots are dead."""

@@ -82,18 +82,6 @@ def test_rows_that_are_repeated_or_dropped_go_on_as_whole_hypotheses(
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_a_state_can_be_continued_twice(architecture: Architecture) -> None:
-    searched = IncrementalModel(make_model(architecture, "t5"))
-    state = searched.encode(SRC, SRC == 0)
-    tokens = torch.zeros(len(SRC), dtype=torch.int64)
-    _, state = searched.step(state, tokens)
-    first, _ = searched.step(state, tokens + 3)
-    searched.step(state, tokens + 7)
-    again, _ = searched.step(state, tokens + 3)
-    assert torch.equal(first, again)
-
-
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_what_the_padding_mask_hides_is_not_read(architecture: Architecture) -> None:
     searched = IncrementalModel(make_model(architecture, "t5"))
     tokens = torch.zeros(len(SRC), dtype=torch.int64)

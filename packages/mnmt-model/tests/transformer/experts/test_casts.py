@@ -86,18 +86,3 @@ def test_training_is_the_same_to_the_last_bit(optimizer: str, checkpointing: boo
     once = trained(optimizer, cast_once, checkpointing=checkpointing)
     always = trained(optimizer, never, checkpointing=checkpointing)
     assert all(torch.equal(ours, theirs) for ours, theirs in zip(once, always, strict=True))
-
-
-def test_a_weight_that_changes_between_two_scopes_is_cast_again() -> None:
-    experts = build_model(CONFIG, 20).mixtures[0].experts
-    for value in (1.0, 2.0):
-        experts.wi.data.fill_(value)
-        with cast_once(experts):
-            cast = experts.casts.cast(experts.wi, torch.bfloat16)
-            assert torch.equal(cast, torch.full_like(experts.wi, value).bfloat16())
-
-
-def test_states_of_the_weights_precision_take_no_copy() -> None:
-    experts = build_model(CONFIG, 20).mixtures[0].experts
-    with cast_once(experts):
-        assert experts.casts.cast(experts.wi, torch.float32) is experts.wi

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 import torch
 from hypothesis import given, settings
@@ -131,21 +129,6 @@ def test_a_token_that_no_expert_takes_is_left_to_the_residual() -> None:
     assert (mixture(states(5)) == 0).all()
 
 
-def test_an_evaluation_with_a_capacity_chooses_as_training_does() -> None:
-    x = states(40)
-    limited = make_mixture(replace(CONFIG, eval_capacity_factor=1.0))
-    assert torch.equal(limited.eval()(x), limited.train()(x, routes_of(40)[1]))
-
-
-def test_bfloat16_states_are_summed_in_float32() -> None:
-    mixture = make_mixture().eval()
-    x = states(40).bfloat16()
-    y = mixture(x)
-    assert y.dtype == torch.bfloat16
-    expected = weighted_sum(mixture, x.float(), torch.ones(40, 4))
-    torch.testing.assert_close(y.float(), expected, rtol=0.1, atol=0.1)
-
-
 def test_all_experts_have_the_same_load_and_the_least_gates_are_reported() -> None:
     mixture = make_mixture()
     routes, tokens = routes_of(40)
@@ -174,10 +157,6 @@ def make_model(thresholds: float) -> TranslationModel:
     initialise(model, seed=1)
     gate_of(model.mixtures[0]).thresholds.fill_(thresholds)
     return model.eval()
-
-
-def test_tokens_of_decoders_choose_themselves() -> None:
-    assert [mixture.experts_choose for mixture in make_model(0.0).mixtures] == [True, False]
 
 
 @pytest.mark.parametrize("thresholds", [0.0, 0.2, 0.4])

@@ -190,26 +190,6 @@ def test_what_finds_no_slot_is_left_to_the_residual() -> None:
     assert float(balance.auxiliary.detach()) == pytest.approx(4 * float(gates[:, 0].mean()), rel=1e-5)
 
 
-def test_an_evaluation_may_have_a_capacity_of_its_own() -> None:
-    limited = make_mixture(replace(CONFIG, eval_capacity_factor=0.5)).eval()
-    with torch.no_grad():
-        limited.gate.weight.copy_(torch.tensor([[3.0], [2.0], [1.0], [0.0]]).expand(-1, 16))
-    y = limited(1 + torch.rand(32, 16))
-    assert (y[4:] == 0).all()
-    assert (y[:4] != 0).any()
-
-
-@pytest.mark.parametrize("step", [0, 1, 7])
-def test_uniform_routing_spreads_tokens_evenly(step: int) -> None:
-    mixture = make_mixture(replace(CONFIG, num_experts=5))
-    batch = sentences([11, 12])
-    routes = routes_for(batch, uniform=True, step=step)
-    mixture(torch.randn(23, 16), routes.sources())
-    load = routes.balance(1).load[0].sum(dim=0)
-    assert int(load.sum()) == 46
-    assert int(load.max() - load.min()) <= 2
-
-
 def test_random_choices_go_with_the_tokens_wherever_they_are() -> None:
     mixture = make_mixture(replace(CONFIG, capacity_factor=9.0))
     x = torch.randn(3, 4, 16, generator=torch.Generator().manual_seed(5))
@@ -298,19 +278,6 @@ def test_one_expert_is_a_feed_forward() -> None:
     assert losses.balance.auxiliary.item() == pytest.approx(2)
 
 
-@pytest.mark.parametrize("architecture", ["encdec", "prefix-lm-toponly", "causal-lm"])
-def test_checkpointing_activations_changes_nothing(architecture: Architecture) -> None:
-    model = make_model(replace(CONFIG, architecture=architecture)).train()
-    plain = losses_and_gradients(model)
-    for stack in model.modules():
-        if hasattr(stack, "checkpointing"):
-            stack.checkpointing = True
-    for ours, theirs in zip(losses_and_gradients(model), plain, strict=True):
-        assert (ours is None) == (theirs is None)
-        if ours is not None:
-            torch.testing.assert_close(ours, theirs)
-
-
 # Torch's compiler calls what torch itself deprecates.
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.slow
@@ -350,12 +317,6 @@ def test_the_auxiliary_loss_moves_the_gate_towards_balance() -> None:
     assert after < 1.05
 
 
-def test_a_layer_cast_to_bfloat16_is_routed_in_float32() -> None:
-    mixture = make_mixture(CONFIG).bfloat16().eval()
-    x = torch.randn(12, 16).bfloat16()
-    torch.testing.assert_close(mixture(x).float(), best_two(mixture.float(), x.float()), rtol=0.1, atol=0.1)
-
-
 def test_bfloat16_states_are_routed_in_float32() -> None:
     mixture = make_mixture(replace(CONFIG, second_expert="always", capacity_factor=9.0))
     x = torch.randn(12, 16).bfloat16()
@@ -387,8 +348,3 @@ def test_without_compiled_operators_the_reference_runs_and_says_so_once(
         torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
     assert [record.levelname for record in caplog.records] == ["WARNING"]
     assert "plain-torch reference runs, many times slower" in caplog.text
-
-
-def test_dense_models_may_share_a_study_with_mixtures() -> None:
-    dense = replace(CONFIG, experts_per_token=4, renormalise="never", num_experts=0)
-    assert replace(dense, num_experts=4).experts_per_token == 4
