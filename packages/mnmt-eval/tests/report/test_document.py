@@ -132,7 +132,7 @@ def test_groups_are_tables_and_filters(page: str, command_line: CommandLine, tmp
         assert done.status == 0, done.stderr
         written = (tmp_path / by / "index.html").read_text(encoding="utf-8")
         buckets = data_of(written)["texts"][0]["buckets"]
-        assert set(buckets) == {"length", name, "frequency"}
+        assert set(buckets) == {"length", name}
         assert written.count('<table class="scores groups">') == 1
         assert f"&amp;{name}=" in written
         if by == "thirds":

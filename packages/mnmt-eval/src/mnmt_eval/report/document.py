@@ -16,8 +16,8 @@ from mnmt_eval.compare.measurements import Measurement, measure
 from mnmt_eval.compare.systems import TranslatedText
 from mnmt_eval.errors import EvalError
 from mnmt_eval.metrics.language_accuracy import LanguageAccuracy
-from mnmt_eval.report.buckets import Buckets, frequency_buckets, length_buckets, sentence_buckets, words_of
-from mnmt_eval.report.symptoms import symptoms
+from mnmt_eval.report.buckets import Buckets, length_buckets, sentence_buckets
+from mnmt_eval.report.symptoms import symptoms, words_of
 from mnmt_eval.runs.texts import ReferenceText
 
 WRONG_LANGUAGE = "wrong language"
@@ -99,7 +99,7 @@ class ReportedText:
     """Whether source, references and translations of a reported sentence all have fewer than `FEW_WORDS`."""
     systems: Sequence[ReportedSystem]
     buckets: Mapping[str, Buckets]
-    """{`length`, `group` or `frequency`: the sentences by that}; `group` if groups were requested."""
+    """{`length` or `group`: the sentences by that}; `group` if groups were requested."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -198,7 +198,6 @@ def _report_text(
         buckets={
             **({"length": length_buckets(text, sorting, rows)} if text.src or text.references else {}),
             **_group_buckets(text, sorting, rows, config.comparison.grouping),
-            **({"frequency": frequency_buckets(translated, rows)} if text.references else {}),
         },
     )
 

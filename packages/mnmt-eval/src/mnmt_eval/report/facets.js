@@ -32,7 +32,7 @@ function tests(chosen) {
     if (name === "symptom") return (row) => system.symptoms[row].includes(value);
     const { buckets, members } = text.buckets[name];
     const place = buckets.findIndex((bucket) => bucket.name === value);
-    return (row) => members[row].includes(place);
+    return (row) => members[row] === place;
   });
 }
 
@@ -99,16 +99,16 @@ function bucketTable(name, unit, systems, rows) {
 }
 
 function bucketFacet(name, { text, system, other }) {
-  const { title, unit, value, buckets } = text.buckets[name];
+  const { title, buckets } = text.buckets[name];
   const pair = [system, ...(other ? [other] : [])];
   const rows = buckets.filter((bucket) => bucket.count).map((bucket) => ({
     label: bucket.name,
     cells: [
       bucket.count.toLocaleString("en"),
-      ...pair.map((each) => bucket.values[text.systems.indexOf(each)].toFixed(value === "F1" ? 1 : data.decimals)),
+      ...pair.map((each) => bucket.values[text.systems.indexOf(each)].toFixed(data.decimals)),
     ],
   }));
-  return facet(`${title} (${value})`, bucketTable(name, unit, pair, rows));
+  return facet(`${title} (${data.metric})`, bucketTable(name, "sentences", pair, rows));
 }
 
 function symptomFacet({ system, other }) {

@@ -12,11 +12,19 @@ SYMPTOMS = ("empty", "copy", "repetition", "too short", "too long")
 
 _WORD = re.compile(r"\w+")
 
+# Words; of scripts without spaces single characters.
+_UNSPACED = "฀-໿က-႟ក-៿぀-ヿ㐀-鿿"
+_SPACED_OR_NOT = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+")
 
 _REPEATS = 4
 """Fewest times that two words follow each other in a repetition; more often than in the reference, too."""
 _RATIO, _SLACK = 2.0, 10
 """A text is too long against another if its characters exceed `_RATIO` times the other's plus `_SLACK`."""
+
+
+def words_of(line: str) -> list[str]:
+    """Return the words of a line, or of scripts without spaces its characters."""
+    return _SPACED_OR_NOT.findall(line)
 
 
 def symptoms(source: str, references: Sequence[str], translation: str) -> tuple[str, ...]:

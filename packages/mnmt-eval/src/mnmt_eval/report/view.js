@@ -3,7 +3,7 @@ const data = JSON.parse(document.getElementById("data").textContent);
 const form = document.getElementById("view");
 const fields = form.elements;
 const REFERENCE = data.texts[0].references.length ? "the reference" : "nothing";
-const BUCKETS = ["length", "group", "frequency"].filter((name) => name in data.texts[0].buckets);
+const BUCKETS = ["length", "group"].filter((name) => name in data.texts[0].buckets);
 const FILTERS = ["score", "lead", ...BUCKETS, "symptom"];
 const filters = {};
 
