@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -10,9 +9,7 @@ from mnmt_model.planning.flops import training_flops
 from mnmt_model.planning.parameters import ParameterCount, count_parameters, state_bytes
 from mnmt_model.planning.presets import Preset
 from mnmt_model.planning.quantities import data_size, short, si, table
-from mnmt_model.transformer.model_config import ModelConfig
 
-PART_NAMES = {"cross_attention": "cross-attention", "feed_forward": "feed-forward"}
 OPTIMIZERS = {"adafactor": "Adafactor", "adamw": "AdamW"}
 
 
@@ -67,75 +64,29 @@ def _state_bytes(count: ParameterCount) -> dict[str, int]:
 
 def _heading(name: str, model: Preset) -> str:
     config = model.config
-    depth = f"{config.decoder_layers} layers"
-    if not config.is_language_model:
-        depth = f"{config.num_encoder_layers} + {depth}"
+    layers = f"{config.num_encoder_layers} + {config.decoder_layers} layers"
     heads = f"{config.num_heads} heads of {config.resolved_head_dim}"
     widths = f"d_model {config.d_model:,}, {heads}, d_ff {config.d_ff:,}"
-    words = f"{model.vocab_size:,} tokens"
-    if model.src_vocab_size not in (None, model.vocab_size):
-        words = f"{model.src_vocab_size:,} source and {model.vocab_size:,} target tokens"
+    experts = f", {config.num_experts:,} experts" if config.num_experts else ""
     return "\n".join(
         [
             f"{name}: {model.source}",
-            f"  {config.architecture}, {depth}, {widths}",
-            f"  {_parts(config)}",
-            *([f"  {_mixtures(config)}"] if config.num_experts else []),
-            f"  vocabulary of {words}, {config.embeddings} embeddings",
+            f"  {config.architecture}, {layers}, {widths}{experts}",
+            f"  vocabulary of {model.vocab_size:,} tokens, {config.embeddings} embeddings",
         ]
     )
 
 
-def _parts(config: ModelConfig) -> str:
-    norm = {"rms": "RMSNorm", "layer": "LayerNorm"}[config.norm]
-    feed_forward = {"gated-gelu": "gated GELU", "relu": "ReLU"}[config.feed_forward]
-    biases = "biases" if config.biases else "no biases"
-    return f"{feed_forward}, {norm} ({config.norm_order}-norm), {config.positions} positions, {biases}"
-
-
-def _mixtures(config: ModelConfig) -> str:
-    """Describe the mixtures of experts of a published model in one line."""
-    every = "every other layer" if config.experts_every == 2 else f"one of {config.experts_every} layers"
-    slots = f"slots for {config.capacity_factor:g} times a fair share"
-    return f"{config.num_experts:,} experts in {every}, {config.experts_per_token} a token, {slots}"
-
-
 def _parameters(model: Preset) -> str:
+    """Return a row for each part of the layers and each matrix of the vocabulary that there is."""
     count = _count(model)
     stacks = [count.encoder, count.decoder] if count.encoder else [count.decoder]
-    heads = ["encoder", "decoder", "all"] if count.encoder else ["all"]
-    rows = [["parameters", *heads, ""]]
-    for part in vars(count.decoder):
-        values = [getattr(stack, part) for stack in stacks]
-        if any(values):
-            rows.append([f"  {PART_NAMES.get(part, part.replace('_', ' '))}", *_with_sum(values), ""])
-    rows.append(["  N", *_with_sum([stack.size for stack in stacks]), short(count.size)])
-    if count.num_experts:
-        rows.append(["  N active a token", *_with_sum(count.active_sizes), short(count.active_size)])
-    blank = [""] * (len(heads) - 1)
+    parts = {part: sum(getattr(stack, part) for stack in stacks) for part in vars(count.decoder)}
     matrices = {name: getattr(count, name) for name in ("src_embedding", "tgt_embedding", "softmax")}
-    rows += [
-        [f"  {_matrix(model.config, name)}", *blank, f"{size:,}", ""]
-        for name, size in matrices.items()
-        if size
-    ]
-    rows.append(["  all", *blank, f"{count.num_params:,}", short(count.num_params)])
-    return "\n".join(table(rows))
-
-
-def _with_sum(values: Sequence[int]) -> list[str]:
-    """Return the values, and their sum if there are two."""
-    cells = [f"{value:,}" if value else "-" for value in values]
-    return [*cells, f"{sum(values):,}"] if len(values) > 1 else cells
-
-
-def _matrix(config: ModelConfig, name: str) -> str:
-    if name == "src_embedding":
-        uses = {"shared": "source and target embedding", "tied": "embeddings and softmax"}
-        return uses.get(config.embeddings, "source embedding")
-    if name == "tgt_embedding" and config.embeddings == "tied-target":
-        return "target embedding and softmax"
-    return {"tgt_embedding": "target embedding", "softmax": "softmax"}[name]
+    active = {"N active a token": count.active_size} if count.num_experts else {}
+    sizes = {**parts, "N": count.size, **active, **matrices, "all": count.num_params}
+    rows = [[f"  {name.replace('_', ' ')}", f"{size:,}", short(size)] for name, size in sizes.items() if size]
+    return "\n".join(table([["parameters", "", ""], *rows]))
 
 
 def _flops(model: Preset) -> str:
