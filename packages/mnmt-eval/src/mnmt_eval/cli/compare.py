@@ -163,7 +163,6 @@ def _comparison_json(comparison: TextComparison) -> dict[str, Any]:
         "testset": comparison.testset,
         "task": comparison.task,
         "sentences": comparison.sentences,
-        "documents": comparison.documents,
         "baseline": comparison.baseline,
         "samples": config.samples,
         "permutations": config.permutations,

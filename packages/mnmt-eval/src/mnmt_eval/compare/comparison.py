@@ -99,8 +99,6 @@ class TextComparison:
     testset: str
     task: str
     sentences: int
-    documents: int
-    """The number of documents that are drawn and exchanged as a whole; 0 if sentences are."""
     baseline: str | None
     """The system that the others are tested against; None if there is only one system."""
     config: CompareConfig
@@ -166,12 +164,11 @@ def compare_measurements(
     text, names = translated.text, translated.names
     baseline = (baseline or names[0]) if len(names) > 1 else None
     groups = None if config.grouping is None else group_sentences(text, config.grouping)
-    metrics = tuple(_compare(each, config, baseline, groups, text.documents) for each in measurements)
+    metrics = tuple(_compare(each, config, baseline, groups) for each in measurements)
     return TextComparison(
         testset=text.testset,
         task=text.task,
         sentences=len(text),
-        documents=len(set(text.documents)),
         baseline=baseline,
         config=config,
         searches=translated.searches,
@@ -197,15 +194,14 @@ def _compare(
     config: CompareConfig,
     baseline: str | None,
     groups: Sequence[str] | None,
-    documents: Sequence[str],
 ) -> MetricComparison:
     metric, systems = measurement.metric, measurement.systems
-    tests = PairTests(measurement, config, documents)
+    tests = PairTests(measurement, config)
     pairs = tests.all_pairs(baseline)
     ranks = _rank(tests.intervals, pairs, higher_is_better=metric.higher_is_better)
     against = {pair.second: pair.result for pair in pairs if pair.first == baseline}
     counts = {name: count_sentences(metric, systems[str(baseline)], systems[name]) for name in against}
-    by_group = {} if groups is None else _compare_groups(measurement, config, baseline, groups, documents)
+    by_group = {} if groups is None else _compare_groups(measurement, config, baseline, groups)
     scores = [
         SystemScore(
             system=name,
@@ -249,7 +245,6 @@ def _compare_groups(
     config: CompareConfig,
     baseline: str | None,
     groups: Sequence[str],
-    documents: Sequence[str],
 ) -> dict[str, tuple[GroupScore, ...]]:
     """Return {system: its scores of each group}; the tests of all groups are corrected together.
 
@@ -257,7 +252,7 @@ def _compare_groups(
     """
     first = next(iter(measurement.systems.values()))
     tests = {
-        group: PairTests(measurement, config, documents, rows)
+        group: PairTests(measurement, config, rows)
         for group, rows in group_rows(groups).items()
         if not np.isnan(measurement.metric.values(first[rows].sum(axis=0)))
     }

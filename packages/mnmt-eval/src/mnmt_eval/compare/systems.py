@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -32,9 +32,6 @@ _NO_OUTPUT = re.compile(
     re.I,
 )
 """Names of files in a folder of outputs that are no outputs; whoever names such a file itself means it."""
-
-FEW_DOCUMENTS = 10
-"""Fewer documents than these are remarked."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,14 +99,7 @@ class TranslatedText:
         references = [
             NamedLines(name=name, lines=lines) for name, lines in zip(names, text.references, strict=True)
         ]
-        return [*_few_documents(text), *remarks_on(outputs, references, text.src)]
-
-
-def _few_documents(text: ReferenceText) -> Iterator[str]:
-    """Yield a remark if there are few documents to draw and exchange."""
-    if 0 < (count := len(set(text.documents))) < FEW_DOCUMENTS:
-        least = min(1.0, 2 / 2**count)
-        yield f"{text.name}: has {count} documents, so no p is below {least:.2g}, and few differences show"
+        return list(remarks_on(outputs, references, text.src))
 
 
 def name_systems(arguments: Sequence[str], columns: Sequence[str] = ()) -> list[System]:

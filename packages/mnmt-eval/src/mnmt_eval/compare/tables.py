@@ -230,14 +230,13 @@ def _groups(metric: MetricComparison, comparison: TextComparison) -> Table:
 
 def _notes(comparison: TextComparison) -> Iterator[str]:
     config = comparison.config
-    whole = f" of {comparison.documents:,} whole documents" if comparison.documents else ""
-    yield f"[95% interval] of {config.samples:,} bootstrap samples{whole}, seed {config.seed}"
+    yield f"[95% interval] of {config.samples:,} bootstrap samples, seed {config.seed}"
     if comparison.baseline is None:
         return
     pairs, groups = len(comparison.metrics[0].pairs), len(comparison.metrics[0].scores[0].groups)
     in_groups = groups * (len(comparison.metrics[0].scores) - 1)
     yield (
-        f"difference from the baseline, with p of a paired permutation test{' of documents' if whole else ''}"
+        f"difference from the baseline, with p of a paired permutation test"
         f"{_corrected(pairs, 'pairs')}; * p < {SIGNIFICANT}"
     )
     yield "win/tie/loss: sentences that are better than, as good as and worse than the baseline's, one by one"
