@@ -20,18 +20,13 @@ FEW = ("--samples", "20", "--permutations", "20", "--json")
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working folder, with the same systems in files and in a folder."""
+    """The working folder, with the same systems in files and in tables."""
     monkeypatch.chdir(tmp_path)
     texts = [GERMAN.sources, *GERMAN.references[:2], GERMAN.hypotheses, GERMAN.others]
     names = ("src", "ref", "ref2", "one", "two")
     sides = {name: text[:SENTENCES] for name, text in zip(names, texts, strict=True)}
-    systems = {name: sides[name] for name in ("one", "two")}
     for name, lines in sides.items():
         write(tmp_path / name, lines)
-    for name, lines in systems.items():
-        write(tmp_path / "outputs" / name, lines)
-    for name in ("README.md", ".one.7.1a2b.tmp", "one.tmp", "two.record.json"):
-        write(tmp_path / "outputs" / name, ["no translations"])
     write(tmp_path / "table", [f"{line}\t1" for line in sides["one"]])
     write(tmp_path / "objects", [json.dumps({"mt": line}) for line in sides["one"]])
     columns = zip(*sides.values(), strict=True)
@@ -53,7 +48,6 @@ def compared(command_line: CommandLine, command: str) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     "command",
     [
-        "outputs --reference ref --task en-de",
         "one two --reference ref --tokenizer 13a",
         "all.tsv --column one --column two --reference-column ref --source-column src --task en-de",
         "all.tsv --column one --column two --reference ref --source src --task en-de",
@@ -67,27 +61,6 @@ def test_the_numbers_are_those_of_plain_files(command_line: CommandLine, folder:
         assert values[0] == values[1]
 
 
-def test_systems_are_called_as_their_files_and_columns(command_line: CommandLine, folder: Path) -> None:
-    for command, names in {
-        "outputs --reference ref --task en-de": ["one", "two"],
-    }.items():
-        (each,) = compared(command_line, command)
-        assert [system["system"] for system in each["metrics"][0]["systems"]] == names
-        assert each["baseline"] == (names[0] if len(names) > 1 else None)
-
-
-def test_files_of_a_folder_that_are_left_out_are_named(
-    command_line: CommandLine, folder: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    (folder / "outputs" / "nmt.v2.lock").write_text("no translations")
-    done = command_line.run("compare", *["outputs", "--reference", "ref", "--task", "en-de"], *FEW)
-    line = "outputs: README.md, nmt.v2.lock, one.tmp left out; name a file itself to compare it"
-    assert (done.status, caplog.messages) == (0, [line])
-    (folder / "empty" / "baseline.orig").write_text("no translations")
-    refused = command_line.run("compare", "empty", "--reference", "ref", *FEW)
-    assert "neither runs nor files with translations but baseline.orig." in refused.stderr
-
-
 @pytest.mark.parametrize(
     ("command", "message"),
     [
@@ -97,8 +70,7 @@ def test_files_of_a_folder_that_are_left_out_are_named(
         ("one --reference ref", "bleu: needs the target language; .* --task .* --tokenizer"),
         ("one --reference ref --metric language", "language: needs the target language; .* --task"),
         ("one --reference ref --source src --metric chrf --by length", "groups by length need .* --task"),
-        ("empty --reference ref", "empty: holds neither runs nor files"),
-        ("ours=outputs --reference ref", "outputs: holds 2 files, so one name"),
+        ("empty --reference ref", "empty: holds no runs; of a folder of files name each, as empty/"),
         ("table --reference ref --task en-de", "table: is a table; name a column with --column"),
         ("objects --reference ref --task en-de", "objects: holds JSON lines; name the key of the texts with"),
         ("missing --reference ref", "missing: no such file or run; its folder holds all.tsv, .* more."),

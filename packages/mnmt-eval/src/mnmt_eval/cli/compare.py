@@ -106,7 +106,7 @@ def compare(
 
     Args:
         systems: Files with a translation a line, by any system; runs that `mnmt-eval score` has scored;
-            or folders of either. `NAME=FILE` gives a system a name.
+            or folders of runs. `NAME=FILE` gives a system a name.
         text: The text that they translated.
         baseline: The system that others are tested against; by default the first.
         metrics: Metrics and their options.
