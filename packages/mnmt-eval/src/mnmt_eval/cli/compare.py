@@ -53,8 +53,6 @@ class PageFlags:
 
     page: Path | None = None
     """Folder for a page to send around, index.html, with the comparison and translations to read."""
-    title: str = ""
-    """The title of the page."""
     worst_by: str | None = None
     """The metric that the page sorts sentences by: by default chrf, or the first if that is not among them;
     `loss` with --losses."""
@@ -76,7 +74,6 @@ class PageFlags:
             worst_by=self.worst_by,
             sentences=self.sentences,
             baseline=baseline,
-            title=self.title,
         )
         report = make_report(translated, options)
         print(f"wrote {write_report(report, folder)}", file=sys.stderr)
