@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import signal
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from multiprocessing import Pipe, get_context
-from multiprocessing.connection import Connection, wait
-from multiprocessing.context import ForkProcess
-from threading import Semaphore, Thread
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
+from multiprocessing import active_children, get_context, parent_process
+from multiprocessing.queues import SimpleQueue
+from queue import Empty, Queue
+from threading import Thread
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
@@ -23,6 +26,9 @@ _AHEAD = 4
 _STOP_SECONDS = 1.0
 """Longest wait for the end of the thread that reads jobs."""
 
+_work: list[Callable[[Any], Any]] = []
+"""Does the jobs of this process, the last one."""
+
 
 class ForkedWorkers(Generic[Job, Result]):
     """Processes forked from this one, so that a model that is loaded here is in memory once.
@@ -36,19 +42,16 @@ class ForkedWorkers(Generic[Job, Result]):
     """
 
     def __init__(self, count: int, start: Callable[[int], Callable[[Job], Result]]) -> None:
-        context = get_context("fork")
-        self._idle: list[Connection] = []
-        self._busy: dict[Connection, int] = {}
-        self._processes: list[ForkProcess] = []
-        self._queue: ReadAhead[Job] | None = None
+        context, others = get_context("fork"), active_children()
+        numbers: SimpleQueue[int] = context.SimpleQueue()
         for number in range(count):
-            ours, theirs = context.Pipe()
-            self._idle.append(ours)
-            arguments = (start, number, theirs, list(self._idle))
-            process = context.Process(target=_work, args=arguments, daemon=True)
-            process.start()
-            theirs.close()
-            self._processes.append(process)
+            numbers.put(number)
+        self._pool = ProcessPoolExecutor(count, context, _begin, (start, numbers))
+        self._pool.submit(int)  # forks all of them, before there are threads
+        self._processes = [process for process in active_children() if process not in others]
+        self._futures: Queue[Future[Result] | None] = Queue(_AHEAD * count - 1)
+        self._reader = Thread(target=self._submit, args=((),), daemon=True)
+        self._is_stopped = False
 
     def __enter__(self) -> Self:
         return self
@@ -56,54 +59,49 @@ class ForkedWorkers(Generic[Job, Result]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._queue is not None:
-            self._queue.stop()
+        self._is_stopped = True
         for process in self._processes:
             process.terminate()
-        for process in self._processes:
-            process.join()
+        with suppress(Empty):
+            while True:
+                self._futures.get_nowait()
+        # A thread that is in the middle of C++ when Python ends would abort the process; but it may be
+        # waiting for input that never comes.
+        if self._reader.is_alive():
+            self._reader.join(timeout=_STOP_SECONDS)
+        self._pool.shutdown(cancel_futures=True)
 
     def map(self, jobs: Iterable[Job]) -> Iterator[Result]:
-        """Yield the result of each job, in the jobs' order.
+        """Yield the result of each job, in the jobs' order; results do not wait for the next job to arrive.
 
         Raises:
             EvalError: If a process was killed.
             Exception: The exception of a job; or that of `jobs`, after all results of earlier jobs.
         """
-        results: dict[int, Result] = {}
-        num_sent = num_yielded = 0
-        more = True
-        with ReadAhead(jobs, ahead=_AHEAD * len(self._processes)) as queue:
-            self._queue = queue
-            while more or num_yielded < num_sent:
-                awaited = [*self._busy, queue.bell] if more and self._idle else [*self._busy]
-                for ready in wait(awaited):
-                    if isinstance(ready, Connection) and ready in self._busy:
-                        results.update(self._receive(ready))
-                    elif (job := queue.next()) is not None:
-                        self._send(num_sent, job)
-                        num_sent += 1
-                    else:
-                        more = False
-                while num_yielded in results:
-                    yield results.pop(num_yielded)
-                    queue.release()
-                    num_yielded += 1
-        if queue.failure is not None:
-            raise queue.failure
+        self._reader = Thread(target=self._submit, args=(jobs,), daemon=True)
+        self._reader.start()
+        while (future := self._futures.get()) is not None:
+            try:
+                result = future.result()
+            except BrokenProcessPool:
+                raise EvalError(
+                    "a process of `--jobs` was killed, perhaps for want of memory; take fewer, or a smaller "
+                    "`--beam`."
+                ) from None
+            yield result
 
-    def _send(self, number: int, job: Job) -> None:
-        pipe = self._idle.pop()
-        pipe.send(job)
-        self._busy[pipe] = number
-
-    def _receive(self, pipe: Connection) -> dict[int, Result]:
-        """Return the result that has arrived, by the number of its job."""
-        result, error = _answer(pipe)
-        if error is not None:
-            raise error
-        self._idle.append(pipe)
-        return {self._busy.pop(pipe): result}
+    def _submit(self, jobs: Iterable[Job]) -> None:
+        """Read the jobs and submit them."""
+        try:
+            for job in jobs:
+                if self._is_stopped:
+                    return
+                self._futures.put(self._pool.submit(_run, job))
+        except Exception as error:
+            failed: Future[Result] = Future()
+            failed.set_exception(error)
+            self._futures.put(failed)
+        self._futures.put(None)
 
 
 def run_apart(function: Callable[[], Result]) -> Result:
@@ -113,91 +111,19 @@ def run_apart(function: Callable[[], Result]) -> Result:
     return result
 
 
-class ReadAhead(Generic[Job]):
-    """Jobs that a thread reads ahead, so that results do not wait for the next job to arrive.
-
-    Args:
-        jobs: The jobs; only the thread iterates over them.
-        ahead: The number of jobs that may be taken before the first is released.
-    """
-
-    def __init__(self, jobs: Iterable[Job], *, ahead: int) -> None:
-        self.bell, self._ringer = Pipe(duplex=False)
-        """A pipe that can be read once for each job, and once more at the end."""
-        self.failure: Exception | None = None
-        """The exception that `jobs` ended with, if any."""
-        self._jobs: deque[Job] = deque()
-        self._room = Semaphore(ahead)
-        self._stopped = False
-        self._thread = Thread(target=self._take, args=(jobs,), daemon=True)
-        self._thread.start()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
-
-    def stop(self) -> None:
-        """Take no more jobs.
-
-        A thread that is in the middle of C++ when Python ends would abort the process, so its end is awaited;
-        but not for long, since it may be waiting for input that never comes.
-        """
-        self._stopped = True
-        self._room.release()
-        self._thread.join(timeout=_STOP_SECONDS)
-
-    def next(self) -> Job | None:
-        """Return the next job, once for each time that `bell` can be read; None at the end."""
-        self.bell.recv_bytes()
-        return self._jobs.popleft() if self._jobs else None
-
-    def release(self) -> None:
-        """Make room for another job."""
-        self._room.release()
-
-    def _take(self, jobs: Iterable[Job]) -> None:
-        try:
-            for job in jobs:
-                self._room.acquire()
-                if self._stopped:
-                    return
-                self._jobs.append(job)
-                self._ringer.send_bytes(b"job")
-        except Exception as error:
-            self.failure = error
-        self._ringer.send_bytes(b"end")
-
-
-def _answer(pipe: Connection) -> Any:
-    try:
-        return pipe.recv()
-    except (EOFError, ConnectionResetError):
-        raise EvalError(
-            "a process of `--jobs` was killed, perhaps for want of memory; take fewer, or a smaller `--beam`."
-        ) from None
-
-
-def _work(
-    start: Callable[[int], Callable[[Any], Any]], number: int, pipe: Connection, others: Sequence[Connection]
-) -> None:
-    """Do the jobs that come through `pipe` until the process at its other end closes it or ends."""
+def _begin(start: Callable[[int], Callable[[Any], Any]], numbers: SimpleQueue[int]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    for other in others:
-        other.close()  # a pipe closes only when every process has closed its end
-    do = start(number)
-    try:
-        while True:
-            pipe.send(_outcome(do, pipe.recv()))
-    except (EOFError, OSError):
-        return
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    Thread(target=_end_with_parent, daemon=True).start()
+    _work.append(start(numbers.get()))
 
 
-def _outcome(do: Callable[[Any], Any], job: Any) -> tuple[Any, Exception | None]:
-    try:
-        return do(job), None
-    except Exception as error:
-        return None, error
+def _end_with_parent() -> None:
+    """End this process when its parent has ended."""
+    if (parent := parent_process()) is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _run(job: Any) -> Any:
+    return _work[-1](job)
