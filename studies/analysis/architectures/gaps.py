@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import altair as alt
 import numpy as np
@@ -11,8 +11,9 @@ from scipy.stats import t as student
 
 from mnmt_laws.arrays import Array
 from mnmt_laws.figures import marks
-from mnmt_laws.figures.style import Chart, color, count_axis, styled, value_axis
-from studies.analysis.architectures.models import ENCDEC
+from mnmt_laws.figures.losses import SIZE_TITLE
+from mnmt_laws.figures.style import TASK_COLORS, Chart, color, count_axis, styled, value_axis
+from studies.analysis.architectures.models import ENCDEC, MODELS, SUPERVISED
 
 BEYOND = 1.2
 """A curve is extended at most to this multiple of the largest EncDec's size or FLOPs."""
@@ -27,24 +28,32 @@ EFFECTS = {
 }  # fmt: skip
 """Pairs of models that differ in one thing alone: the second's loss is taken off the first's."""
 
+MEAN = "mean of the language models"
+COLORS = dict(zip(MODELS.values(), TASK_COLORS, strict=False))
+_TITLES = {"size": SIZE_TITLE, "flops": "training compute C (FLOPs)"}
+
 
 def gaps_to_encdec(rows: pd.DataFrame, *, predictor: str = "size") -> pd.DataFrame:
-    """Return each language model's loss less an EncDec's of as many parameters or FLOPs (`gap`, nats).
+    """Return each language model's loss less an EncDec's of as many parameters or FLOPs, by task.
 
+    `value`, `lower` and `upper` are differences in nats; `MEAN` has all language models' mean at each width.
     The EncDec's curve is a line between neighbouring models, and beyond the ends through the last two, in
     the logarithms of loss and predictor. Models that lie further beyond are left out.
     """
     parts = []
-    for task, some in rows.groupby("task"):
+    for _, some in rows.groupby("task"):
         base = some[some["model"].eq(ENCDEC)].sort_values(predictor)
         others = some[some["model"].ne(ENCDEC) & some[predictor].le(BEYOND * base[predictor].max())]
         x, y = (np.log(base[name].to_numpy(float)) for name in (predictor, "value"))
-        at = _line_through(x, y, np.log(others[predictor].to_numpy(float)))
-        parts.append(others.assign(task=task, gap=others["value"] - np.exp(at)))
-    return pd.concat(parts, ignore_index=True)
+        at = line_through(x, y, np.log(others[predictor].to_numpy(float)))
+        gap, half = others["value"] - np.exp(at), 2**0.5 * (others["upper"] - others["value"])
+        parts.append(others.assign(value=gap, lower=gap - half, upper=gap + half))
+    gaps = pd.concat(parts, ignore_index=True)
+    mean = gaps.groupby(["task", "width"], as_index=False)[["size", "flops", "value"]].mean()
+    return pd.concat([gaps, mean.assign(model=MEAN)], ignore_index=True)
 
 
-def _line_through(x: Array, y: Array, at: Array) -> Array:
+def line_through(x: Array, y: Array, at: Array) -> Array:
     """Return the piecewise linear function through points, extrapolated beyond them."""
     left = np.clip(np.searchsorted(x, at) - 1, 0, len(x) - 2)
     slope = (y[left + 1] - y[left]) / (x[left + 1] - x[left])
@@ -52,13 +61,14 @@ def _line_through(x: Array, y: Array, at: Array) -> Array:
 
 
 def effects(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the differences of `EFFECTS` at each width: `effect`, `pair`, `task`, `size`, `difference`."""
+    """Return the differences of `EFFECTS` at each width: `effect`, `pair`, `task`, `size`, `value`."""
     losses = rows.set_index(["task", "width", "model"])["value"].unstack("model")
     sizes = rows[rows["model"].ne(ENCDEC)].groupby("width")["size"].mean()
     parts = [
-        (losses[first] - losses[second]).rename("difference").reset_index().assign(effect=effect, pair=first)
+        (losses[first] - losses[second]).rename("value").reset_index().assign(effect=effect, pair=first)
         for effect, pairs in EFFECTS.items()
         for first, second in pairs
+        if {first, second} <= set(losses)
     ]
     frame = pd.concat(parts, ignore_index=True)
     return frame.assign(size=frame["width"].map(sizes))
@@ -77,11 +87,8 @@ def trend(size: Array, value: Array, pair: Array, *, level: float = 0.95) -> dic
     freedom = len(value) - pairs.nunique() - 1
     scatter = float(np.sqrt(np.sum((rest - slope * inside) ** 2) / freedom))
     reach = float(student.ppf((1 + level) / 2, freedom)) * scatter
-    mean, half, half_slope = (
-        float(np.mean(value)),
-        reach / len(value) ** 0.5,
-        reach / (inside @ inside) ** 0.5,
-    )
+    half, half_slope = reach / len(value) ** 0.5, reach / (inside @ inside) ** 0.5
+    mean = float(np.mean(value))
     return {
         "mean": mean, "mean_lower": mean - half, "mean_upper": mean + half,
         "per_doubling": slope, "slope_lower": slope - half_slope, "slope_upper": slope + half_slope,
@@ -89,54 +96,56 @@ def trend(size: Array, value: Array, pair: Array, *, level: float = 0.95) -> dic
     }  # fmt: skip
 
 
-def trends(frame: pd.DataFrame, *, by: str, column: str, pair: str | None = None) -> pd.DataFrame:
+def trends(frame: pd.DataFrame, by: str = "model") -> pd.DataFrame:
     """Return for each label and task of a table the differences by width, and their trend."""
     rows = []
     for (label, task), some in frame.groupby([by, "task"], sort=False):
-        by_width = some.groupby("width")[column].mean()
-        size, value = some["size"].to_numpy(float), some[column].to_numpy(float)
-        pairs = some[pair].to_numpy() if pair else np.zeros(len(some))
+        by_width = some.groupby("width")["value"].mean()
+        size, value = some["size"].to_numpy(float), some["value"].to_numpy(float)
+        pairs = some["pair"].to_numpy() if "pair" in some else np.zeros(len(some))
         line = trend(size, value, pairs)
         rows.append({by: label, "task": task, **{f"d{w}": v for w, v in by_width.items()}, **line})
     return pd.DataFrame(rows)
 
 
-SIZE = "model size N (non-embedding parameters)"
+def draw_gaps(losses: pd.DataFrame) -> Chart:
+    """Draw the gaps to the encoder-decoder of equal size and of equal FLOPs."""
+    losses = losses[losses["task"].eq(SUPERVISED)]
+    panels = [
+        panel(gaps_to_encdec(losses, predictor=name), f"at equal {title}",
+              "loss less EncDec's (nats per token)", predictor=name, zero=True)
+        for name, title in (("size", "size"), ("flops", "FLOPs"))
+    ]  # fmt: skip
+    return styled(*panels, columns=2)
 
 
-def draw_over_size(
-    rows: pd.DataFrame,
-    column: str,
-    colors: Mapping[str, str],
-    title: str,
-    *,
-    panels: Sequence[str],
-    zero: bool = True,
-) -> Chart:
-    """Draw a line of points over size for each label, a panel for each task.
+def draw_scores(scores: pd.DataFrame, groups: Mapping[str, str], metric: str) -> Chart:
+    """Draw a score of translations over size, a panel for each group of tasks with its title."""
+    rows = {group: scores[scores["task"].eq(group)] for group in groups}
+    return styled(*(panel(rows[group], title, metric) for group, title in groups.items()), columns=2)
+
+
+def panel(
+    rows: pd.DataFrame, title: str, what: str, *, predictor: str = "size", zero: bool = False
+) -> alt.LayerChart:
+    """Return a panel of points with intervals over size or FLOPs, a line for each model.
 
     Args:
-        rows: Columns `label`, `task`, `size` and `column`.
-        column: What is drawn.
-        colors: The labels and their colours.
-        title: What the column is, with its unit.
-        panels: The tasks.
+        rows: Columns `model`, `value`, `lower`, `upper` and the predictor.
+        title: The panel's title.
+        what: The values, with their unit.
+        predictor: The horizontal axis.
         zero: Whether a line marks no difference.
     """
-    parts = [_panel(rows[rows["task"].eq(task)], column, colors, title, task, zero=zero) for task in panels]
-    return styled(*parts, columns=len(panels))
-
-
-def _panel(
-    rows: pd.DataFrame, column: str, colors: Mapping[str, str], title: str, task: str, *, zero: bool
-) -> alt.LayerChart:
-    frame = marks.describe(rows, value=rows[column], line=rows["label"], kind="trained")
-    x = count_axis("size", frame["size"], SIZE)
-    values = pd.concat([frame["value"], pd.Series([0.0])]) if zero else frame["value"]
-    y = value_axis("value", values, title, log=False)
-    lines = marks.lines(frame[["size", "value", "line", "label"]], interpolate="linear")
-    layers = [lines, marks.points(frame, label="model", value=column)]
+    rows = rows[rows["model"].isin(COLORS)]
+    frame = marks.describe(rows, line=rows["model"], kind="trained")
+    x = count_axis(predictor, frame[predictor], _TITLES[predictor])
+    y = value_axis("value", [*frame["lower"], *frame["upper"], *[0.0] * zero], what, log=False)
+    lines = marks.lines(frame[[predictor, "value", "line"]], interpolate="linear")
+    layers = [lines, *marks.bars(frame), marks.points(frame, line="model", value=what)]
     if zero:
-        ends = [frame["size"].min(), frame["size"].max()]
-        layers.insert(0, marks.reference(size=ends, value=[0.0, 0.0]))
-    return marks.panel(*layers, x=x, y=y, color=color("label", [*colors], [*colors.values()]), title=task)
+        ends = [frame[predictor].min(), frame[predictor].max()]
+        layers.insert(0, marks.reference(**{predictor: ends}, value=[0.0, 0.0]))
+    names = [name for name in COLORS if frame["line"].eq(name).any()]
+    key = color("line", names, [COLORS[name] for name in names])
+    return marks.panel(*layers, x=x, y=y, color=key, title=title)

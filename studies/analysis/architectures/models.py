@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.stats import spearmanr
+from scipy.stats import t as student
 
 from benchmarks.measurement import Figures
 from mnmt_eval.compare.groups import group_sentences
 from mnmt_eval.runs.losses import sentence_losses
 from mnmt_eval.runs.texts import run_text
-from studies.analysis.architectures.laws import fit_architectures, parameters_of
 
 ENCDEC = "EncDec"
 MODELS = {
@@ -26,37 +27,56 @@ MODELS = {
 """The paper's name of each model of the study file."""
 
 SUPERVISED, ZERO_SHOT = "supervised", "zero-shot"
-"""Means over the tasks that were trained on, and over those that were not."""
+GERMAN, FRENCH = "English-German", "English-French"
+ORIGINS = {"source-original": ("en-de", "en-fr"), "target-original": ("de-en", "fr-en")}
+"""All text was written in English, so origin and direction are one here."""
+GROUPS = {
+    SUPERVISED: ("en-de", "en-fr", "de-en", "fr-en"), ZERO_SHOT: ("de-fr", "fr-de"),
+    GERMAN: ("en-de", "de-en"), FRENCH: ("en-fr", "fr-en"), **ORIGINS,
+}  # fmt: skip
+"""Groups of tasks whose mean is read."""
+
+PARTS = {"1/8 short": "shortest eighth", "4/8 medium": "fourth eighth", "8/8 long": "longest eighth"}
+"""The paper's short, medium and long, of a test set in eight parts by source length."""
 
 _RUN = r"^(?P<label>[a-z-]+)-d(?P<width>\d+)_"
 
 
-def read_losses(table: Path, *, testset: str = "test", metric: str = "loss") -> pd.DataFrame:
-    """Return the last losses of the widths at which every model was trained, and their means over tasks.
+def read_losses(rows: pd.DataFrame, *, testset: str = "test", metric: str = "loss") -> pd.DataFrame:
+    """Return the last losses of the widths at which every model was trained, as means over groups of tasks.
 
-    Columns: `model`, `width`, `size` (N, parameters), `flops` (of training), `task`, `weight`, `value`
-    (nats per token, as FLOPs the mean over seeds) and `spread` (its standard deviation over seeds).
+    Columns: `model`, `width`, `size` (N, parameters), `flops` (of training), `task` (of `GROUPS`), `value`
+    (nats per token, like FLOPs the mean over seeds), and its 95% interval, `lower` and `upper`: Student's,
+    from the spread over seeds, pooled over the models of a width.
     """
-    rows = name_models(pd.read_csv(table))
-    rows = rows[rows["metric"].eq(metric) & rows["testset"].eq(testset)]
+    rows = by_seed(rows, testset=testset, metric=metric)
+    rows = rows.groupby("width").filter(lambda some: some["model"].nunique() == rows["model"].nunique())
+    cells = rows.groupby(["model", "width", "size", "task"])  # seeds differ a little in FLOPs
+    table = cells.agg(
+        flops=("flops", "mean"), value=("value", "mean"), variance=("value", "var")
+    ).reset_index()
+    count = rows["seed"].nunique()
+    freedom = table.groupby(["task", "width"])["variance"].transform("count") * (count - 1)
+    error = (table.groupby(["task", "width"])["variance"].transform("mean") / count) ** 0.5
+    half = student.ppf(0.975, freedom) * error
+    return table.assign(lower=table["value"] - half, upper=table["value"] + half).drop(columns="variance")
+
+
+def by_seed(rows: pd.DataFrame, *, testset: str = "test", metric: str = "loss") -> pd.DataFrame:
+    """Return the last values of every model, width and seed, as means over groups of tasks."""
+    rows = name_models(rows[rows["metric"].eq(metric) & rows["testset"].eq(testset)])
     rows = rows.sort_values("step").groupby(["model", "width", "task", "seed"], as_index=False).last()
-    rows = rows.groupby("width").filter(lambda some: some["model"].nunique() == len(MODELS))
-    rows = pd.concat([rows, mean_over_tasks(rows)], ignore_index=True)
-    cells = rows.groupby(["model", "width", "size", "task", "weight"])  # seeds differ a little in FLOPs
-    return cells.agg(flops=("flops", "mean"), value=("value", "mean"), spread=("value", "std")).reset_index()
+    keys = ["model", "width", "seed", "size", "flops"]
+    means = {
+        name: rows[rows["task"].isin(tasks)].groupby(keys)["value"].mean() for name, tasks in GROUPS.items()
+    }
+    return pd.concat(means, names=["task"]).reset_index()
 
 
 def name_models(rows: pd.DataFrame) -> pd.DataFrame:
     """Add the model and the width that a run's name tells."""
     names = rows["run"].str.extract(_RUN)
     return rows.assign(model=names["label"].map(MODELS), width=names["width"].astype(int))
-
-
-def mean_over_tasks(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each run and kind of task, with the mean over such tasks."""
-    kind = rows["weight"].gt(0).map({True: SUPERVISED, False: ZERO_SHOT}).rename("task")
-    keys = ["model", "width", "seed", "size", "flops", "weight", kind]
-    return rows.groupby(keys)["value"].mean().reset_index()
 
 
 def compare_lengths(rows: pd.DataFrame, longer: pd.DataFrame) -> pd.DataFrame:
@@ -66,15 +86,13 @@ def compare_lengths(rows: pd.DataFrame, longer: pd.DataFrame) -> pd.DataFrame:
         rows: The study's run table.
         longer: A run table of some of its models, trained for longer; only its seeds are compared.
     """
-    tables = [_supervised(table) for table in (rows[rows["seed"].isin(longer["seed"])], longer)]
-    both = pd.concat(tables).pivot(index=["model", "width"], columns="step", values="value").dropna()
-    return both.rename(columns=lambda step: f"{step} steps").reset_index().assign(task=SUPERVISED)
-
-
-def _supervised(rows: pd.DataFrame) -> pd.DataFrame:
-    last = rows["step"].eq(rows.groupby("run")["step"].transform("max")) & rows["weight"].gt(0)
-    some = name_models(rows[last & rows["metric"].eq("loss") & rows["testset"].eq("test")])
-    return some.groupby(["model", "width", "step"])["value"].mean().reset_index()
+    tables = {
+        f"{table['step'].max()} steps": by_seed(table)
+        for table in (rows[rows["seed"].isin(longer["seed"])], longer)
+    }
+    both = pd.concat(tables, names=["steps"]).reset_index("steps")
+    some = both[both["task"].eq(SUPERVISED)]
+    return some.pivot(index=["model", "width"], columns="steps", values="value").dropna().reset_index()
 
 
 USUAL = 0.05
@@ -86,8 +104,8 @@ _RATE_RUN = r"^(?P<label>[a-z-]+)-d\d+-rate-(?P<rate>\d+)_"
 def compare_rates(table: Path) -> pd.DataFrame:
     """Return the mean loss over trained tasks of each model at each rate, and gaps to the encoder-decoder.
 
-    Columns: `model`, `task`, one for each rate, `best` (the rate), `gap` (to the encoder-decoder, both at the
-    usual rate, nats per token) and `tuned_gap` (each at its best).
+    Columns: `model`, one for each rate, `best` (the rate), `gap` (to the encoder-decoder, both at the usual
+    rate, nats per token) and `tuned_gap` (each at its best).
     """
     rows = pd.read_csv(table)
     rows = rows[rows["metric"].eq("loss") & rows["testset"].eq("test") & rows["weight"].gt(0)]
@@ -96,13 +114,8 @@ def compare_rates(table: Path) -> pd.DataFrame:
     losses = rows.pivot_table(index="model", columns="rate", values="value").reindex(list(MODELS.values()))
     best = losses.min(axis=1)
     return losses.assign(
-        task=SUPERVISED, best=losses.idxmin(axis=1), gap=losses[USUAL] - losses[USUAL][ENCDEC],
-        tuned_gap=best - best[ENCDEC],
+        best=losses.idxmin(axis=1), gap=losses[USUAL] - losses[USUAL][ENCDEC], tuned_gap=best - best[ENCDEC]
     ).rename(columns=str).reset_index()  # fmt: skip
-
-
-PARTS = {"1/8 short": "shortest eighth", "4/8 medium": "fourth eighth", "8/8 long": "longest eighth"}
-"""The paper's short, medium and long, of a test set in eight parts by source length."""
 
 
 def write_lengths(runs: Path, rows: pd.DataFrame, table: Path) -> None:
@@ -126,29 +139,29 @@ def _parts_of(runs: Path, row: dict[Hashable, Any]) -> Iterator[dict[Hashable, A
         yield {**row, "testset": group, "value": nats / tokens}
 
 
-def laws_by_length(table: Path, *, refits: int) -> pd.DataFrame:
-    """Return the exponent and limit of every model on each part, of the mean over the trained tasks."""
-    base = read_losses(table, testset=next(iter(PARTS)))
-    start = float(base.loc[base["model"].eq(ENCDEC), "size"].min())
-    parameters = {}
-    for group, label in PARTS.items():
-        losses = read_losses(table, testset=group)
-        rows = losses[losses["task"].eq(SUPERVISED)]
-        parameters[label] = parameters_of(fit_architectures(rows, n_0=start, refits=refits))
-    return pd.concat(parameters, names=["part"]).droplevel(1).reset_index()
+def settings(rows: pd.DataFrame, lengths: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Return the losses of all sentences, of those of one origin, and of those of one length."""
+    every = read_losses(rows)
+    parts = {part: read_losses(lengths, testset=group) for group, part in PARTS.items()}
+    return {
+        "all": every[every["task"].eq(SUPERVISED)],
+        **{origin: every[every["task"].eq(origin)] for origin in ORIGINS},
+        **{part: losses[losses["task"].eq(SUPERVISED)] for part, losses in parts.items()},
+    }
 
 
-def gaps_by_length(table: Path) -> Iterator[Figures]:
-    """Yield each language model's loss less the encoder-decoder's of equal width, by part and width."""
-    for group, label in PARTS.items():
-        losses = read_losses(table, testset=group)
-        some = losses[losses["task"].eq(SUPERVISED)]
-        by_model = some.pivot_table(index="width", columns="model", values="value")
-        for model in list(MODELS.values())[1:]:
-            gaps = by_model[model] - by_model[ENCDEC]
-            yield {
-                "task": SUPERVISED,
-                "part": label,
-                "model": model,
-                **{f"d{width}": float(gap) for width, gap in gaps.items()},
-            }
+def rankings(losses: dict[str, pd.DataFrame], rows: pd.DataFrame) -> Iterator[Figures]:
+    """Yield the order of the models by mean loss over widths, and its rank correlation with that of all.
+
+    Args:
+        losses: The table of `settings`.
+        rows: The study's run table: its seeds tell how much of an order is chance.
+    """
+    seeds = by_seed(rows)
+    seeds = seeds[seeds["task"].eq(SUPERVISED)]
+    first, second = (some.groupby("model")["value"].mean() for _, some in seeds.groupby("seed"))
+    yield {"setting": "one seed and the other", "correlation": float(spearmanr(first, second).statistic)}
+    means = {name: some.groupby("model")["value"].mean() for name, some in losses.items()}
+    for name, mean in means.items():
+        correlation = float(spearmanr(mean, means["all"]).statistic)
+        yield {"setting": name, "correlation": correlation, "order": [*mean.sort_values().index]}
