@@ -56,3 +56,11 @@ def test_a_key_that_means_nothing_is_refused(claims, tmp_path):
     changed.write_text('[papers.a]\ntitle = "A"\npages = 3\n[evidence]\n[[claims]]\n', encoding="utf-8")
     with pytest.raises(claims.ClaimsError, match="`pages` must be one of title, figures"):
         claims.read_claims(changed)
+
+
+def test_a_run_table_without_fingerprints_is_named(claims, tmp_path):
+    (tmp_path / "runs.csv").write_text(
+        "run,data_fingerprint,config_fingerprint\na,1,2\nb,1,\n", encoding="utf-8"
+    )
+    (tmp_path / "numbers.csv").write_text("weight,loss\n.5,3\n", encoding="utf-8")
+    assert [line[:19] for line in claims.tables_without_fingerprints(tmp_path)] == ["runs.csv: 1 rows ha"]
