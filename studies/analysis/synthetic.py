@@ -29,7 +29,6 @@ from mnmt_laws import (
 )
 from mnmt_laws.figures import marks
 from mnmt_laws.figures.style import Chart, color, count_axis, ramp, styled, value_axis
-from mnmt_laws.laws import LawName
 from studies.analysis.rulers import draw_predictions, held_out_errors, with_rulers
 from studies.page import PAGES, write_page
 from studies.tables import print_rows
@@ -40,7 +39,6 @@ HARD, EASY = "xx-aa", "xx-bb"
 REPORTED = ("report.json", "figures/trade-off-frontier-1.svg")
 """What pages show of `mnmt-laws report`."""
 KINDS = {"trained": "circle", "trained after the prediction": marks.RING}
-LAWS: tuple[LawName, ...] = ("joint", "per-weighting")
 
 
 def main(*, refits: int = 200, smoke: bool = False) -> None:
@@ -57,7 +55,6 @@ def main(*, refits: int = 200, smoke: bool = False) -> None:
         "target": list(by_mixture(costs)),
         "predicted": list(predicted(advice)),
         "reached": [worth(costs, advice.weights[HARD])],
-        "laws": [distance(study, law) for law in LAWS],
     }
     everything = observe(with_target(), metric="loss", testset="test")
     held_out = predict_held_out(fit(everything, law="capacity", uncertainty=ResidualBootstrap(refits=refits)))
@@ -129,18 +126,6 @@ def worth(costs: pd.DataFrame, advised: float) -> Figures:
         "weight": weight, "gain": gain, "scatter": scatter, "gain / scatter": gain / scatter,
         "best weight": float(means.idxmin()), "regret": float(means[weight] - means.min()),
     }  # fmt: skip
-
-
-def distance(study: Observations, law: LawName) -> Figures:
-    """Return R² and the root mean square distance of the fitted models from a law, by task."""
-    fitted = fit(study, law=law, uncertainty=ResidualBootstrap(refits=0))
-    row: Figures = {"law": law}
-    for task in fitted.tasks:
-        rows = fitted.rows[fitted.rows["task"] == task]
-        observed, predicted = rows["value"].to_numpy(), fitted.predict(rows)
-        row[f"R2 of {task}"] = 1 - float(np.var(observed - predicted) / np.var(observed))
-        row[f"distance of {task}"] = float(np.sqrt(np.mean((observed / predicted - 1) ** 2)))
-    return row
 
 
 def draw_overview(study: Observations) -> Chart:
