@@ -1,1 +1,1 @@
-"""A practitioner's choice of a mixture at a fixed budget of FLOPs, simulated many times on trained models."""
+"""Decisions on a model's mixture: methods choose by smaller models, and trained ones judge the choices."""

@@ -1,0 +1,63 @@
+"""Choices judged against a truth in closed form, and the small models that were fixed beforehand."""
+
+import importlib
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+ROOT = Path(__file__).parents[2]
+EXPONENT, NOISE = 0.3, 0.01
+
+
+@pytest.fixture(autouse=True)
+def at_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT)
+    monkeypatch.chdir(ROOT)
+
+
+def truth_of_power_laws():
+    """Return the judgement of two tasks with L = p^-EXPONENT, seeds at plus and minus NOISE in log loss."""
+    rows = [
+        {"task": task, "weight": weight, "value": weight**-EXPONENT * np.exp(sign * NOISE)}
+        for task in ("aa-xx", "bb-xx")
+        for weight in (0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 1.0)
+        for sign in (-1, 1)
+    ]
+    return importlib.import_module("studies.analysis.decisions.judgement").Truth(pd.DataFrame(rows))
+
+
+@pytest.mark.parametrize("importance", [(1, 1), (4, 1), (1, 3)])
+def test_best_weight_of_a_mean_is_that_of_calculus(importance):
+    wants = importlib.import_module("studies.analysis.decisions.wants")
+    costs = truth_of_power_laws().costs(wants.Wish(name="", importance=importance))[0]
+    factors = np.array(importance) ** (1 / (1 + EXPONENT))  # where the derivatives are equal
+    assert abs(wants.WEIGHTS[costs.argmin()] - factors[0] / factors.sum()) < 0.011
+
+
+def test_a_run_scatters_as_its_seeds_do():
+    wants = importlib.import_module("studies.analysis.decisions.wants")
+    truth = truth_of_power_laws()
+    assert truth.scatter == pytest.approx(np.full(2, np.sqrt(2) * NOISE))
+    expected = (
+        np.sqrt(2) * NOISE * 0.5**-EXPONENT / np.sqrt(2)
+    )  # the mean of two independent losses at p = .5
+    assert truth.run_scatter(wants.Wish(name="")) == pytest.approx(expected, rel=0.1)
+
+
+def test_loss_alone_bounds_a_target():
+    wants = importlib.import_module("studies.analysis.decisions.wants")
+    costs = truth_of_power_laws().costs(wants.Wish(name="", aim="targets", times_alone=1.1))[0]
+    assert wants.WEIGHTS[costs.argmin()] == pytest.approx(1.1 ** (-1 / EXPONENT), abs=0.011)
+
+
+def test_methods_see_only_the_small_models_fixed_beforehand():
+    tables = importlib.import_module("studies.analysis.decisions.tables")
+    for table in tables.new_tables():
+        for seed in (1, 2):
+            most, least = (table.small(kind, seed).frame for kind in table.choices)
+            assert len(most[most["weight"].gt(0)]) == 60
+            assert len(least[least["weight"].gt(0)]) == 20
+            assert set(least["run"]) < set(most["run"])
+            assert most["size"].max() < table.size / 10
