@@ -121,6 +121,7 @@ def draw_gaps(losses: pd.DataFrame) -> Chart:
 
 def draw_scores(scores: pd.DataFrame, groups: Mapping[str, str], metric: str) -> Chart:
     """Draw a score of translations over size, a panel for each group of tasks with its title."""
+    scores = scores.assign(lower=scores["lower"].clip(lower=0.0))
     rows = {group: scores[scores["task"].eq(group)] for group in groups}
     return styled(*(panel(rows[group], title, metric) for group, title in groups.items()), columns=2)
 

@@ -28,7 +28,9 @@ def fit_architectures(losses: pd.DataFrame, *, refits: int) -> Fits:
     law = Zhang(n_0=float(losses.loc[losses["model"].eq(ENCDEC), "size"].min()))
     rows = losses.drop(columns=["lower", "upper"]).assign(metric="loss", weight=1.0)
     return {
-        name: fit(rows[rows["model"].eq(name)], law=law, uncertainty=ResidualBootstrap(refits=refits))
+        name: fit(
+            rows[rows["model"].eq(name)], law=law, prior="none", uncertainty=ResidualBootstrap(refits=refits)
+        )
         for name in MODELS.values()
     }
 
