@@ -68,6 +68,12 @@ def seed_noise(rows: pd.DataFrame) -> pd.DataFrame:
     return spread.reset_index()
 
 
+def reach_of_a_run(noise: pd.DataFrame, *, level: float = 0.95) -> float:
+    """Return half of the interval of one run, from the spread over seeds of `seed_noise`, pooled."""
+    freedom = float((noise["count"] - 1).sum())
+    return float(student.ppf((1 + level) / 2, freedom)) * float((noise["std"] ** 2).mean()) ** 0.5
+
+
 def draw_choices(summary: pd.DataFrame) -> Chart:
     """Draw the mean difference of each choice with its interval, a panel for each task.
 

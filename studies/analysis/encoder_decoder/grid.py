@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import altair as alt
 import numpy as np
@@ -11,7 +12,6 @@ import pandas as pd
 
 from benchmarks.measurement import Figures
 from mnmt_laws import LawFit, ResidualBootstrap, fit
-from mnmt_laws.answers.comparison.evidence import criteria_of
 from mnmt_laws.arrays import Array
 from mnmt_laws.figures import marks
 from mnmt_laws.figures.style import (
@@ -26,6 +26,7 @@ from mnmt_laws.laws import LawName
 
 LAWS: tuple[LawName, ...] = ("bivariate", "power")
 _DEPTHS = r"^e(?P<encoder_layers>\d+)d(?P<decoder_layers>\d+)_"
+SIZES = ["encoder_size", "decoder_size"]
 _NO_REFITS = ResidualBootstrap(refits=0)
 
 
@@ -35,47 +36,54 @@ def read_grid(table: Path) -> pd.DataFrame:
     return rows[rows["metric"].eq("loss")].join(rows["run"].str.extract(_DEPTHS).astype(int))
 
 
-def compare_laws(rows: pd.DataFrame, testset: str, refits: int) -> tuple[LawFit, list[Figures]]:
-    """Fit both laws; return the fit of the bivariate one, and a row for each task and law.
-
-    A row has the law's BIC, its root mean square relative error on the models that it is fitted to, and that
-    on each model when it is left out.
-    """
-    fits = {
-        name: fit(rows, law=name, testset=testset, uncertainty=ResidualBootstrap(refits=refits))
-        for name in LAWS
-    }
-    table = []
-    for name, fitted in fits.items():
-        errors = left_out_errors(rows, name, testset)
-        for task in fitted.tasks:
-            criteria = criteria_of(fitted, task, name)
-            out = errors.loc[errors["task"].eq(task), "error"].to_numpy(float)
-            table.append({
-                "testset": testset, "task": task, "law": name, "bic": criteria["bic"],
-                "scatter": criteria["scatter"], "left_out": float(np.sqrt(np.mean(out**2))),
-            })  # fmt: skip
-    return fits["bivariate"], table
+def fit_grid(rows: pd.DataFrame, testset: str, refits: int) -> LawFit:
+    """Fit the law of encoder and decoder to the losses on one test set."""
+    uncertainty = ResidualBootstrap(refits=refits)
+    return fit(rows, law="bivariate", testset=testset, prior="none", uncertainty=uncertainty)
 
 
-def left_out_errors(rows: pd.DataFrame, law: LawName, testset: str) -> pd.DataFrame:
-    """Return the relative error of a law on each model, fitted to models of other depths alone.
+def contest(rows: pd.DataFrame, testset: str) -> Iterator[Figures]:
+    """Yield for each task the root mean square relative error of four predictions of depths left out.
 
-    Columns: `run`, `task` and `error`.
+    They are both laws, a line (a plane in the logarithms of both sizes and of the loss), and interpolation
+    between the neighbouring depths, which the four corners do not have.
     """
     some = rows[rows["testset"].eq(testset)]
     depths = some["encoder_layers"].astype(str) + "-" + some["decoder_layers"].astype(str)
-    return pd.DataFrame([
-        row for value in depths.unique() for row in _errors_without(depths.eq(value), some, law)
+    errors = pd.DataFrame([
+        row for value in depths.unique() for row in _errors_without(depths.eq(value), some)
     ])  # fmt: skip
+    for task, part in errors.groupby("task"):
+        squares = part.drop(columns="task") ** 2
+        yield {"testset": testset, "task": task, **(squares.mean() ** 0.5), "models": len(part)}
 
 
-def _errors_without(is_out: pd.Series, rows: pd.DataFrame, law: LawName) -> Iterator[Figures]:
-    fitted = fit(rows[~is_out], law=law, uncertainty=_NO_REFITS)
+def _errors_without(is_out: pd.Series, rows: pd.DataFrame) -> Iterator[Figures]:
+    fits = {name: fit(rows[~is_out], law=name, prior="none", uncertainty=_NO_REFITS) for name in LAWS}
     for row in rows[is_out].to_dict("records"):
-        at = {name: row[name] for name in fitted.law.predictors if name != "weight"}
-        predicted = float(fitted.predict(task=row["task"], weight=row["weight"], **at))
-        yield {"run": row["run"], "task": row["task"], "error": predicted / row["value"] - 1}
+        rest = rows[~is_out & rows["task"].eq(row["task"])]
+        predicted = _by_rulers(rest, row)
+        for name, fitted in fits.items():
+            at = {key: row[key] for key in fitted.law.predictors if key != "weight"}
+            predicted[name] = float(fitted.predict(task=row["task"], weight=row["weight"], **at))
+        yield {"task": row["task"], **{name: value / row["value"] - 1 for name, value in predicted.items()}}
+
+
+def _by_rulers(rest: pd.DataFrame, row: Mapping[Hashable, Any]) -> dict[str, float]:
+    """Return a loss by the plane through all other depths, and by interpolation along both axes."""
+    logs = np.log(rest[[*SIZES, "value"]].astype(float))
+    plane, *_ = np.linalg.lstsq(np.column_stack([np.ones(len(logs)), logs[SIZES]]), logs["value"])
+    place = np.log([row[name] for name in SIZES])
+    between = []
+    for axis, other in ((0, 1), (1, 0)):
+        line = logs[rest[SIZES[other]].eq(row[SIZES[other]])].sort_values(SIZES[axis])
+        x, y = line[SIZES[axis]], line["value"]
+        between.append(np.interp(place[axis], x, y, left=np.nan, right=np.nan))
+    known = [value for value in between if np.isfinite(value)]
+    return {
+        "line": float(np.exp(plane[0] + plane[1:] @ place)),
+        "interpolation": float(np.exp(np.mean(known))) if known else np.nan,
+    }
 
 
 def law_rows(fitted: LawFit, testset: str) -> list[Figures]:
@@ -118,8 +126,15 @@ def swaps(rows: pd.DataFrame) -> pd.DataFrame:
 _POINTS = 30  # of a line
 
 
-def draw_grid(rows: pd.DataFrame, fitted: LawFit) -> Chart:
-    """Draw losses over the decoder's size, a line of the bivariate law for each encoder, a panel a task."""
+def draw_grid(rows: pd.DataFrame, fitted: LawFit, half: float) -> Chart:
+    """Draw losses over the decoder's size, a line of the bivariate law for each encoder, a panel a task.
+
+    Args:
+        rows: One run for each two depths.
+        fitted: The law.
+        half: Half of the 95% interval of one run.
+    """
+    rows = rows.assign(lower=rows["value"] - half, upper=rows["value"] + half)
     return styled(
         *(_grid_panel(rows[rows["task"].eq(task)], fitted, task) for task in fitted.tasks), columns=2
     )
@@ -137,9 +152,11 @@ def _grid_panel(rows: pd.DataFrame, fitted: LawFit, task: str) -> alt.LayerChart
         for layers, size in zip(order["encoder_layers"], order["encoder_size"], strict=True)
     )  # fmt: skip
     points = marks.describe(rows, label=rows["encoder_layers"].map(labels), kind="trained")
+    base = alt.Chart(marks.data(points[["decoder_size", "value", "label", "lower", "upper"]]))
+    bars = base.mark_rule(opacity=0.5).encode(y="lower:Q", y2="upper:Q")
     points = points[["run", "decoder_size", "value", "label", "kind"]].assign(first=points["decoder_size"])
-    layers = [marks.lines(lines), marks.points(points, value="loss", decoder_size="decoder size")]
+    layers = [marks.lines(lines), bars, marks.points(points, value="loss", decoder_size="decoder size")]
     x = count_axis("decoder_size", span, "decoder size (parameters)")
-    y = value_axis("value", pd.concat([rows["value"], lines["value"]]), "loss (nats per token)", log=False)
+    y = value_axis("value", [*rows["lower"], *rows["upper"]], "loss (nats per token)", log=False)
     key = color("label", [*labels.values()], ramp(len(labels)))
     return marks.panel(*layers, x=x, y=y, color=key, title=task)
