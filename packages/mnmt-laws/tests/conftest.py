@@ -115,11 +115,6 @@ def study_records(study_table: pd.DataFrame, write_record: Callable[..., Path]) 
 
 
 @pytest.fixture(scope="session")
-def study_sizes() -> tuple[float, ...]:
-    return SIZES
-
-
-@pytest.fixture(scope="session")
 def two_tasks() -> LawFit:
     """The capacity law of two tasks, from losses with 1% noise."""
     table = simulate(LAWS, sizes=SIZES, weights=WEIGHTS, noise=0.01, seed=5)

@@ -14,7 +14,7 @@ from mnmt_laws import KnownLaw, Observations, ResidualBootstrap, TableError, fit
 from mnmt_laws import compare as compare_any
 from mnmt_laws.answers.comparison import RIVALS, LawComparison, verdict
 from mnmt_laws.answers.comparison.evidence import shared_errors
-from mnmt_laws.forecasts.rivals import find_rivals, keep_comparable, label_of, story_of
+from mnmt_laws.forecasts.rivals import find_rivals, keep_comparable, label_of
 from mnmt_laws.laws import LawName
 
 FEW, NONE = ResidualBootstrap(refits=30), ResidualBootstrap(refits=0)
@@ -96,28 +96,6 @@ def test_information_criteria_are_those_of_their_formulas(objective: str, joint:
         assert row["bic"] == pytest.approx(deviance + k * np.log(n), rel=1e-10)
 
 
-def test_a_perfect_fit_has_finite_criteria() -> None:
-    result = compare(table("joint", noise=0.0), uncertainty=NONE)
-    assert np.isfinite(result.table[["aic", "bic"]]).all(axis=None)
-    assert result.best == "joint"
-
-
-@pytest.mark.slow
-def test_the_table_has_a_row_a_task_and_law() -> None:
-    rows = table("joint", tasks=("en-de", "en-zh"))
-    rows = dataclasses.replace(rows, frame=rows.frame[rows.frame["weight"] > WEIGHTS[0]])
-    result = compare(rows, **TABLE_ONLY)
-    assert result.table[["task", "law"]].to_numpy().tolist() == [
-        [task, law] for task in ("en-de", "en-zh") for law in RIVALS
-    ]
-    assert result.table["label"].tolist() == [*RIVALS.values()] * 2
-    assert set(result.fits) == set(RIVALS)
-    scatter = result.table.set_index(["task", "law"])["scatter"]
-    rows_of_task = result.fits["joint"].observations.fit.query("task == 'en-zh'")
-    ratio = result.fits["joint"].predict(rows_of_task) / rows_of_task["value"] - 1
-    assert scatter["en-zh", "joint"] == pytest.approx(np.sqrt(np.mean(ratio**2)))
-
-
 @pytest.mark.slow
 def test_all_laws_are_held_against_the_same_rows() -> None:
     frame = table("joint").frame
@@ -132,14 +110,6 @@ def test_a_table_that_cannot_be_compared_is_refused() -> None:
     frame = table("joint").frame
     with pytest.raises(TableError, match="needs a task with two weights of three sizes each; add runs"):
         compare(observe(frame[frame["weight"] == 1.0]))
-
-
-def test_metrics_that_rise_are_compared_too() -> None:
-    loss = table("joint", noise=0.0).frame
-    noise = 0.05 * np.random.default_rng(0).standard_normal(len(loss))
-    frame = loss.assign(metric="chrf", value=90 - 10 * loss["value"] + noise)
-    result = compare(observe(frame, metric="chrf"), objective="ols", uncertainty=NONE, left_out=False)
-    assert result.best == "joint"
 
 
 def test_the_family_follows_from_the_table() -> None:
@@ -170,16 +140,6 @@ def test_runs_of_several_lengths_are_compared_by_laws_of_length() -> None:
     names = {law.name for law in find_rivals(lengths)}
     assert {"length", "chinchilla-own", "he"} <= names
     assert not names & {*RIVALS, "capacity", "chinchilla"}
-
-
-def test_three_sizes_leave_a_law_of_each_weight_nothing_to_be_judged_by() -> None:
-    frame = table("joint").frame
-    few = observe(frame[frame["size"].isin(SIZES[::3])])
-    result = compare(few, laws=["joint", "limit-varies", "per-weighting"], **TABLE_ONLY)
-    rows = result.table.set_index("law")
-    assert np.isnan(rows.loc["per-weighting", "bic"])
-    assert rows["bic"].notna().sum() == 2
-    assert result.best != "per-weighting"
 
 
 def with_runs(observations: Observations) -> Observations:
@@ -220,21 +180,6 @@ def test_a_verdict_that_hangs_on_the_limit_is_none() -> None:
     assert all(
         isinstance(reason, str) and reason.endswith(".") for reason in (*free.reasons, *bounded.reasons)
     )
-
-
-def test_low_power_is_said() -> None:
-    rows = table("joint", noise=0.05)
-    few = rows.frame["weight"].isin([0.6, 1.0]) & rows.frame["size"].isin(SIZES[:4])
-    result = compare(dataclasses.replace(rows, frame=rows.frame[few]), uncertainty=NONE, tables=50)
-    assert not result.decided
-    assert result.preference.startswith("Undecided")
-
-
-def test_formulas_for_what_varies_are_no_rivals_of_it() -> None:
-    assert story_of("capacity") == story_of("joint") == "β varies"
-    result = compare(table("joint"), laws=["joint", "capacity"], **TABLE_ONLY)
-    assert result.best == ""
-    assert result.reasons == ("No law of another meaning can be compared on this table.",)
 
 
 def test_the_verdict_begins_with_what_predicted_best(joint: LawComparison) -> None:

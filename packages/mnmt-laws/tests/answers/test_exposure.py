@@ -117,33 +117,12 @@ def test_lines_and_correlations_are_those_of_scipy() -> None:
     )
 
 
-def test_a_pooled_variance_has_the_standard_deviation_of_one_curve_that_is_alone() -> None:
-    table = make_table(of_exposure, noise=0.03)
-    table = table[table["weight"].isin([0.3, 1.0]) & table["task"].eq("aa")]
-    found = exponents_by_exposure(table, limits="known").curves
-    for length, curves in found.groupby("length"):
-        lines = [
-            stats.linregress(np.log(part["size"]), np.log(part["value"] - LIMIT["aa"]))
-            for _, part in table[table["tokens"] == length].groupby("weight")
-        ]
-        pooled = math.sqrt(np.mean([line.stderr**2 for line in lines]))
-        np.testing.assert_allclose(curves["alpha_std"], pooled)
-        at_zero = math.sqrt(np.mean([line.intercept_stderr**2 for line in lines]))
-        np.testing.assert_allclose(curves["beta_std"] / curves["beta"], at_zero)
-
-
 def test_without_a_known_limit_alpha_is_the_slope_of_the_loss() -> None:
     table = make_table(lambda weight, length: 0.1, known=False)
     found = exponents_by_exposure(table.assign(value=3 * (table["size"] / 1e4) ** -0.1))
     assert found.limits == "zero"
     np.testing.assert_allclose(found.curves["alpha"], 0.1)
     assert (found.curves["l_inf"] == 0).all()
-
-
-def test_sizes_that_lack_a_length_are_left_out() -> None:
-    table = make_table(of_exposure)
-    short = table[(table["size"] < 3e5) | (table["tokens"] < 1e9)]
-    assert set(exponents_by_exposure(short).curves["sizes"]) == {3}
 
 
 def test_one_length_has_the_curves_of_the_per_weighting_law() -> None:
@@ -156,14 +135,6 @@ def test_one_length_has_the_curves_of_the_per_weighting_law() -> None:
         at = {"task": row.task, "weight": row.weight}
         assert row.alpha == float(law.parameters.alpha.sel(at))
         assert row.l_inf_std == float(law.std.l_inf.sel(at))
-
-
-def test_a_length_that_goes_with_the_size_is_one_curve() -> None:
-    table = make_table(of_exposure).drop_duplicates(["task", "weight", "size"])
-    table["tokens"] = 20 * table["size"]
-    found = exponents_by_exposure(table, limits="known")
-    assert found.curves["length"].isna().all()
-    assert len(found.curves) == 2 * len(WEIGHTS)
 
 
 def test_a_rising_metric_and_two_sizes_are_refused() -> None:

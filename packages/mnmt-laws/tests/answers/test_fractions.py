@@ -51,14 +51,6 @@ def test_without_single_task_runs_fractions_are_unknown(clean: Observations) -> 
     )
 
 
-def test_one_task_without_single_task_runs_leaves_the_other_known(clean: Observations) -> None:
-    frame = clean.frame[(clean.frame["weight"] < 1) | (clean.frame["task"] == "en-de")]
-    effective = effective_fractions(fit(frame, uncertainty=NONE))
-    assert effective.fractions.value.sel(task="en-de").notnull().all()
-    assert effective.fractions.value.sel(task="en-zh").isnull().all()
-    assert len(effective.warnings) == 1
-
-
 def test_fitted_fraction_is_one_at_weight_one_and_positive(exact: LawFit) -> None:
     assert fitted_fraction(exact, task="en-de", weight=1.0) == 1.0
     assert (fitted_fraction(exact, task="en-de", weight=np.linspace(1e-6, 1, 500)) > 0).all()

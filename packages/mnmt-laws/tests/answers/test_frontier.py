@@ -24,18 +24,6 @@ def test_a_frontier_is_the_laws_predictions_with_their_spread(two_tasks: LawFit)
     assert points.attrs["units"] == "nats per token"
 
 
-def test_where_a_task_gains_from_weight_every_point_of_two_tasks_is_efficient(two_tasks: LawFit) -> None:
-    points = frontier(two_tasks, size=SIZE)
-    assert (np.diff(points.value.sel(task="en-de")) < 0).all()
-    assert (np.diff(points.value.sel(task="en-zh")) > 0).all()
-    assert points.efficient.all()
-
-
-def test_a_larger_model_is_better_on_every_task(three_tasks: LawFit) -> None:
-    small, large = (frontier(three_tasks, size=size).value for size in (SIZE, 2 * SIZE))
-    assert (large < small).all()
-
-
 def test_three_tasks_are_spread_over_the_simplex(three_tasks: LawFit) -> None:
     points = frontier(three_tasks, size=SIZE)
     assert list(points.task.values) == ["en-de", "en-fr", "en-zh"]

@@ -87,11 +87,6 @@ def test_three_tasks_follow_from_their_pairs() -> None:
     assert rows[["lower", "upper"]].isna().all(axis=None)
 
 
-def test_a_partner_may_hinder(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(LAWS, "en-de", (0.35, 0.9, 1.2, 1.0, {"en-fr": 0.4, "en-zh": -0.3}))
-    assert predict_triples(study()).errors().max() < 1e-6
-
-
 def test_held_out_models_are_predicted_and_kept_from_the_fits(study_table: pd.DataFrame) -> None:
     observations = observe(study_table)
     joint, capacity = (fit(observations, law=law, uncertainty=NONE) for law in ("joint", "capacity"))

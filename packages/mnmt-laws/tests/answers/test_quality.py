@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 from mnmt_laws import RunTable, pair_metrics, quality_lines, read_table
-from mnmt_laws.answers.quality import scores_of
 
 LINES = {"en-de": (-18.0, 80.0), "en-zh": (-9.0, 55.0)}
 
@@ -101,29 +100,3 @@ def test_two_pairs_make_no_line() -> None:
     few = pairs[(pairs["task"] == "en-zh") | pairs["run"].isin(["r0", "r1"])]
     assert quality_lines(few, "chrf")["task"].tolist() == ["en-zh"]
     assert quality_lines(few[few["task"] == "en-de"], "chrf").empty
-
-
-@pytest.mark.parametrize("name", ["eval_loss", "ppl", "bits_per_byte"])
-def test_losses_of_any_name_are_paired(name: str) -> None:
-    plain = table().frame
-    losses = plain["value"]
-    units = {"eval_loss": losses, "ppl": np.exp(losses), "bits_per_byte": losses / np.log(2)}
-    is_loss = plain["metric"].eq("loss")
-    names = plain["metric"].mask(is_loss, name)
-    pairs = pair_metrics(plain.assign(value=losses.mask(is_loss, units[name]), metric=names))
-    pd.testing.assert_frame_equal(pairs, pairs_of(table()))
-    assert pairs.attrs["unit"] == f"nats per {'byte' if 'byte' in name else 'token'}"
-
-
-def test_a_metric_of_which_only_the_table_says_that_it_rises_is_paired() -> None:
-    frame = table(metrics=("chrf", "mqm")).frame
-    assert "mqm" not in pair_metrics(frame)
-    pairs = pair_metrics(read_table(frame, rising=True))
-    assert scores_of(pairs, rising=True) == ["chrf", "mqm"]
-
-
-def test_one_of_several_losses_is_chosen() -> None:
-    frame = table().frame
-    both = pd.concat([frame, frame[frame["metric"].eq("loss")].assign(metric="train_loss", value=1.0)])
-    pd.testing.assert_frame_equal(pair_metrics(both), pairs_of(table()))
-    assert set(pair_metrics(both, loss="train_loss")["loss"]) == {1.0}

@@ -65,14 +65,6 @@ def test_three_tasks_are_no_worse_than_any_random_mixture(three_tasks: LawFit) -
     assert math.fsum(advice.weights.values()) == pytest.approx(1.0)
 
 
-def test_scaling_all_importances_changes_nothing(clean_forecast: Forecast) -> None:
-    one, two = (
-        recommend(clean_forecast, preference={"en-de": 2 * scale, "en-zh": 3 * scale}) for scale in (1.0, 7.0)
-    )
-    assert one.weights == pytest.approx(two.weights, abs=1e-9)
-    assert one.want.importance == pytest.approx({"en-de": 0.4, "en-zh": 0.6})
-
-
 def test_advice_says_what_the_model_will_reach_and_what_rivals_cost(two_tasks: LawFit) -> None:
     advice = recommend(two_tasks, size=SIZE, current={"en-de": 9, "en-zh": 1})
     for task in two_tasks.tasks:
@@ -103,10 +95,6 @@ def test_one_law_and_its_refits_may_be_given(clean: Observations, exact: LawFit,
         recommend(clean, law="power")
 
 
-def test_without_a_size_it_is_twice_the_largest(clean: Observations, study_sizes: tuple[float, ...]) -> None:
-    assert recommend(clean, law="capacity", refits=0).size == 2 * study_sizes[-1]
-
-
 def test_a_metric_that_rises_is_maximised(clean: Observations, clean_forecast: Forecast) -> None:
     frame = clean.frame.assign(metric="chrf", value=80 - 20 * clean.frame["value"])
     rising = recommend(observe(frame, metric="chrf"), law="capacity", size=SIZE, refits=20)
@@ -114,17 +102,6 @@ def test_a_metric_that_rises_is_maximised(clean: Observations, clean_forecast: F
     assert rising.weights == pytest.approx(falling.weights, abs=0.02)
     for task, value in falling.predicted.items():
         assert rising.predicted[task] == pytest.approx(80 - 20 * value, abs=0.05)
-
-
-def test_zero_shot_rows_change_nothing_for_laws_of_weights_above_0(clean: Observations) -> None:
-    alone = clean.frame[clean.frame["weight"].eq(1.0)]
-    other = alone["task"].map({"en-de": "en-zh", "en-zh": "en-de"})
-    zero_shot = alone.assign(task=other, weight=0.0, value=9.0, mixture=alone["task"] + ":1.0")
-    table = observe(pd.concat([clean.frame, zero_shot], ignore_index=True).drop(columns="row"))
-    assert len(table.zero_shot)
-    one, two = (recommend(rows, law="capacity", size=SIZE, refits=0) for rows in (clean, table))
-    assert one.weights == pytest.approx(two.weights, abs=1e-6)
-    assert one.predicted == pytest.approx(two.predicted)
 
 
 def test_targets_lead_to_the_mixture_that_meets_them(
@@ -161,12 +138,6 @@ def test_leaving_the_data_is_said(exact: LawFit) -> None:
     assert any("is 2,840 times the largest fitted" in line for line in far)
 
 
-def test_the_order_of_tasks_does_not_matter(clean: Observations, clean_forecast: Forecast) -> None:
-    renamed = clean.frame.replace({"task": {"en-de": "z", "en-zh": "a"}}).drop(columns="mixture")
-    weights = recommend(observe(renamed), size=SIZE, law="capacity", refits=0).weights
-    assert recommend(clean_forecast).weights["en-de"] == pytest.approx(weights["z"], abs=2e-3)
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -189,11 +160,6 @@ def test_the_order_of_tasks_does_not_matter(clean: Observations, clean_forecast:
 def test_wrong_questions_are_refused(exact: LawFit, change: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         recommend(exact, **change)
-
-
-def test_a_number_that_is_none_is_a_type_error(exact: LawFit) -> None:
-    with pytest.raises(TypeError, match="`size` must be a number of parameters, but is 'big'"):
-        recommend(exact, size="big")  # type: ignore[arg-type]
 
 
 def test_a_table_of_one_length_answers_at_its_length_only(laws: dict[str, KnownLaw]) -> None:

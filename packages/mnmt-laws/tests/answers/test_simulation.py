@@ -8,13 +8,6 @@ import pytest
 from mnmt_laws import KnownLaw, ResidualBootstrap, example_law, fit, simulate
 from mnmt_laws.laws import LawName
 
-
-def test_simulated_tasks_may_be_any_number() -> None:
-    law = KnownLaw.capacity(alpha=0.4, beta=100, l_inf=0.5)
-    with pytest.raises(ValueError, match="`laws` must hold two tasks for `weights`, but holds 3"):
-        simulate(dict.fromkeys("abc", law), sizes=[1e5], weights=[0.5])
-
-
 MIXTURES = [
     {"en-de": first, "en-fr": second, "en-zh": round(1 - first - second, 12)}
     for first, second in ((1.0, 0.0), (0.0, 1.0), (0.0, 0.0), (0.5, 0.5), (0.5, 0.0), (0.0, 0.4), (0.2, 0.3),

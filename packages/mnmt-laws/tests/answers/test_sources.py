@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mnmt_laws import LawFit, ResidualBootstrap, fit, frontier, recommend, smallest_model
+from mnmt_laws import LawFit, ResidualBootstrap, fit, recommend
 
 SOURCES = ("books", "code", "news", "web", "wiki")
 USE = {
@@ -48,14 +48,3 @@ def test_the_best_mixture_gives_weights_to_sources_for_losses_of_tasks(fitted: L
     points = np.random.default_rng(0).dirichlet(np.ones(5), 4000) * 0.995 + 0.001
     losses = fitted.evaluator.predict_points(fitted.parameters, points=points[None], size=1e9)[0].mean(axis=0)
     assert np.mean(list(advice.predicted.values())) <= losses.min() + 1e-9
-
-
-@pytest.mark.slow
-def test_frontiers_and_targets_know_sources(fitted: LawFit) -> None:
-    points = frontier(fitted, size=1e9)
-    assert points.weight.dims == ("source", "point")
-    assert points.value.dims == ("task", "point")
-    answer = smallest_model(fitted, targets={"chat": 0.7, "news": 0.72})
-    assert list(answer.weights) == list(SOURCES)
-    for task, target in answer.targets.items():
-        assert answer.predicted[task] <= target * 1.01  # an even chance, not a certainty

@@ -77,12 +77,6 @@ def test_compare_gives_a_verdict(run: Run, small_csv: Path) -> None:
     assert sum(row["share"] for row in document["forms"]) == pytest.approx(1.0)
 
 
-def test_compare_prints_a_table_to_read(run: Run, small_csv: Path) -> None:
-    status, out, _ = run("compare", small_csv, "--refits", 0)
-    assert status == 0
-    assert {"share", "size_error"} <= set(out.split())
-
-
 def test_the_example_needs_no_file(run: Run) -> None:
     status, out, _ = run("fit", "--example", "--json", "--refits", 0)
     assert status == 0
@@ -103,12 +97,6 @@ def test_report_says_where_it_is_and_what_it_found(run: Run, small_csv: Path, tm
 def test_report_prints_json_alone(run: Run, small_csv: Path, tmp_path: Path) -> None:
     _, out, _ = run("report", small_csv, "--json", "--refits", 3, "-o", tmp_path / "page")
     assert json.loads(out)["index"] == str(tmp_path / "page" / "index.html")
-
-
-def test_collect_refuses_other_formats(run: Run, study_records: Path, tmp_path: Path) -> None:
-    status, _, err = run("collect", study_records, "-o", tmp_path / "runs.xlsx")
-    assert status == 2
-    assert "must end in .csv or .parquet" in err
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ Run = Callable[..., tuple[int, str, str]]
 
 QUICK = ("--law", "capacity", "--refits", 10)
 IMPORTANCE = "[goal]\nimportance = { en-de = 1, en-zh = 4 }"
-SAID = "the mean loss by importance (en-de 1, en-zh 4), as {runs}/study.toml says"
 
 
 def state(runs: Path, goal: str) -> Path:
@@ -41,12 +40,6 @@ def test_an_option_takes_the_place_of_the_goal(run: Run, study_records: Path) ->
     expected = run("recommend", study_records, *options)
     assert "Where losses count 1 (en-de) and 4 (en-zh)" not in expected[1]
     assert run("recommend", state(study_records, IMPORTANCE), *options) == expected
-
-
-def test_the_goal_is_stated_in_one_line(run: Run, study_records: Path) -> None:
-    _, out, err = run("recommend", state(study_records, IMPORTANCE), *QUICK)
-    assert err.count(SAID.format(runs=study_records)) == 1
-    assert "Where losses count 1 (en-de) and 4 (en-zh), train a model" in out
 
 
 @pytest.mark.slow

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -82,26 +81,6 @@ def test_options_that_cannot_be_read_are_refused(
     assert message in err
 
 
-def test_a_command_reads_a_table_as_collect_does(run: Run, foreign: Path) -> None:
-    named = (*OPTIONS, "--column", "run=name", "--at", "tokens=7e7")
-    read(run, foreign, *named)
-    fits = [
-        json.loads(run("fit", *source, "--law", "power", "--json", "--refits", 0)[1])["parameters"]
-        for source in ((foreign, *named), (foreign.with_name("runs.csv"),))
-    ]
-    assert fits[0] == fits[1]
-
-
-@pytest.mark.parametrize(
-    "command",
-    ["fit", "compare", "report", "frontier --size 1e6", "recommend --size 1e6", "design"],
-)
-def test_every_command_maps_columns(run: Run, command: str) -> None:
-    status, _, err = run(*command.split(), "--example", "--column", "size=params")
-    assert status == 2
-    assert "--column goes with a table of your own" in err
-
-
 def test_one_model_at_several_lengths_needs_a_choice(run: Run, foreign: Path) -> None:
     status, _, err = run("fit", foreign, *OPTIONS, "--law", "power")
     assert status == 2
@@ -116,12 +95,3 @@ def test_runs_are_described_for_tables_only(run: Run, foreign: Path) -> None:
     sizes.write_text("run,size\nx,1e6\n", encoding="utf-8")
     status, _, err = run("fit", "--example", "--runs", sizes, "--law", "power")
     assert (status, "--mixtures and --runs go with a table of your own" in err) == (2, True)
-
-
-@pytest.mark.slow
-def test_a_size_may_have_a_suffix(run: Run) -> None:
-    asked = [
-        run("frontier", "--example", "--size", size, "--refits", 0, "--json")[1] for size in ("93k", "93e3")
-    ]
-    assert asked[0] == asked[1] != ""
-    assert "must be a number, such as 2e7 or 20M" in run("frontier", "--example", "--size", "large")[2]

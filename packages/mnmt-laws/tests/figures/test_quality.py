@@ -27,12 +27,6 @@ def test_quality_lines_span_the_losses(read: Read) -> None:
     assert set(drawing.rows("point")["label"]) == {"aa, r = −0.990"}
 
 
-def test_quality_needs_no_lines(read: Read) -> None:
-    drawing = read(draw_quality(quality_table(), "chrf"))
-    assert not drawing.layers("line")
-    assert len(drawing.rows("point")) == 3
-
-
 def test_the_axis_of_losses_has_their_unit() -> None:
     table = quality_table()
     table.attrs["unit"] = "nats per byte"

@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import altair as alt
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -16,10 +15,8 @@ from mnmt_laws.figures.quality import draw_quality
 from mnmt_laws.figures.style import (
     Chart,
     chart_spec,
-    classes,
     format_size,
     panels_of,
-    ramp,
     save,
     styled,
     to_svg,
@@ -83,24 +80,3 @@ def test_panels_take_the_width_of_their_places() -> None:
     specs = [chart_spec(part) for part in panels_of(styled(panel, panel, columns=2))]
     assert [spec["width"] for spec in specs] == ["container"] * 2
     assert specs[0] == chart_spec(styled(panel))
-
-
-def test_a_ramp_gains_contrast_in_light_and_dark() -> None:
-    pairs = [color.removeprefix("light-dark(").removesuffix(")").split(", ") for color in ramp(6)]
-    light, dark = ([_luminance(pair[tone]) for pair in pairs] for tone in (0, 1))
-    assert light == sorted(light, reverse=True)
-    assert dark == sorted(dark)
-
-
-def _luminance(color: str) -> float:
-    return float(np.dot([int(color[i : i + 2], 16) for i in (1, 3, 5)], [0.2126, 0.7152, 0.0722]))
-
-
-def test_many_values_share_classes() -> None:
-    values = pd.Series(np.linspace(0, 1, 100))
-    labels, names = classes(values, lambda value: f"p = {value:.2f}")
-    assert len(names) == 8
-    assert names[0] == "p = 0.00 to 0.12"
-    assert labels.tolist() == sorted(labels, key=names.index)
-    few, own = classes(pd.Series([0.5, 0.1]), lambda value: f"p = {value:g}")
-    assert few.tolist() == own[::-1] == ["p = 0.5", "p = 0.1"]

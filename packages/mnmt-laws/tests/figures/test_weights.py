@@ -36,11 +36,6 @@ def test_relative_gain_is_the_fraction_over_the_weight(effective: EffectiveFract
     assert np.all((shift > 0) & (shift < 0.02))  # side by side, in the order given
 
 
-def test_relative_gain_without_a_task_holds_every_task(effective: EffectiveFractions, read: Read) -> None:
-    assert read(draw_relative_gain({"": effective})).labels() == {"en-de", "en-zh"}
-    assert read(draw_relative_gain({"a": effective})).labels() == {"a, en-de", "a, en-zh"}
-
-
 def test_fractions_of_several_laws_have_bands(
     fits: dict[str, LawFit], effective: EffectiveFractions, read: Read
 ) -> None:

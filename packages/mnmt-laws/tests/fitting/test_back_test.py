@@ -7,8 +7,6 @@ import dataclasses
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from mnmt_laws import (
     Observations,
@@ -17,11 +15,9 @@ from mnmt_laws import (
     back_tests,
     fit,
     observe,
-    predict_interval,
     simulate,
 )
 from mnmt_laws.fitting.back_test import beyond
-from mnmt_laws.fitting.noise import measure_noise
 
 NONE = ResidualBootstrap(refits=0)
 
@@ -94,16 +90,6 @@ def test_lengths_that_differ_by_little_are_one(spread: float) -> None:
     assert test.boundary == pytest.approx(4e5, rel=0.11)
 
 
-@pytest.mark.parametrize("spread", [0.0, 0.015, 0.025, 0.03])
-def test_two_lengths_have_no_back_test_however_they_vary(spread: float) -> None:
-    """Those of tokens that differ by 3% would tell of a factor of 1.03, and be taken for more."""
-    table = runs((1e5, 2e5), spread=spread)
-    fitted = fit(table, law="share-tied", uncertainty=ResidualBootstrap(refits=20))
-    assert [test.left_out for test in back_tests(fitted)] == ["size", "compute"]
-    interval = predict_interval(fitted, task="a", weight=0.5, size=1e4, tokens=4e5)
-    assert interval.upper / interval.lower < 1.2
-
-
 def test_one_length_has_no_back_test_however_it_varies() -> None:
     fitted = fit(runs((1e5,), spread=0.2), law="share-tied", uncertainty=NONE)
     assert back_test(fitted, left_out="tokens") is None
@@ -135,20 +121,3 @@ def test_the_greatest_compute_is_predicted_by_a_fit_without_it() -> None:
 def test_many_values_leave_out_the_outer_tenth() -> None:
     values = np.geomspace(1, 100, 200)
     np.testing.assert_array_equal(beyond(values), values > np.quantile(values, 0.9))
-
-
-@given(
-    starts=st.lists(st.integers(0, 40), min_size=2, max_size=12, unique=True),
-    spread=st.floats(0, 0.02),
-    seed=st.integers(0, 1000),
-)
-def test_only_the_greatest_of_few_values_is_left_out(starts: list[int], spread: float, seed: int) -> None:
-    levels = np.repeat(1.2 ** np.array(starts), 5)
-    values = levels * (1 + spread * np.random.default_rng(seed).uniform(-1, 1, len(levels)))
-    np.testing.assert_array_equal(beyond(values), levels == levels.max())
-
-
-def test_seeds_of_one_model_may_differ_in_tokens() -> None:
-    fitted = fit(runs((1e5,), spread=0.009), law="capacity", uncertainty=NONE)
-    noise = measure_noise(fitted, "a")
-    assert noise.pure_freedom == 15

@@ -40,12 +40,6 @@ def test_nodes_come_back_and_a_power_of_the_weight_is_exact() -> None:
     np.testing.assert_allclose(between_weights(WEIGHTS, power[None, None], at), 2.0 * at**-0.4, rtol=1e-12)
 
 
-def test_each_refit_may_ask_for_weights_of_its_own() -> None:
-    nodes, at = some_nodes(3), np.random.default_rng(0).uniform(0.05, 1.0, (3, 6))
-    rows = [between_weights(WEIGHTS, nodes[[row]], at[[row]])[0] for row in range(3)]
-    np.testing.assert_allclose(between_weights(WEIGHTS, nodes, at), rows)
-
-
 def test_metrics_below_zero_keep_their_own_scale_and_zero_is_the_least_weight() -> None:
     nodes = some_nodes(4) - 3.0
     at = np.linspace(0.1, 1.0, 9)

@@ -10,10 +10,8 @@ from numpy.typing import NDArray
 from mnmt_laws import KnownLaw, LawFit, Observations, ResidualBootstrap, TableError, fit, observe, simulate
 from mnmt_laws.fitting import task_fit
 from mnmt_laws.fitting.diagnostics import (
-    DiagnosticScope,
     check_constant,
     check_lengths,
-    diagnose_refits,
     fit_warnings,
     is_undetermined,
 )
@@ -98,14 +96,6 @@ def test_good_data_leave_nothing_undetermined_and_poor_data_do() -> None:
     assert messages(poor, "undetermined")
 
 
-def test_refits_that_fail_are_counted() -> None:
-    ended = np.array([True, False, True, False])
-    assert [line.message for line in diagnose_refits(DiagnosticScope(task="a"), ended)] == [
-        "a: 2 of 4 refits did not end at a minimum."
-    ]
-    assert not diagnose_refits(DiagnosticScope(task="a"), np.ones(4, dtype=bool))
-
-
 @pytest.mark.parametrize(("failed", "known"), [(1, True), (5, False)])
 def test_too_many_failed_refits_leave_the_uncertainty_unknown(
     failed: int, known: bool, monkeypatch: pytest.MonkeyPatch
@@ -148,14 +138,6 @@ def test_lengths_are_compared_within_cells_and_between(
     assert (measured.within, measured.between) == (within, between)
 
 
-def test_lengths_are_named_by_run() -> None:
-    rows = pd.DataFrame({"size": [1, 2], "value": [3, 2], "run": ["x", ""], "step": [100, 200]})
-    lengths = observe(rows).lengths
-    assert lengths.column == "step"
-    assert lengths.by_run.to_dict() == {"x": 100, "row 3": 200}
-    assert lengths.describe() == "100 to 200 steps"
-
-
 def test_a_law_without_length_warns_where_cells_differ() -> None:
     assert check_lengths(observed([1, 2, 4], [100, 100, 100]), LAWS["joint"]) == ()
     assert check_lengths(observed([1, 2, 4], [100, 200, 400]), LAWS["joint"]) == (
@@ -163,16 +145,6 @@ def test_a_law_without_length_warns_where_cells_differ() -> None:
         "its effect for that of size or mixture; read all at one length (--at tokens=…) or fit a law of "
         "length (such as --law length).",
     )
-
-
-def test_rows_without_a_length_do_not_hide_those_of_the_others() -> None:
-    (unknown,) = check_lengths(observed([1, 2, 4], [100, None, 100]), LAWS["joint"])
-    assert unknown.startswith("table: 1 row has no tokens;")
-    differ, unknown = check_lengths(observed([1, 2, 4, 8], [100, None, None, 900]), LAWS["joint"])
-    assert "trained for 100 to 900 tokens" in differ
-    assert unknown.startswith("table: 2 rows have no tokens;")
-    with pytest.raises(TableError, match="table rows 3 and 4: the same task"):
-        check_lengths(observed([1, 1, 1], [None, 100, 900]), LAWS["joint"])
 
 
 def test_a_law_without_length_refuses_one_cell_at_several_lengths() -> None:
@@ -189,11 +161,6 @@ def test_a_law_without_length_refuses_one_cell_at_several_lengths() -> None:
 def test_a_law_of_length_takes_runs_of_every_length(law: str) -> None:
     observations = observed([1, 2, 2, 4], [100, 100, 300, 900])
     assert check_lengths(observations, LAWS[law]) == fit_warnings(observations, LAWS[law]) == ()
-
-
-def test_a_law_of_flops_takes_runs_of_every_length() -> None:
-    rows = pd.DataFrame({"size": [1, 2, 2], "flops": [600, 1200, 3600], "value": [3, 2.5, 2]})
-    assert check_lengths(observe(rows), LAWS["zhang-flops"]) == ()
 
 
 def test_a_constant_metric_is_refused() -> None:

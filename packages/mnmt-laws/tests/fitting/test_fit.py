@@ -25,7 +25,6 @@ from mnmt_laws import (
     simulate,
 )
 from mnmt_laws.laws import LAWS, LawName
-from mnmt_laws.solver.objective import find_objective
 
 LAW_NAMES: tuple[LawName, ...] = ("per-weighting", "joint", "capacity")
 ALL_LAWS: tuple[LawName, ...] = tuple(LAWS)  # type: ignore[arg-type]
@@ -35,8 +34,6 @@ FAST_LAWS = (
 """A law of each kind, which every change fits; the others are slow."""
 OBJECTIVES = ("log-ols", "ols")
 ESTIMATE_ONLY = Perturbation(refits=0)
-SIZES = (2e7, 6e7, 1.3e8, 3.4e8, 1e9)
-WEIGHTS = (0.05, 0.2, 0.5, 0.8, 1.0)
 
 
 def random_table(seed: int, *, sizes: int = 5, weights: int = 3) -> pd.DataFrame:
@@ -87,41 +84,6 @@ def squares(observations: Observations, law: LawName, objective: str = "log-ols"
     return float(np.sum(fitted.residuals() ** 2))
 
 
-task_laws = st.builds(
-    KnownLaw.capacity,
-    alpha=st.floats(0.15, 1.2),
-    beta=st.floats(50.0, 5000.0),
-    l_inf=st.floats(0.05, 2.0),
-    c1=st.floats(0.05, 0.5),
-    c2=st.floats(0.3, 1.2),
-    c3=st.floats(0.5, 1.5),
-)
-
-
-@pytest.mark.parametrize("objective", OBJECTIVES)
-@given(law=task_laws)
-@settings(max_examples=3)
-def test_noise_free_coefficients_are_recovered(objective: str, law: KnownLaw) -> None:
-    other = KnownLaw.capacity(alpha=0.3, beta=200, l_inf=1.0)
-    pivot = float(np.exp(np.mean(np.log(SIZES))))
-    # A loss of 1 above the limit at the pivot size: where nothing is left to learn, nothing can be recovered.
-    truth = {**law.parameters, "beta": pivot ** law.parameters["alpha"]}
-    law = KnownLaw.capacity(**truth)
-    table = observe(simulate({"a": law, "b": other}, sizes=SIZES, weights=WEIGHTS))
-    per_weighting, joint, capacity = (
-        fit(table, law=name, objective=objective, uncertainty=ESTIMATE_ONLY).parameters.sel(task="a")
-        for name in LAW_NAMES
-    )
-    own = [weight for weight in WEIGHTS if weight in joint.beta.dropna("weight").weight]
-    np.testing.assert_allclose(per_weighting.alpha.sel(weight=own), truth["alpha"], rtol=1e-8)
-    np.testing.assert_allclose(per_weighting.l_inf.sel(weight=own), truth["l_inf"], rtol=1e-7)
-    np.testing.assert_allclose(joint.alpha, truth["alpha"], rtol=1e-8)
-    np.testing.assert_allclose(joint.l_inf, truth["l_inf"], rtol=1e-8)
-    np.testing.assert_allclose(joint.beta.sel(weight=1.0), truth["beta"], rtol=1e-7)
-    for name in ("alpha", "beta", "l_inf", "c1", "c2", "c3"):
-        np.testing.assert_allclose(capacity[name], truth[name], rtol=1e-6, err_msg=name)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("law", fast_or_slow(ALL_LAWS))
 @given(seed=st.integers(0, 10**6))
@@ -167,15 +129,6 @@ def test_units_of_size_and_tokens_move_no_prediction(law: LawName, scale: float,
 
 def assert_same(one: xr.DataArray, two: xr.DataArray, *, rtol: float) -> None:
     np.testing.assert_allclose(one.transpose(*two.dims).values, two.values, rtol=rtol, atol=1e-9)
-
-
-@pytest.mark.parametrize("scale", [1e3, 7.0])
-def test_the_unit_of_size_moves_beta_by_its_power(scale: float) -> None:
-    table = lawful_table(0)
-    scaled = table.assign(**table[["size", "encoder_size", "decoder_size"]] * scale)
-    one, two = (fit(observe(rows), uncertainty=ESTIMATE_ONLY).parameters for rows in (table, scaled))
-    assert_same(one.beta * scale**one.alpha, two.beta, rtol=1e-6)
-    assert_same(one.l_inf, two.l_inf, rtol=1e-6)
 
 
 @pytest.mark.slow
@@ -251,21 +204,6 @@ def repeated(table: pd.DataFrame, times: int) -> pd.DataFrame:
     return pd.concat([table.assign(seed=seed) for seed in range(times)])
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("law", "objective"), fast_or_slow(each_with_one_of(OBJECTIVES)))
-def test_measuring_everything_again_changes_nothing(law: LawName, objective: str) -> None:
-    table = lawful_table(3).query("weight > 0.4")
-    one, three = (
-        fit(observe(rows), law=law, objective=objective, uncertainty=ESTIMATE_ONLY, prior="none")
-        for rows in (repeated(table, 1), repeated(table, 3))
-    )
-    measure = find_objective(objective)
-    costs = [measure.cost(found.residuals(), np.ones(1)) / len(found.rows) for found in (one, three)]
-    assert costs[0] == pytest.approx(costs[1], rel=1e-9)
-    rows = one.observations.fit
-    np.testing.assert_allclose(one.predict(rows), three.predict(rows), rtol=1e-7)
-
-
 @pytest.mark.parametrize("objective", OBJECTIVES)
 @given(seed=st.integers(0, 10**6))
 @settings(max_examples=4)
@@ -279,59 +217,6 @@ def test_repeated_measurements_count_by_their_number(objective: str, seed: int) 
     one, two = (fit(observe(rows), objective=objective, uncertainty=ESTIMATE_ONLY) for rows in (some, apart))
     for name in ("alpha", "beta", "l_inf"):
         assert_same(one.parameters[name], two.parameters[name], rtol=1e-6)
-
-
-def test_laws_of_other_predictors_are_recovered_from_tables() -> None:
-    frame = random_table(0)
-    size, tokens = frame["size"], frame["tokens"]
-    by_parts = (frame["encoder_size"] / 1e7) ** -0.3 * (frame["decoder_size"] / 1e7) ** -0.2 + 0.7
-    cases: dict[LawName, tuple[pd.Series, dict[str, float]]] = {
-        "bivariate": (by_parts, {"alpha_e": 0.3, "alpha_d": 0.2, "l_inf": 0.7}),
-        "zhang": (
-            1.5 * (1e6 / size) ** 0.25 + 0.4,
-            {"factor": 1.5, "exponent": 0.25, "l_inf": 0.4, "n_0": 1e6},
-        ),
-        "chinchilla": (
-            406.4 * size**-0.34 + 410.7 * tokens**-0.28 + 1.69,
-            {"a": 406.4, "alpha": 0.34, "b": 410.7, "beta": 0.28, "e": 1.69},
-        ),
-        "gordon": (
-            ((8.8e6 / size) ** (0.21 / 0.45) + 3.2e7 / tokens) ** 0.45,
-            {"alpha_n": 0.21, "alpha_d": 0.45, "n_c": 8.8e6, "d_c": 3.2e7},
-        ),
-    }
-    for law, (value, truth) in cases.items():
-        found = fit(observe(frame.assign(value=value)), law=law, uncertainty=ESTIMATE_ONLY)
-        for name, expected in truth.items():
-            np.testing.assert_allclose(found.parameters[name], expected, rtol=1e-8, err_msg=f"{law} {name}")
-        one = frame.iloc[4]
-        columns = {name: one[name] for name in LAWS[law].predictors if name != "weight"}
-        assert found.predict(task="en-de", **columns) == pytest.approx(value.iloc[4], rel=1e-9)
-
-
-def test_parameters_at_a_bound_are_reported() -> None:
-    table = random_table(0, weights=1)
-    table["value"] = np.linspace(1.0, 2.0, len(table))  # rises with size: no falling power law fits
-    fitted = fit(observe(table), law="joint", uncertainty=ESTIMATE_ONLY, prior="none")
-    assert any("l_inf is at its upper bound" in warning or "beta" in warning for warning in fitted.warnings)
-
-
-def test_refits_are_the_same_every_time_and_grow_with_the_noise(clean: Observations) -> None:
-    one, two, louder = (
-        fit(clean, uncertainty=Perturbation(share=share, refits=20, seed=5)).std
-        for share in (0.01, 0.01, 0.02)
-    )
-    xr.testing.assert_identical(one, two)
-    assert (louder.alpha > one.alpha).all()
-
-
-def test_interval_brackets_the_estimate_and_units_are_named(clean: Observations) -> None:
-    fitted = fit(clean, uncertainty=Perturbation(refits=50))
-    interval = fitted.interval()
-    assert (interval.alpha.sel(bound="lower") < fitted.parameters.alpha).all()
-    assert (interval.alpha.sel(bound="upper") > fitted.parameters.alpha).all()
-    assert fitted.parameters.l_inf.attrs["units"] == "nats per token"
-    assert fitted.parameters.attrs["equation"] == "Fernandes et al. 2023, eq. 7"
 
 
 def test_a_rising_metric_obeys_the_same_laws(clean: Observations) -> None:
@@ -366,12 +251,6 @@ def test_unknown_choices_are_named(clean: Observations, change: dict[str, str], 
         fit(clean, **change)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("change", "message"), [({"share": 0.0}, "`share`"), ({"refits": -1}, "`refits`")])
-def test_perturbation_validates_itself(change: dict[str, float], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        Perturbation(**change)  # type: ignore[arg-type]
-
-
 def of_sizes(observations: Observations, count: int) -> Observations:
     frame = observations.frame
     return observe(frame[frame["size"].isin(frame["size"].unique()[:count])])
@@ -382,13 +261,6 @@ def test_two_sizes_are_reported_as_data(clean: Observations, law: LawName) -> No
     fitted = fit(of_sizes(clean, 2), law=law, uncertainty=ESTIMATE_ONLY, prior="none")
     reported = [line for line in fitted.diagnostics if line.kind == "unidentified"]
     assert any("2 sizes do not identify the exponents and the limit" in line.message for line in reported)
-
-
-def test_two_sizes_determine_a_line(clean: Observations) -> None:
-    fitted = fit(of_sizes(clean, 2), law="lines", uncertainty=ESTIMATE_ONLY, prior="none")
-    assert not fitted.diagnostics
-    observed, predicted = fitted.fitted_values
-    np.testing.assert_allclose(predicted, observed, rtol=1e-9)
 
 
 def test_what_cannot_be_fitted_at_all_is_refused(clean: Observations) -> None:
@@ -424,22 +296,6 @@ def test_a_limit_at_its_bound_names_task_parameter_and_bound() -> None:
     (line,) = fit(observe(frame), law="power", uncertainty=ESTIMATE_ONLY, prior="none").diagnostics
     assert (line.kind, line.task, line.parameter, line.weight) == ("bound", "en-de", "l_inf", None)
     assert str(line) == "en-de: l_inf is at its lower bound 0; the data do not determine it."
-
-
-def test_a_bound_reached_at_one_weight_names_the_weight() -> None:
-    size = np.geomspace(1e6, 1e9, 5)
-    parts = [
-        pd.DataFrame({"size": size, "value": 3 * (size / 1e6) ** -0.3 + limit}).assign(weight=weight)
-        for weight, limit in ((0.5, 0.4), (1.0, -0.2))
-    ]
-    table = observe(pd.concat(parts).assign(task="en-de", metric="loss"))
-    for law in ("per-weighting", "limit-varies"):
-        lines = fit(table, law=law, uncertainty=ESTIMATE_ONLY, prior="none").diagnostics
-        (line,) = (line for line in lines if line.kind == "bound")
-        assert (line.parameter, line.weight) == ("l_inf", 1.0)
-        assert line.message == (
-            "en-de at weight 1: l_inf is at its lower bound 0; the data do not determine it."
-        )
 
 
 def test_a_fraction_that_is_the_weight_leaves_its_shape_unidentified() -> None:

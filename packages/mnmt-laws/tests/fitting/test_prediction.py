@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from scipy.stats import t
 
 from mnmt_laws import LawFit, ResidualBootstrap, back_tests, fit, observe, predict_interval
-from mnmt_laws.fitting.back_test import describe_signs
 from mnmt_laws.fitting.noise import measure_noise
 from mnmt_laws.fitting.noise_scale import NoiseScale, noise_scale
 
@@ -76,13 +75,6 @@ def test_a_law_that_failed_its_back_test_is_trusted_less_the_further_it_goes() -
     assert widths[2] > 1.5
 
 
-def test_rows_and_points_have_the_same_intervals(fitted: LawFit) -> None:
-    rows = fitted.rows.head(3)
-    by_row = predict_interval(fitted, rows)
-    by_point = predict_interval(fitted, size=rows["size"].to_numpy())
-    np.testing.assert_allclose(by_row.lower, by_point.lower)
-
-
 def near_the_floor(*, power: float, noise: float = 0.01, seed: int = 0) -> pd.DataFrame:
     """Losses 1 + r, r from .6 down to .008, that scatter in proportion to (1 + r)^(1 - γ) r^γ."""
     sizes = np.repeat(np.geomspace(1e4, 1e6, 8), 4)
@@ -129,23 +121,9 @@ def test_a_scale_is_inverted_and_raised_without_a_jump(limit: float, excess: flo
         np.testing.assert_allclose(low, limit + excess * np.exp(by))
 
 
-def test_an_irreducible_loss_that_is_ignored_or_undercut_sets_no_scale() -> None:
-    table = near_the_floor(power=1.0, noise=0.1)
-    ignored = fit(observe(table), law="power", irreducible="ignore", uncertainty=NONE)
-    undercut = fit(observe(table.assign(irreducible=1.05)), law="power", uncertainty=NONE)
-    assert noise_scale(ignored, "t") == noise_scale(undercut, "t") == NoiseScale(log=True)
-
-
 def test_without_refits_or_freedom_intervals_are_unknown(fitted: LawFit) -> None:
     assert np.isnan(predict_interval(fit(observe(table()), law="power", uncertainty=NONE), size=1e7).lower)
     three = table()[table()["size"].isin(SIZES[:3])]
     assert np.isnan(predict_interval(fit(observe(three), law="power", prior="none"), size=1e7).upper)
     with pytest.raises(ValueError, match="`level` must be between 0 and 1, but is 95"):
         predict_interval(fitted, size=1e7, level=95)
-
-
-def test_signs_are_counted_in_words() -> None:
-    assert describe_signs(np.full(10, 0.1)) == "all ten above the prediction"
-    assert describe_signs(np.full(14, -0.1)) == "all 14 below the prediction"
-    assert describe_signs(np.array([0.1, 0.1, -0.1, np.nan])) == "2 of 3 above the prediction"
-    assert describe_signs(np.array([np.nan])) == "nothing was predicted"

@@ -175,14 +175,6 @@ def test_tasks_do_not_share_their_noise(method: Uncertainty) -> None:
 
 
 @pytest.mark.parametrize("log", [True, False])
-def test_residuals_are_centred_and_raised_by_their_leverage(log: bool) -> None:
-    fitted = fitted_stub([0, 1, 2, 3, 4], log=log)
-    measure = np.log if log else np.asarray
-    raised = (measure(fitted.values) - measure(fitted.predicted)) / np.sqrt(0.7)
-    np.testing.assert_allclose(modified_residuals(fitted), raised - raised.mean(), rtol=1e-12)
-
-
-@pytest.mark.parametrize("log", [True, False])
 def test_copies_are_the_fit_plus_residuals_of_one_size(log: bool) -> None:
     fitted = fitted_stub([0, 1, 2, 3, 4], log=log)
     measure = np.log if log else np.asarray

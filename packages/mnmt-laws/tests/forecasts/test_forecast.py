@@ -11,8 +11,8 @@ import pytest
 
 from mnmt_laws import Forecast, KnownLaw, LawFit, Observations, TableError, forecast, observe
 from mnmt_laws.forecasts.forecast import forecast_of, noise_of
-from mnmt_laws.forecasts.forms import floors_of, left_out_errors, shares_of
-from mnmt_laws.forecasts.target import Target, at_length, usual_target
+from mnmt_laws.forecasts.forms import floors_of, shares_of
+from mnmt_laws.forecasts.target import at_length
 
 POINTS = np.stack([np.linspace(0.05, 0.95, 19), np.linspace(0.95, 0.05, 19)], axis=1)
 
@@ -77,11 +77,6 @@ def test_a_form_that_a_back_test_cannot_judge_has_the_worst_error_there() -> Non
     np.testing.assert_allclose(shares_of([stub(2), stub(2)]), 0.5)  # none can be judged
 
 
-def test_errors_are_of_rows_that_all_forms_were_tested_on() -> None:
-    one, other = stub(2, size=[0.01, 0.5]), stub(2, size=[0.02])
-    np.testing.assert_allclose(left_out_errors([one, other], "size"), [0.01, 0.02])
-
-
 def test_the_laws_own_error_is_none_within_the_data_and_grows_beyond_it(study_table: pd.DataFrame) -> None:
     largest = study_table["size"].eq(study_table.loc[study_table["role"].eq("fit"), "size"].max())
     bent = study_table.assign(value=study_table["value"] * np.where(largest, 1.1, 1.0))
@@ -136,12 +131,6 @@ def test_noise_is_the_scatter_of_the_loss_above_the_floor(two_tasks: LawFit) -> 
         rows, floor = two_tasks.rows.query("task == @task"), two_tasks.observations.irreducible_of(task)
         errors = np.log((rows["value"] - floor) / (two_tasks.predict(rows) - floor))
         assert noise == pytest.approx(np.sqrt((errors**2).sum() / (len(rows) - 6)))
-
-
-def test_the_usual_target_is_twice_the_largest_size(
-    clean: Observations, study_sizes: tuple[float, ...]
-) -> None:
-    assert usual_target(clean) == Target(size=2 * study_sizes[-1])
 
 
 def test_rows_of_a_length_are_each_models_nearest() -> None:

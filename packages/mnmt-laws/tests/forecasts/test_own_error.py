@@ -50,12 +50,6 @@ def test_only_the_variance_beyond_noise_counts() -> None:
     np.testing.assert_allclose([part.level, part.slope], [0.5 * all_of_it.level, 0.5 * all_of_it.slope])
 
 
-def test_a_task_without_rows_has_the_mean_of_the_others() -> None:
-    test = back_test_of({"a": np.full(4, 0.02), "b": np.full(4, 0.04)})
-    own = own_error(test, test.rows, {"a": 0.0, "b": 0.0, "c": 0.0}, 0.01, 2e6)
-    np.testing.assert_allclose(own.level, [0.02, 0.04, 0.03])
-
-
 def test_distance_is_none_within_the_data_and_one_at_the_back_tests() -> None:
     test = back_test_of({"a": np.full(4, 0.02)})
     own = own_error(test, test.rows, {"a": 0.0}, 0.0, 2e6)

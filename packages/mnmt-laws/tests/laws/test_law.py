@@ -138,19 +138,6 @@ def test_derivatives_agree_with_central_differences(name: str, rising: bool) -> 
             np.testing.assert_allclose(jacobian[0] / scale, numeric / scale, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", LAWS)
-def test_batches_of_parameters_are_predicted_as_one_by_one(name: str) -> None:
-    rng = np.random.default_rng(1)
-    x, _ = predictors(rng)
-    design = DesignMatrix(LAWS[name], sample_of(x, np.ones(len(x["size"]))))
-    vectors = np.stack([vector_in(design, rng, LAWS[name].regions[-1]) for _ in range(3)])
-    predicted, jacobian = design.jacobian(vectors)
-    for row, vector in enumerate(vectors):
-        alone, slopes = design.jacobian(vector[None])
-        np.testing.assert_allclose(predicted[row], alone[0], rtol=1e-14)
-        np.testing.assert_allclose(jacobian[row], slopes[0], rtol=1e-13)
-
-
 @pytest.mark.parametrize(
     ("name", "rising"), [*((name, False) for name in LAWS), *((name, True) for name in RISING)]
 )
@@ -299,8 +286,3 @@ def test_a_law_says_what_it_is(name: str) -> None:
         assert bool(parameter.starts) is not parameter.linear
         low, high = parameter.bounds
         assert all(low <= start <= high for start in parameter.starts)
-
-
-def test_an_example_of_no_law_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"`law` must be one of power, .* but is 'nope'"):
-        example_law("nope")  # type: ignore[arg-type]

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mnmt_laws import Perturbation, ResidualBootstrap, observe, read_table
+from mnmt_laws import Perturbation, observe, read_table
 from mnmt_laws.report.analysis import Analysis
 from mnmt_laws.report.questions.laws import answer_limits
 from mnmt_laws.report.questions.runs import answer_quality
@@ -33,14 +33,6 @@ def test_scatter_beyond_the_stated_noise_is_reported(
     analysis = analyse_table(wild_table, uncertainty=Perturbation(refits=0))
     assert any(STATED in warning for warning in analysis.warnings)
     assert 0.03 < analysis.study.joint.scatter < 0.1
-
-
-@pytest.mark.slow
-def test_only_stated_noise_can_be_too_small(
-    wild_table: pd.DataFrame, analyse_table: Callable[..., Analysis]
-) -> None:
-    analysis = analyse_table(wild_table, uncertainty=ResidualBootstrap(refits=0))
-    assert not any("noise" in warning for warning in analysis.warnings)
 
 
 @pytest.mark.slow

@@ -73,12 +73,3 @@ def test_without_its_extra_a_report_has_all_but_images_and_says_so(
     }
     assert "mnmt-laws[svg]" in written.warnings[-1]
     assert written.index.read_text().count('<script src="https://') == 3
-
-
-@pytest.mark.slow
-def test_the_stages_are_told_as_they_begin(one_task: pd.DataFrame, tmp_path: Path) -> None:
-    stages: list[str] = []
-    build_report(one_task, out=tmp_path / "report", uncertainty=NONE, progress=stages.append)
-    assert stages[0] == "read the table"
-    assert stages[-1] == "draw the figures and write the page"
-    assert len(stages) == len(set(stages)) >= 4

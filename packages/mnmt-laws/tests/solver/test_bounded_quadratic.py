@@ -99,21 +99,6 @@ def test_bounds_may_be_infinite(seed: int, width: int) -> None:
     np.testing.assert_allclose(matrix @ free, vector, atol=1e-9)
 
 
-@given(seed=st.integers(0, 2**32 - 1))
-def test_problems_do_not_disturb_each_other(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    problems = [random_problem(rng, rank=6, width=4) for _ in range(20)]
-    together = solve_bounded(*(np.stack(parts) for parts in zip(*problems, strict=True)))
-    np.testing.assert_allclose(together, [solve(problem) for problem in problems], rtol=1e-9, atol=1e-12)
-
-
-def test_a_problem_without_curvature_stays_within_its_bounds() -> None:
-    zero = np.zeros((2, 2)), np.zeros(2), np.array([1.0, -3.0]), np.array([2.0, 5.0])
-    x = solve(zero)
-    assert 1 <= x[0] <= 2
-    assert -3 <= x[1] <= 5
-
-
 @pytest.mark.parametrize("sign", [-1.0, 1.0])
 def test_what_pulls_outwards_ends_at_the_bound_exactly(sign: float) -> None:
     x = solve((np.eye(1), np.array([sign * 10.0]), np.array([-1.0]), np.array([0.3])))

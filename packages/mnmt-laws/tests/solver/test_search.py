@@ -15,7 +15,7 @@ from mnmt_laws.laws import LAWS
 from mnmt_laws.solver.design_matrix import DesignMatrix
 from mnmt_laws.solver.objective import OBJECTIVES
 from mnmt_laws.solver.sample import Sample
-from mnmt_laws.solver.search import _places, find_minima, problem_of, refit
+from mnmt_laws.solver.search import find_minima, refit
 
 MakeSample = Callable[..., Sample]
 
@@ -235,64 +235,6 @@ def test_a_search_that_is_cut_short_is_no_minimum(law: str, name: str, random_sa
     assert minima[0].converged
     assert not refit(design, objective, minima, max_steps=0).converged[1:].any()
     assert refit(design, objective, minima).converged.all()
-
-
-def mixture_sample(
-    rng: np.random.Generator, *, sources: int, rows: int, noise: float
-) -> tuple[Sample, Array]:
-    """Losses by the data mixing law of many sources, and its rates."""
-    mixtures = rng.dirichlet(np.full(sources, 0.5), rows)
-    rates = rng.uniform(-1, 4, sources - 1)
-    values = (1.0 + 0.8 * np.exp(mixtures[:, 1:] @ rates)) * np.exp(noise * rng.standard_normal(rows))
-    partners = tuple(f"source {number}" for number in range(1, sources))
-    size, tokens = np.exp(rng.uniform(14, 20, rows)), np.exp(rng.uniform(18, 23, rows))
-    x = {"weight": mixtures[:, 0], "partners": mixtures[:, 1:], "size": size, "tokens": tokens}
-    sample = Sample(
-        task="source 0", x=x, weight=mixtures[:, 0], values=values[None], importance=np.ones((1, rows)),
-        partners=partners,
-    )  # fmt: skip
-    return sample, rates
-
-
-@pytest.mark.parametrize("sources", [3, pytest.param(17, marks=pytest.mark.slow)])
-def test_laws_of_many_sources_are_recovered(sources: int) -> None:
-    sample, rates = mixture_sample(np.random.default_rng(0), sources=sources, rows=80, noise=0.0)
-    best = find_minima(DesignMatrix(LAWS["ye"], sample), OBJECTIVES["log-ols"])[0]
-    assert best.converged
-    np.testing.assert_allclose(best.vector[: sources - 1], rates, atol=1e-8)
-
-
-@pytest.mark.parametrize(
-    "law", ["ye", *(pytest.param(law, marks=pytest.mark.slow) for law in ("shukor", "transfer"))]
-)
-def test_no_start_ends_lower_for_laws_of_many_sources(law: str) -> None:
-    rng, objective = np.random.default_rng(1), OBJECTIVES["log-ols"]
-    sample, _ = mixture_sample(rng, sources=7, rows=90, noise=0.05)
-    design = DesignMatrix(LAWS[law], sample)
-    best = find_minima(design, objective)[0]
-    problem = problem_of(design, objective, {}, np.zeros(1, dtype=np.intp))
-    low, high = problem.lower[0], np.minimum(problem.upper[0], 2.0)
-
-    def cost(vector: Array) -> tuple[float, Array]:
-        model = problem.model(vector[None])
-        return float(model.cost[0]), model.gradient[0]
-
-    bounds = list(zip(problem.lower[0], problem.upper[0], strict=True))
-    for _ in range(20):
-        end = minimize(cost, rng.uniform(low, high), jac=True, bounds=bounds, method="L-BFGS-B",
-                       options={"maxiter": 3000, "ftol": 1e-15, "gtol": 1e-10})  # fmt: skip
-        assert best.cost <= end.fun * (1 + SLACK)
-
-
-def test_starts_of_many_axes_are_an_even_share_of_their_product() -> None:
-    lengths = [24, 8, 6, 6, 12, 6]
-    places = _places(lengths)
-    assert places.shape == (1024, 6)
-    assert len(np.unique(places, axis=0)) > 1000
-    for axis, length in zip(places.T, lengths, strict=True):
-        counts = np.bincount(axis, minlength=length)
-        assert counts.min() > 0.8 * 1024 / length
-    np.testing.assert_array_equal(_places([2, 3]), [[0, 0], [0, 1], [0, 2], [1, 0], [1, 1], [1, 2]])
 
 
 def test_many_rows_end_where_all_of_them_say_whatever_their_order() -> None:

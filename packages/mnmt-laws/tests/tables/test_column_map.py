@@ -49,12 +49,6 @@ def test_sources_are_what_mixtures_give_weight_to() -> None:
     assert len(observations.rows_to_fit(zero_shot=True)) == 5
 
 
-def test_one_column_may_be_read_twice() -> None:
-    rows = pd.DataFrame({"size": [1, 1], "value": [2.0, 1.0], "step": [10, 20]})
-    frame = read_table(rows, columns={"tokens": "step"}).frame
-    assert frame["tokens"].tolist() == frame["step"].tolist() == [10, 20]
-
-
 @pytest.mark.parametrize(
     ("columns", "expected"),
     [
@@ -175,24 +169,3 @@ def test_melting_keeps_every_measured_value(weights: list[list[float]], data: st
         place = rows["row"].to_numpy() - 2
         assert rows["value"].tolist() == values[place, column].tolist()
         np.testing.assert_allclose(rows["weight"], shares[place, 0] if task == "a" else 0.0)
-
-
-@pytest.mark.slow
-def test_seventeen_sources_and_thirteen_tasks_are_read() -> None:
-    rng = np.random.default_rng(0)
-    weights = np.round(rng.dirichlet(np.full(17, 0.3), size=512), 3)
-    wide = pd.DataFrame(weights, columns=[f"train_s{place}" for place in range(17)])
-    losses = pd.DataFrame(
-        rng.uniform(2, 5, (512, 13)), columns=[f"valid_s{place + 6}" for place in range(13)]
-    )
-    observations = observe(
-        pd.concat([wide, losses], axis=1).assign(size=1e6), columns={"mixture": "train_*", "value": "valid_*"}
-    )
-    assert len(observations.frame) == 512 * 13
-    mixtures = observations.mixtures_of(observations.frame)
-    assert sorted(mixtures.columns) == sorted(f"s{place}" for place in range(17))
-    np.testing.assert_allclose(mixtures.sum(axis=1), 1)
-    row = observations.frame.iloc[100]
-    expected = weights[row["row"] - 2] / weights[row["row"] - 2].sum()
-    np.testing.assert_allclose(mixtures.iloc[100][[f"s{place}" for place in range(17)]], expected)
-    assert set(observations.frame.loc[observations.frame["task"].isin(["s17", "s18"]), "weight"]) == {0}

@@ -93,17 +93,6 @@ def test_another_run_of_the_same_name_is_refused(
     assert table.read_text() == before
 
 
-@pytest.mark.parametrize("key", ["study", "data_fingerprint", "config_fingerprint"])
-def test_a_run_of_other_data_or_another_configuration_is_refused(
-    tmp_path: Path, write_record: Write, key: str
-) -> None:
-    old = collect(write_record("a", evals=[loss()], **{key: "0" * 64})).table
-    path = tmp_path / "runs.csv"
-    write_table(old, path)
-    with pytest.raises(TableError, match=rf"runs\.csv: a has the {key} 0+, but in its record another"):
-        add_runs(path, old.assign(**{key: "another"}))
-
-
 def test_what_is_no_run_table_is_refused(tmp_path: Path, write_record: Write) -> None:
     new = collect(write_record("a", evals=[loss()])).table
     path = tmp_path / "runs.csv"

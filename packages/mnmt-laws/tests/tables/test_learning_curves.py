@@ -60,23 +60,12 @@ def test_a_branch_takes_the_place_of_its_trunk_at_its_length() -> None:
     assert sorted(observe(rows).frame["value"]) == [2.0, 3.0, 3.6]
 
 
-def test_rows_without_a_run_are_no_curve() -> None:
-    rows = curve("", [10, 20, 40], [4.0, 3.0, 2.0])
-    assert observe(rows, at={"step": 20}).frame["value"].tolist() == [3.0]
-    assert len(observe(rows).frame) == 3
-
-
 @pytest.mark.parametrize(
     "at", [{}, {"step": 0}, {"size": 1}, {"step": 1, "tokens": 1}, {"step": float("nan")}]
 )
 def test_lengths_that_are_none_are_refused(at: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="`at` must give `tokens` or `step` a number above 0"):
         read_table_at(read_table(curve("x", [10], [4.0])), at)
-
-
-def test_a_length_without_a_name_is_refused() -> None:
-    with pytest.raises(TypeError, match="`at` must name a length, as in"):
-        observe(curve("x", [10], [4.0]), at=1e9)  # type: ignore[arg-type]
 
 
 def test_a_table_without_the_column_is_refused() -> None:
@@ -107,13 +96,6 @@ def test_readings_lie_between_their_neighbours(
     low, high = sorted((values[max(after - 1, 0)], values[min(after, len(values) - 1)]))
     assert low * (1 - 1e-9) <= value <= high * (1 + 1e-9)
     assert observe(rows, at={"step": length}).frame["value"].tolist() == [value]
-
-
-@given(CURVES, st.integers(0, 11))
-def test_measured_points_are_read_as_they_are(points: list[tuple[float, float]], place: int) -> None:
-    step, value = points[place % len(points)]
-    rows = curve("x", [one for one, _ in points], [two for _, two in points])
-    assert observe(rows, at={"step": step}).frame["value"].tolist() == [value]
 
 
 def test_a_run_that_ends_near_the_length_is_read_as_it_ended() -> None:

@@ -16,11 +16,6 @@ def test_a_level_begins_after_a_gap() -> None:
     assert level_numbers(values, rounding=0.02).tolist() == [0, 0, 0, 1, 2, 1, 2]
 
 
-def test_each_group_has_levels_of_its_own() -> None:
-    values, groups = np.array([200.0, 100, 101, 5, 203]), np.array([0, 0, 1, 1, 0])
-    assert level_numbers(values, rounding=0.02, groups=groups).tolist() == [1, 0, 1, 0, 1]
-
-
 @given(VALUES)
 def test_levels_ascend_with_values_in_any_order(values: list[float]) -> None:
     array = np.array(values, dtype=float)
@@ -38,12 +33,3 @@ def test_typical_lengths_are_the_medians_of_values_alike() -> None:
     np.testing.assert_array_equal(
         typical_lengths(values, rounding=0.05), [101, 202.5, 101, 202.5, np.nan, 101]
     )
-
-
-@given(VALUES)
-def test_typical_lengths_do_not_drift_along_a_dense_range(values: list[float]) -> None:
-    array = np.array(values, dtype=float)
-    typical = typical_lengths(array, rounding=0.05)
-    np.testing.assert_array_equal(np.isnan(typical), np.isnan(array))
-    known = ~np.isnan(array)
-    assert np.all(np.abs(np.log(array[known] / typical[known])) <= np.log(1.05) + 1e-12)

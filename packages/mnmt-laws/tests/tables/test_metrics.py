@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -72,14 +70,6 @@ NAMELESS = (
 @pytest.mark.parametrize("name", NAMELESS)
 def test_other_names_tell_nothing(name: str) -> None:
     assert read_metric(name) is None
-
-
-@pytest.mark.parametrize("name", ["spbleu", "chrf++", "language", "test_bleu"])
-def test_scores_of_any_name_rise_to_the_ceiling_of_bleu(name: str) -> None:
-    fitted = power(BLEU, name)
-    assert float(fitted.parameters["alpha"].squeeze()) == pytest.approx(0.2276, abs=1e-4)
-    assert float(fitted.parameters["l_inf"].squeeze()) == pytest.approx(84.43, abs=0.01)
-    assert fitted.observations.unit == "points"
 
 
 @pytest.mark.parametrize("name", ["comet22", "accuracy"])
@@ -155,10 +145,6 @@ def test_losses_of_more_than_a_guess_are_remarked() -> None:
     )
 
 
-def test_shares_have_their_own_unit() -> None:
-    assert observe(table(np.divide(BLEU, 100), "bleu")).unit == "share"
-
-
 @pytest.mark.parametrize(
     ("columns", "meant"),
     [
@@ -170,16 +156,6 @@ def test_shares_have_their_own_unit() -> None:
 def test_the_column_of_values_is_found_by_its_name(columns: tuple[str, ...], meant: str) -> None:
     rows = pd.DataFrame({"size": SIZES} | dict.fromkeys(columns, 2.0))
     assert read_table(rows).warnings[0] == f"table: taken from other columns: value from `{meant}`."
-
-
-@pytest.mark.parametrize(
-    ("name", "unit"), [("Byte Perplexity", "byte"), ("Word Perplexity", "word"), ("val ppl", "token")]
-)
-def test_a_perplexity_is_of_what_its_column_counts(name: str, unit: str) -> None:
-    rows = pd.DataFrame({"size": SIZES, name: np.exp(LOSSES)})
-    observations = observe(rows, columns={"value": name})
-    assert observations.unit == f"nats per {unit}"
-    np.testing.assert_allclose(observations.frame["value"], LOSSES)
 
 
 @given(
@@ -198,30 +174,6 @@ def test_a_table_that_was_read_is_read_as_it_is(losses: list[float], name: str) 
 
 
 @pytest.mark.parametrize(
-    ("metric", "known", "values"),
-    [
-        ("eval_loss", 1.5, LOSSES),
-        ("ppl", np.exp(1.5), np.exp(LOSSES)),
-        ("bits", 1.5 / np.log(2), LOSSES / np.log(2)),
-    ],
-)
-def test_known_irreducible_losses_have_the_unit_of_the_values(
-    metric: str, known: float, values: object
-) -> None:
-    read = observe(table(values, metric, irreducible=known))
-    assert read.irreducible_of("all") == pytest.approx(1.5)
-
-
-@pytest.mark.parametrize("name", ["mmlu", "win_rate", "auc", "pass@1", "r2", "log2_ppl", "1-acc"])
-def test_a_column_of_values_is_no_loss_unless_its_name_says_so(name: str) -> None:
-    rows, columns = pd.DataFrame({"size": SIZES, name: LOSSES}), {"value": name}
-    with pytest.raises(TableError, match=f"which way `{re.escape(name)}` goes; say --higher-is-better or"):
-        observe(rows, columns=columns)
-    told = observe(read_table(rows, columns=columns, rising=True))
-    assert (told.metric, told.rising) == (name, True)
-
-
-@pytest.mark.parametrize(
     ("pattern", "metric"),
     [
         ("value", "loss"), ("valid_*", "loss"), ("*", "loss"), ("metric/*_val_loss", "loss"),
@@ -231,16 +183,3 @@ def test_a_column_of_values_is_no_loss_unless_its_name_says_so(name: str) -> Non
 )  # fmt: skip
 def test_only_columns_of_a_split_hold_losses_without_saying_so(pattern: str, metric: str) -> None:
     assert metric_of_column(pattern) == metric
-
-
-def test_a_loss_that_rises_is_a_score_only_where_nothing_else_was_measured() -> None:
-    both = pd.concat([table(LOSSES), table(BLEU, "quality")])
-    assert observe(read_table(both, rising=True), metric="quality").rising
-    with pytest.raises(TableError, match="loss is better where it is lower; leave --higher-is-better"):
-        observe(read_table(both, rising=True), metric="loss")
-
-
-def test_a_perfect_bleu_may_have_a_rounding_error() -> None:
-    values = [*BLEU[1:], 100.00000000000004]
-    table = pd.DataFrame({"size": SIZES, "metric": "bleu", "value": values})
-    assert read_table(table).frame["value"].tolist() == values

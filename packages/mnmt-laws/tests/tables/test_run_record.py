@@ -100,12 +100,6 @@ def test_a_corrupt_line_in_the_middle_is_named(write_record: Write) -> None:
         collect(folder)
 
 
-def test_a_measurement_without_value_is_named(write_record: Write) -> None:
-    folder = write_record("r1", evals=[{"step": 1, "task": "en-de", "testset": "test", "metric": "loss"}])
-    with pytest.raises(TableError, match=r"evals\.jsonl:1: no `value`"):
-        collect(folder)
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from mnmt_laws import Observations, TableError, collect, observe, read_table
+from mnmt_laws import Observations, collect, observe, read_table
 from mnmt_laws.tables.source import open_source
 
 
@@ -35,17 +35,6 @@ def test_another_type_is_refused(source: object) -> None:
     message = f"`source` must be a path, a frame or a run table, but is {kind}."
     with pytest.raises(TypeError, match=re.escape(message)):
         observe(source)  # type: ignore[arg-type]
-
-
-def test_a_metric_need_not_be_named_where_there_is_one_or_a_loss(study_table: pd.DataFrame) -> None:
-    assert observe(study_table).metric == "loss"
-    chrf = study_table[study_table["metric"] == "chrf"]
-    assert observe(chrf).metric == "chrf"
-    both = pd.concat([chrf, chrf.assign(metric="bleu")])
-    with pytest.raises(
-        TableError, match=r"several values of `metric` \(bleu, chrf\); choose one as `metric` \(--metric\)"
-    ):
-        observe(both)
 
 
 def test_observations_take_no_other_choice(clean: Observations) -> None:

@@ -30,7 +30,6 @@ def write(folder: Path, text: str, name: str = "runs.csv") -> Path:
     [
         ("", "{}: the file is empty; a run table needs a header and a row for each measurement."),
         (HEADER, "{}: has a header but no rows; add a row for each measurement."),
-        (f"{HEADER}\n,,,,\n", "{}: has a header but no rows; add a row for each measurement."),
         (
             f"\n{HEADER}\n{ROW}",
             "{} row 1: blank; put the header (size,task,weight,metric,value) in the first row.",
@@ -76,13 +75,12 @@ def write(folder: Path, text: str, name: str = "runs.csv") -> Path:
                 f"{{}} row 2: `value` must be finite, but is {shown}; leave the row out if the run has no "
                 "result.",
             )
-            for text, shown in (("inf", "inf"), ("-Infinity", "-inf"), ("1e999", "inf"))
+            for text, shown in (("inf", "inf"), ("1e999", "inf"))
         ),
         *(
             (f"{HEADER}\n{fields}\n", f"{{}} row 2: {rest}.")
             for fields, rest in (
                 ("1,a,1,loss,two", "`value` must be a number, but is 'two'"),
-                ("1,a,1,loss,20M", "`value` must be a number, but is '20M'"),
                 ("about 1,a,1,loss,2", "`size` must be a number, such as 2e7 or 20M, but is 'about 1'"),
                 ("1,a,1:3,loss,2", "`weight` must be a number, such as 0.1 or 10%, but is '1:3'"),
                 (
@@ -91,11 +89,6 @@ def write(folder: Path, text: str, name: str = "runs.csv") -> Path:
                     "log-likelihood",
                 ),
                 ("0,a,1,loss,2", "`size` must be above 0 parameters, but is 0"),
-                ("-3e8,a,1,loss,2", "`size` must be above 0 parameters, but is -3e8"),
-                (
-                    "1,a,1.5,loss,2",
-                    "`weight` must be in [0, 1], but is 1.5; give the task's share of the mixture",
-                ),
                 (
                     "1,a,-0.1,loss,2",
                     "`weight` must be in [0, 1], but is -0.1; give the task's share of the mixture",
@@ -105,17 +98,11 @@ def write(folder: Path, text: str, name: str = "runs.csv") -> Path:
                     "`weight` must be in [0, 1], but is 5; say --column weight=weight*0.01 if the column "
                     "holds percentages",
                 ),
-                ("inf,a,1,loss,2", "`size` must be finite, but is inf; give the number of parameters"),
-                *(
-                    (
-                        f"1,a,1,{name},{value}",
-                        f"{name.lower()} must be in [0, 100], but is {value}; correct the value, or the "
-                        "row's `metric`",
-                    )
-                    for name, value in (("BLEU", "101"), ("chrf++", "-1"))
+                (
+                    "1,a,1,BLEU,101",
+                    "bleu must be in [0, 100], but is 101; correct the value, or the row's `metric`",
                 ),
                 ("1,,1,loss,2", "`task` is empty; give one in every row"),
-                ("1,a,1, ,2", "`metric` is empty; give one in every row"),
             )
         ),
         (
@@ -137,11 +124,6 @@ def write(folder: Path, text: str, name: str = "runs.csv") -> Path:
             "{} row 2: `irreducible` must be at least 0 and no more than the loss that "
             "was measured, but is -1.",
         ),
-        (
-            f"{HEADER},irreducible\n1,a,1,loss,2,1\n2,a,1,loss,2,5\n",
-            "{} row 3: `irreducible` must be at least 0 and no more than the loss that "
-            "was measured, but is 5.",
-        ),
         (f"{HEADER},tokens\n1,a,1,loss,2,-1\n", "{} row 2: `tokens` must not be negative, but is -1."),
         *(
             (
@@ -153,19 +135,9 @@ def write(folder: Path, text: str, name: str = "runs.csv") -> Path:
                     "a:0.3,b:0.7",
                     "s 2 and 3: `weight` of a is 0.4, but `mixture` gives it 0.3; they must agree",
                 ),
-                ("b:1", "s 2 and 3: `weight` of a is 0.4, but `mixture` gives it 0; they must agree"),
                 (
                     "a:0.4,b:0.7",
                     " 2: the weights of `mixture` must sum to 1, but 'a:0.4,b:0.7' sums to 1.1; they may be "
-                    "off by 0.01, for rounding",
-                ),
-                (
-                    "a:30,b:70",
-                    "s 2 and 3: `weight` of a is 0.4, but `mixture` gives it 0.3; they must agree",
-                ),
-                (
-                    "a:0.4,b:nan",
-                    " 2: the weights of `mixture` must sum to 1, but 'a:0.4,b:nan' sums to nan; they may be "
                     "off by 0.01, for rounding",
                 ),
                 (
@@ -210,18 +182,10 @@ def test_unusable_files_are_refused(tmp_path: Path, name: str, message: str) -> 
         read_table(tmp_path / name)
 
 
-@pytest.mark.parametrize(
-    ("text", "place"),
-    [
-        (HEADER.encode() + b"\n1,\xff,1,loss,2\n", 32),
-        (HEADER.encode() + b"\n" + b"1,a,1,loss,2\n" * 100_000 + b"\xc3", 1_300_030),
-    ],
-    ids=["latin-1", "at the end"],
-)
-def test_text_that_is_not_utf8_is_refused(tmp_path: Path, text: bytes, place: int) -> None:
-    (tmp_path / "runs.csv").write_bytes(text)
+def test_text_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "runs.csv").write_bytes(HEADER.encode() + b"\n1,\xff,1,loss,2\n")
     with pytest.raises(
-        TableError, match=f"neither UTF-8 nor UTF-16 text at byte {place}; save the table as UTF-8 CSV"
+        TableError, match="neither UTF-8 nor UTF-16 text at byte 32; save the table as UTF-8 CSV"
     ):
         read_table(tmp_path / "runs.csv")
 
@@ -248,14 +212,6 @@ def test_seeds_may_repeat_a_cell() -> None:
     assert len(observe(rows).fit) == 2
     with pytest.raises(TableError, match="rows 2 and 3: the same measurement twice"):
         read_table(rows.assign(seed=1))
-
-
-def test_the_last_step_of_every_run_counts() -> None:
-    rows = pd.DataFrame(
-        {"run": ["x", "x", "y"], "size": [1, 1, 2], "task": "a", "weight": 1, "metric": "loss",
-         "value": [4.0, 3.0, 2.0], "step": [10, 20, 10]}
-    )  # fmt: skip
-    assert observe(rows).fit["value"].tolist() == [3.0, 2.0]
 
 
 @pytest.mark.parametrize(
@@ -339,11 +295,6 @@ def test_an_index_column_and_other_columns_are_left_alone(tmp_path: Path) -> Non
     assert table.warnings == ()
 
 
-def test_named_index_levels_are_columns(study_table: pd.DataFrame) -> None:
-    indexed = study_table.set_index(["size", "task"])
-    pd.testing.assert_frame_equal(read_table(indexed).frame, read_table(study_table).frame)
-
-
 @pytest.mark.parametrize(
     ("column", "warnings"),
     [
@@ -370,17 +321,6 @@ def test_tasks_spelt_alike_are_warned_of_and_kept_apart() -> None:
     )
     assert observe(table).warnings == table.warnings
     assert observe(table).tasks == sorted(tasks)
-
-
-def test_metrics_are_known_in_any_case(study_table: pd.DataFrame) -> None:
-    shouted = study_table.assign(metric=study_table["metric"].str.upper())
-    table = read_table(shouted)
-    assert sorted(table.frame["metric"].unique()) == ["chrf", "loss"]
-    assert observe(table, metric="ChrF").metric == "chrf"
-    ter = read_table(study_table[study_table["metric"] == "loss"].assign(metric="TER"))
-    assert observe(ter, metric="Ter").metric == "ter"
-    with pytest.raises(TableError, match="no row has metric 'loss'; the table has ter; choose one of them"):
-        observe(ter, metric="loss")
 
 
 @given(st.lists(st.floats(1e-300, 1e300), min_size=1, max_size=20, unique=True))

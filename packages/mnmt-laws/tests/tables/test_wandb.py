@@ -120,17 +120,6 @@ def test_two_runs_of_one_name_are_refused(tmp_path: Path, runs: Path) -> None:
             read_table(source, runs=runs)
 
 
-def test_a_value_that_is_no_number_is_named(tmp_path: Path, runs: Path) -> None:
-    panel().astype(object).replace({4.5: "diverged"}).to_csv(tmp_path / "wandb.csv", index=False)
-    with pytest.raises(TableError, match=r"row 7: `small - eval/loss` must be a number, but is 'diverged'"):
-        read_table(tmp_path / "wandb.csv", runs=runs)
-
-
-def test_an_unknown_metric_of_a_panel_is_asked_about(runs: Path) -> None:
-    with pytest.raises(TableError, match="nothing tells which way `eval/reward` goes"):
-        observe(read_table(panel("eval/reward"), runs=runs))
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [

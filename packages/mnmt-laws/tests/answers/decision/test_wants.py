@@ -6,23 +6,12 @@ import numpy as np
 import pytest
 
 from mnmt_laws.answers.decision import Limits, Want
-from mnmt_laws.answers.decision.stakes import mixtures_to_beat, rival_of
+from mnmt_laws.answers.decision.stakes import mixtures_to_beat
 from mnmt_laws.errors import ArgumentError
 
 TASKS = ["a", "b"]
 LOSSES = np.array([[[1.0, 2.0, 3.0], [4.0, 2.5, 2.0]]])  # (1 draw, 2 tasks, 3 mixtures)
 ALONE = np.array([[1.0, 2.0]])
-NOTHING = np.zeros((1, 1))
-
-
-def test_the_mean_is_by_importance() -> None:
-    want = Want(importance={"a": 0.75, "b": 0.25})
-    np.testing.assert_allclose(want.costs(LOSSES, NOTHING, TASKS), [[1.75, 2.125, 2.75]])
-
-
-def test_the_worst_is_the_greatest_loss() -> None:
-    want = Want(aim="worst", importance={"a": 0.5, "b": 0.5})
-    np.testing.assert_allclose(want.costs(LOSSES, NOTHING, TASKS), [[4.0, 2.5, 3.0]])
 
 
 def test_the_relative_cost_is_the_greatest_share_above_a_model_of_the_task_alone() -> None:
@@ -56,13 +45,6 @@ def test_a_runs_cost_scatters_as_its_losses_do() -> None:
     assert Want(importance=equal).scatter(deviations, losses, TASKS) == pytest.approx(0.025)
     assert Want(aim="worst", importance=equal).scatter(deviations, losses, TASKS) == 0.04
     assert Want(aim="relative", importance=equal).scatter(deviations, losses, TASKS) == 0.03
-
-
-def test_a_rival_is_described_by_its_losses_over_the_draws() -> None:
-    rival = rival_of("equal weights", {"a": 0.5, "b": 0.5}, np.array([1.0, 3.0, 2.0, 5.0]), np.full(4, 2.0))
-    assert rival.loss == pytest.approx(0.75)
-    assert rival.chance == pytest.approx((2 + 0.5) / 4)  # a draw without a difference counts half
-    assert rival.error == pytest.approx(np.std([-1.0, 1.0, 0.0, 3.0]) / 2)
 
 
 def test_mixtures_to_beat_are_there_once() -> None:

@@ -14,7 +14,6 @@ from mnmt_laws import (
     Perturbation,
     ResidualBootstrap,
     fit,
-    frontier,
     recommend,
     smallest_model,
 )
@@ -94,35 +93,6 @@ def test_no_model_of_a_fine_grid_beats_a_budgets_best(mixed: LawFit) -> None:
     assert 6 * advice.size * advice.tokens == pytest.approx(budget)
     low, high = advice.size_range
     assert low < advice.size < high
-
-
-def test_a_budget_and_a_size_leave_the_length(mixed: LawFit) -> None:
-    given_size = recommend(mixed, budget=6e16, size=1e7)
-    given_both = recommend(mixed, size=1e7, tokens=1e9)
-    assert given_size.tokens == pytest.approx(1e9)
-    assert given_size.weights == pytest.approx(given_both.weights)
-    assert recommend(mixed, budget=6e16, tokens=1e9).size == pytest.approx(1e7)
-
-
-@pytest.mark.slow
-def test_the_least_budget_is_what_the_smallest_size_costs_at_its_length(mixed: LawFit) -> None:
-    targets = {"a": 2.5, "b": 2.6}
-    least = smallest_model(mixed, targets=targets)
-    assert least.tokens is not None
-    assert least.budget == pytest.approx(6 * least.size * least.tokens)
-    at_length = smallest_model(mixed, tokens=least.tokens, targets=targets)
-    assert at_length.size == pytest.approx(least.size, rel=1e-3)
-    longer = smallest_model(mixed, tokens=3 * least.tokens, targets=targets)
-    assert 6 * longer.size * 3 * least.tokens >= least.budget
-    for task, target in targets.items():
-        assert least.predicted[task] == pytest.approx(target, rel=0.01)
-
-
-def test_a_frontier_at_a_length_is_the_laws_predictions(mixed: LawFit) -> None:
-    points = frontier(mixed, size=1e7, tokens=1e9, weights=[0.3, 0.6])
-    expected = mixed.predict(task="a", size=1e7, tokens=1e9, weight=np.array([0.3, 0.6]))
-    np.testing.assert_allclose(points.value.sel(task="a"), expected, rtol=0.01)
-    assert points.attrs["tokens"] == 1e9
 
 
 def test_extrapolation_in_length_is_said(mixed: LawFit) -> None:
