@@ -1,69 +1,169 @@
-"""The figures of the page."""
+"""The figures of the page, counterparts of those of Fernandes et al. 2023."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 
 import altair as alt
+import pandas as pd
 
-from mnmt_laws import EffectiveFractions, LawFit, effective_fractions
+from mnmt_laws import ResidualBootstrap, effective_fractions, exponents_by_exposure
 from mnmt_laws.figures import (
+    draw_coefficients,
     draw_fractions,
     draw_frontier,
     draw_losses,
     draw_quality,
     draw_relative_gain,
+    marks,
     panels_of,
 )
-from mnmt_laws.figures.style import Chart, styled
-from studies.analysis.real_text.laws import WITH_LENGTH, Fits, pairs_of_metrics, scored
+from mnmt_laws.figures.losses import SIZE_TITLE
+from mnmt_laws.figures.style import Chart, classes, color, count_axis, ramp, styled, value_axis
+from studies.analysis.real_text.exposure import exponents, shares_by_size, transfer_by_size
+from studies.analysis.real_text.laws import Fits
 from studies.analysis.real_text.pairs import TESTSETS
+from studies.analysis.real_text.quality import is_scored, scores
 
-SHOWN = "en-de-zh"
-"""The pair of tasks that the page draws."""
+HALF = 0.5
+"""The weight at which tasks are shown at equal exposure."""
+
+OUT, INTO, SCORED = "en-de-zh", "de-zh-en", "en-de-fr"
+"""The pairs whose exponents the first figure shows, and the pair of Figs. 8 and 19."""
 
 
 def draw_all(fits: Mapping[str, Fits]) -> Iterator[tuple[str, Chart]]:
-    """Yield the name and the chart of each figure that the tables allow."""
-    if SHOWN in fits:
-        yield from ((f"{SHOWN}-{figure}", chart) for figure, chart in _of_pair(fits[SHOWN]))
-    related = {name: fits[name] for name in ("en-de-fr", "en-de-zh") if name in fits}
-    if len(related) == 2:
-        sets = {f"{each.pair.title}, {words}": _fractions(each, testset)
-                for each in related.values() for testset, words in TESTSETS.items()}  # fmt: skip
-        yield "related", draw_relative_gain(sets, task="en-de")
-    directions = {name: fits[name] for name in ("en-de-zh", "de-zh-en") if name in fits}
-    if len(directions) == 2:
-        sets = {each.pair.title: _fractions(each, "test") for each in directions.values()}
-        yield "directions", draw_relative_gain(sets)
+    """Yield the name and the chart of each figure."""
+    is_shown = SCORED in fits and is_scored(fits[SCORED].pair)
+    yield from ((name, draw(fits)) for name, draw in FIGURES.items() if name != "quality" or is_shown)
 
 
-def _of_pair(fits: Fits) -> Iterator[tuple[str, Chart]]:
-    pair, step = fits.pair, fits.pair.steps[-1]
-    joint, separate = fits.of("joint", "test", step), fits.of("per-weighting", "test", step)
-    losses = [draw_losses(task=task, joint=joint, per_weighting=separate) for task in pair.tasks]
-    yield "losses", _side_by_side(losses)
-    shares = [draw_fractions(task=task, laws=_laws_of_share(fits)) for task in pair.tasks]
-    yield "shares", _side_by_side(shares)
-    if scored(pair):
-        metrics = pairs_of_metrics(pair)
-        yield "quality", draw_quality(metrics, "chrf")
-        chrf = fits.of("capacity", "test", step, "chrf")
-        yield "frontier-chrf", draw_frontier(chrf, sizes=sorted(chrf.rows["size"].unique()))
-
-
-def _laws_of_share(fits: Fits) -> dict[str, LawFit]:
-    """Return the laws that have an f̂(p): of each length by itself, and of all lengths."""
-    by_step = {f"{step} steps": fits.of("capacity", "test", step) for step in fits.pair.steps}
-    return {**by_step, "all lengths, by share-tied": fits.of(WITH_LENGTH, "test")}
-
-
-def _fractions(fits: Fits, testset: str) -> EffectiveFractions:
-    return effective_fractions(fits.of("joint", testset, fits.pair.steps[-1]))
-
-
-def _side_by_side(charts: list[Chart]) -> Chart:
-    panels = [panel.copy() for chart in charts for panel in panels_of(chart)]
-    for panel in panels:
+def _grid(panels: Iterable[Chart], columns: int = 2) -> Chart:
+    """Return panels side by side, each with a legend of its own."""
+    bare = [panel.copy() for chart in panels for panel in panels_of(chart)]
+    for panel in bare:
         panel.config = alt.Undefined  # the whole has it
-    return styled(*panels, columns=2)
+    return styled(*bare, columns=columns).resolve_scale(color="independent", shape="independent")
+
+
+def _each(fits: Mapping[str, Fits], draw: Callable[[Fits, str], Chart]) -> list[Chart]:
+    """Return a panel for each task of each pair."""
+    return [_titled(draw(fit, task), f"{task}, {fit.pair.title}")
+            for fit in fits.values() for task in fit.pair.tasks]  # fmt: skip
+
+
+def _titled(chart: Chart, title: str) -> Chart:
+    return chart.properties(title=title)
+
+
+def _first_figure(fits: Mapping[str, Fits]) -> Iterator[Chart]:
+    pairs = [fit.pair for fit in fits.values()]
+    parts = [_longest(transfer_by_size(pair), pair.name) for pair in pairs]
+    title = f"loss beside another task less alone, read as often, p = {HALF:g}"
+    yield _over_size(pd.concat(parts), "line", title=title, label="difference (nats per token)")
+    parts = [_longest(shares_by_size(pair), pair.name) for pair in pairs]
+    yield _over_size(pd.concat(parts), "line", title=f"f read without a law, p = {HALF:g}",
+                     label="effective share f = N_eff / N")  # fmt: skip
+    for name, place, words in ((OUT, 1, "over exposure"), (INTO, 0, "over the weight")):
+        if name in fits:
+            task = fits[name].pair.tasks[0]
+            panels = panels_of(draw_coefficients(exponents(fits[name].pair), task=task, names=["alpha"]))
+            yield _titled(panels[place], f"{task}, exponent α {words}, ± 1 std")
+
+
+def _longest(rows: pd.DataFrame, pair: str) -> pd.DataFrame:
+    """Return the rows of weight `HALF` after the longest training, a line for each task."""
+    rows = rows[rows["weight"].eq(HALF) & rows["value"].notna()]
+    longest = rows.groupby("task")["length"].transform("max")
+    beside = pair.removeprefix("en-").replace("-en", "").split("-")
+    names = {task: f"{task} beside {next(other for other in beside if other not in task.split('-'))}"
+             for task in rows["task"].unique()}  # fmt: skip
+    return rows[rows["length"].eq(longest)].assign(line=rows["task"].map(names))
+
+
+def _over_size(rows: pd.DataFrame, by: str, *, title: str, label: str, shades: bool = False) -> Chart:
+    """Draw values over size with the ends of seeds as bars, a colour for each line."""
+    labels = list(dict.fromkeys(rows[by]))
+    points = rows.assign(line=rows[by], kind=rows.get("kind", "read"))
+    known = points[points["kind"].eq("read")]
+    y = value_axis("value", points[["value", "lower", "upper"]].stack(), label, log=False)
+    kinds = {"read": "circle", "at most": "triangle-down", "at least": "triangle-up"}
+    layers = [marks.lines(known, interpolate="linear", strokeWidth=1.2), *marks.bars(known),
+              marks.points(marks.describe(points), kinds=kinds, value=label)]  # fmt: skip
+    key = color("line", labels, ramp(len(labels)) if shades else None)
+    return styled(
+        marks.panel(*layers, x=count_axis("size", points["size"], SIZE_TITLE), y=y, color=key, title=title)
+    )
+
+
+def _shares_by_size(fits: Fits, task: str) -> Chart:
+    rows = shares_by_size(fits.pair)
+    rows = rows[rows["task"].eq(task) & rows.groupby(["task", "weight"])["size"].transform("size").gt(2)]
+    rows = rows.assign(value=rows["bound"]).sort_values("weight")
+    rows["p"], _ = classes(rows["weight"], lambda weight: f"p = {weight:.3g}")
+    return _over_size(rows, "p", title="", label="effective share f = N_eff / N", shades=True)
+
+
+def _shares(fits: Fits, task: str) -> Chart:
+    laws = {"f̂, eq. 12": fits.longest("capacity"), "f̂, eq. 13": fits.longest("linear-capacity")}
+    return draw_fractions(task=task, effective=effective_fractions(fits.longest("joint")), laws=laws)
+
+
+def _gains(fits: Mapping[str, Fits]) -> Iterator[Chart]:
+    """Yield in and out of domain, a near and a far second language, and both directions."""
+    known = {(name, testset): effective_fractions(fit.longest("joint", testset))
+             for name, fit in fits.items() for testset in TESTSETS}  # fmt: skip
+    titles = {name: fit.pair.title for name, fit in fits.items()}
+    if OUT in fits:
+        sets = {words: known[OUT, testset] for testset, words in TESTSETS.items()}
+        yield _titled(draw_relative_gain(sets), f"{titles[OUT]}: in and out of domain")
+    for names, task, words in (((OUT, SCORED), "en-de", "en-de: a far and a near second language"),
+                               ((OUT, INTO), None, "out of English and into it")):  # fmt: skip
+        sets = {titles[name]: known[name, "test"] for name in names if name in fits}
+        if len(sets) == 2:
+            yield _titled(draw_relative_gain(sets, task=task), words)
+
+
+def _losses(fits: Fits, task: str, *, testset: str) -> Chart:
+    joint, separate = (fits.longest(law, testset) for law in ("joint", "per-weighting"))
+    return draw_losses(task=task, joint=joint, per_weighting=separate)
+
+
+def _coefficients(fits: Mapping[str, Fits], testset: str) -> Iterator[Chart]:
+    for fit in fits.values():
+        joint = fit.longest("joint", testset)
+        curves = exponents_by_exposure(joint.observations, uncertainty=ResidualBootstrap(refits=fit.refits))
+        for task in fit.pair.tasks:
+            for panel in panels_of(draw_coefficients(curves, task=task, joint=joint)):
+                yield _titled(panel, f"{task}, {fit.pair.title}").properties(width=230)
+
+
+def _frontiers(fits: Mapping[str, Fits]) -> Iterator[Chart]:
+    for fit in fits.values():
+        for law, words in (("capacity", "eq. 12"), ("linear-capacity", "eq. 13")):
+            chart = draw_frontier(fit.longest(law), sizes=fit.pair.sizes)  # type: ignore[arg-type]
+            yield _titled(chart, f"{fit.pair.title}: f̂ by {words}")
+
+
+def _quality(fits: Fits) -> Iterator[Chart]:
+    """Yield chrF over the loss and its frontier, in and out of domain."""
+    for testset, words in TESTSETS.items():
+        yield _titled(draw_quality(scores(fits.pair, testset), "chrf"), f"chrF over the loss, {words}")
+        chrf = fits.longest("capacity", testset, "chrf")
+        yield _titled(draw_frontier(chrf, sizes=fits.pair.sizes), f"frontier of chrF, {words}")
+
+
+FIGURES: dict[str, Callable[[Mapping[str, Fits]], Chart]] = {
+    "exposure": lambda fits: _grid(_first_figure(fits)),
+    "shares-by-size": lambda fits: _grid(_each(fits, _shares_by_size)),
+    "shares": lambda fits: _grid(_each(fits, _shares)),
+    "gains": lambda fits: _grid(_gains(fits)),
+    "losses": lambda fits: _grid(_each(fits, partial(_losses, testset="test"))),
+    "losses-out-of-domain": lambda fits: _grid(_each(fits, partial(_losses, testset="debian"))),
+    "coefficients": lambda fits: _grid(_coefficients(fits, "test"), columns=3),
+    "coefficients-out-of-domain": lambda fits: _grid(_coefficients(fits, "debian"), columns=3),
+    "frontiers": lambda fits: _grid(_frontiers(fits)),
+    "quality": lambda fits: _grid(_quality(fits[SCORED])),
+}
+"""The figures by name."""

@@ -1,39 +1,33 @@
-"""The laws of each table, which parameter varies, and scores beside losses."""
+"""The laws of each table: what they explain, which parameter varies, and what their shares are."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
-from typing import Any
 
+import numpy as np
 import pandas as pd
+from scipy import stats
 
 from benchmarks.measurement import Figures
-from mnmt_laws import (
-    ResidualBootstrap,
-    check_claims,
-    compare,
-    fit,
-    fitted_fraction,
-    pair_metrics,
-    quality_lines,
-)
+from mnmt_laws import ResidualBootstrap, check_claims, fit, fitted_fraction
 from mnmt_laws.answers.claims import r_squared
+from mnmt_laws.answers.comparison.evidence import criteria_of, shared_errors
 from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.laws import LawName
-from studies.analysis.real_text.pairs import GRID, TESTSETS, Pair
+from studies.analysis.real_text.pairs import MODEL, TESTSETS, Pair
 
-LENGTH_LAWS: tuple[LawName, ...] = (
-    "length", "length-shared", "length-coupled", "length-full", "share", "share-coupled", "share-tied",
+AT_ONE_LENGTH: tuple[LawName, ...] = (
+    "capacity", "linear-capacity", "joint", "limit-varies", "exponent-varies", "per-weighting",
 )  # fmt: skip
-"""Laws with a term of training length. In those of `share` one f̂ acts on parameters and training; in the
-others it acts on parameters alone, and training is shared in another way."""
+"""Laws without a term of length. By eq. 12, by eq. 13, or with a value for each weight."""
+
+LENGTH_LAWS: tuple[LawName, ...] = ("share-tied", "share-coupled", "length-full", "share-free")
+"""Laws with a term of length. In `length-full` f̂ acts on parameters alone, and training is shared in another
+way; in the others f̂ acts on both, by eq. 12, which cannot cross p, or with a share for each weight."""
 
 WITH_LENGTH: LawName = "share-tied"
-"""The law of length that `mnmt-laws recommend` takes."""
-
-TOLD = (0.1, 0.5, 0.9)
-"""Weights at which f̂ of different laws is compared."""
+"""The law of length that predicts any weight."""
 
 VERDICTS = {True: "yes", False: "no", None: "undetermined"}
 
@@ -44,20 +38,24 @@ class Fits:
     def __init__(self, pair: Pair, *, refits: int) -> None:
         """Take what is fitted, and the number of refits behind intervals."""
         self.pair, self.refits = pair, refits
-        self.grid = pair.at(*GRID)  # the weights that every size has
         self.of = cache(self._fit)
 
-    def _fit(self, law: LawName, testset: str = "test", step: int | None = None, metric: str = "loss",
-             fit_all: bool = True) -> LawFit:  # fmt: skip
-        rows = self.grid.observations(testset=testset, step=step, metric=metric, fit_all=fit_all)
+    def _fit(
+        self, law: LawName, testset: str = "test", step: int | None = None, metric: str = "loss"
+    ) -> LawFit:
+        rows = self.pair.observations(testset=testset, step=step, metric=metric)
         objective = "log-ols" if metric == "loss" else "ols"
         return fit(rows, law=law, objective=objective, uncertainty=ResidualBootstrap(refits=self.refits))
+
+    def longest(self, law: LawName, testset: str = "test", metric: str = "loss") -> LawFit:
+        """Return a fit to the models of the longest common training."""
+        return self.of(law, testset, self.pair.lengths[-1], metric)
 
 
 def describe_laws(fits: Fits) -> Iterator[Figures]:
     """Yield a row for each test set, length and task: α, L∞, what one law explains, and the claims."""
     for testset in TESTSETS:
-        for step in fits.pair.steps:
+        for step in fits.pair.lengths:
             separate, joint = fits.of("per-weighting", testset, step), fits.of("joint", testset, step)
             claims = {(claim.task, claim.about): claim for claim in
                       check_claims(per_weighting=separate, joint=joint)}  # fmt: skip
@@ -83,70 +81,73 @@ def _rows(fitted: LawFit, task: str) -> pd.DataFrame:
     return fitted.rows[fitted.rows["task"].eq(task)]
 
 
-def what_varies(pair: Pair, *, tables: int) -> Iterator[Figures]:
-    """Yield, for each test set, what the mixture acts through by BIC at the longest training."""
+def compare_laws(fits: Fits) -> Iterator[Figures]:
+    """Yield BIC of each law above the least of its task, of one length and of all lengths.
+
+    It is divided by the design effect of errors that the losses of one model share.
+    """
     for testset in TESTSETS:
-        rows = pair.observations(testset=testset, step=pair.steps[-1], fit_all=True)
-        method = ResidualBootstrap(refits=40)
-        comparison = compare(rows, left_out=False, tables=tables, uncertainty=method)
-        bic = comparison.table.groupby("label")["bic"].sum(min_count=len(pair.tasks))
-        bic = bic / comparison.errors.design_effect
-        yield {
-            "pair": pair.name, "testset": testset, "best": comparison.best, "verdict": comparison.verdict,
-            "bic_above_best": (bic - bic.min()).sort_values().to_dict(),
-        }  # fmt: skip
+        for laws, step in ((AT_ONE_LENGTH, fits.pair.lengths[-1]), (LENGTH_LAWS, None)):
+            fitted = {law: fits.of(law, testset, step) for law in laws}
+            effect = max(shared_errors(law).design_effect for law in fitted.values())
+            for task in fits.pair.tasks:
+                rows = pd.DataFrame({law: criteria_of(one, task, law) for law, one in fitted.items()}).T
+                bic = (rows["bic"] - rows["bic"].min()).astype(float) / effect
+                yield {
+                    "pair": fits.pair.name, "testset": testset, "steps": step or "all", "task": task,
+                    "bic_above_best": bic.to_dict(), "scatter": rows["scatter"].astype(float).to_dict(),
+                }  # fmt: skip
 
 
 def shares_by_law(fits: Fits) -> Iterator[Figures]:
-    """Yield f̂ of every law of length, and how far it is behind the best in BIC (summed over tasks)."""
+    """Yield f of each law of length; ends are of the 95% interval of the law with f free at each weight."""
+    weights = [weight for weight in fits.pair.grid if 0 < weight < 1]
     for testset in TESTSETS:
-        rows = fits.grid.observations(testset=testset, fit_all=True)
-        comparison = compare(rows, laws=LENGTH_LAWS, left_out=False, tables=0)
-        bic = comparison.table.groupby("law")["bic"].sum() / comparison.errors.design_effect
-        for law, behind in (bic - bic.min()).sort_values().items():
-            fitted = fit(rows, law=law, uncertainty=ResidualBootstrap(refits=0))
+        *by_formula, free = (fits.of(law, testset) for law in LENGTH_LAWS)
+        for task in fits.pair.tasks:
+            named = {law.law.name: fitted_fraction(law, task=task, weight=weights) for law in by_formula}
+            parts = (free.parameters, free.draws)
+            gains = (part.gain.sel(task=task).reindex(weight=weights) for part in parts)
+            value, draws = (gain * gain.weight for gain in gains)
+            ends = np.quantile(draws, [0.025, 0.975], axis=draws.get_axis_num("draw"))
             yield {
-                "pair": fits.pair.name, "testset": testset, "law": law, "bic_above_best": float(behind),
-                **{task: fitted_fraction(fitted, task=task, weight=TOLD).tolist() for task in fitted.tasks},
+                "pair": fits.pair.name, "testset": testset, "task": task, "weights": weights,
+                **{name: share.tolist() for name, share in named.items()},
+                free.law.name: value.to_numpy().tolist(), "ends": ends.tolist(),
             }  # fmt: skip
 
 
-def laws_of_length(fits: Fits) -> Iterator[Figures]:
-    """Yield, for each test set and task, the laws of length with their scatter, and what one of them says."""
+def lack_of_fit(fits: Fits) -> Iterator[Figures]:
+    """Yield how far laws by eqs. 12 and 13 lie from the means over seeds, against the scatter of seeds.
+
+    F is the variance of these means about the law, times their number of seeds, over that of seeds about
+    their mean.
+    """
     for testset in TESTSETS:
-        rows = fits.grid.observations(testset=testset, fit_all=True)
-        table = compare(rows, laws=LENGTH_LAWS, left_out=False, tables=0).table
-        for task, part in table.groupby("task"):
-            fitted = fits.of(WITH_LENGTH, testset)
+        for law in AT_ONE_LENGTH[:2]:
+            fitted = fits.longest(law, testset)
+            errors = fitted.rows[MODEL].assign(error=fitted.residuals())
+            for task, part in errors.groupby("task"):
+                cells = part.groupby(MODEL)["error"]
+                about, freedom = float(cells.var().mean()), len(part) - cells.ngroups
+                spare = cells.ngroups - fitted.num_parameters(str(task))
+                ratio = float((cells.mean() ** 2 * cells.size()).sum()) / spare / about
+                yield {
+                    "pair": fits.pair.name, "testset": testset, "task": task, "law": law,
+                    "off": float(np.sqrt(np.mean(cells.mean() ** 2))), "seeds": float(np.sqrt(about)),
+                    "F": ratio, "p": float(stats.f.sf(ratio, spare, freedom)),
+                }  # fmt: skip
+
+
+def spreads(pair: Pair) -> Iterator[Figures]:
+    """Yield the standard deviation of a loss over seeds, pooled over models and the tasks they train on."""
+    for testset in TESTSETS:
+        for step in pair.lengths:
+            rows = pair.observations(testset=testset, step=step).frame
+            cells = rows[rows["weight"].gt(0)].groupby(MODEL)["value"]
+            deviations, means = cells.std().dropna(), cells.mean()
             yield {
-                "pair": fits.pair.name, "testset": testset, "task": task,
-                **_with_interval(fitted, str(task), "alpha"), **_with_interval(fitted, str(task), "l_inf"),
-                "scatter": dict(zip(part["law"], part["scatter"], strict=True)),
-                "bic_above_best": dict(zip(part["law"], part["bic"] - part["bic"].min(), strict=True)),
+                "pair": pair.name, "testset": testset, "step": step, "cells": len(deviations),
+                "spread": float(np.sqrt((deviations**2).mean())),
+                "relative": float(np.sqrt(((deviations / means) ** 2).mean())),
             }  # fmt: skip
-
-
-def scored(pair: Pair) -> bool:
-    """Return whether the table has chrF."""
-    return bool(pair.rows["metric"].eq("chrf").any())
-
-
-def pairs_of_metrics(pair: Pair) -> pd.DataFrame:
-    """Return loss, chrF and BLEU of the runs that were trained on the task, at the longest training."""
-    rows = pair.rows[pair.rows["step"].eq(pair.steps[-1])]
-    metrics = pair_metrics(rows, testset="test")
-    return metrics[metrics["weight"].gt(0)].reset_index(drop=True)
-
-
-def describe_quality(fits: Fits) -> Iterator[Figures]:
-    """Yield, for each task, the line from loss to chrF and to BLEU, and how well laws of chrF fit."""
-    metrics, step = pairs_of_metrics(fits.pair), fits.pair.steps[-1]
-    for name in ("chrf", "bleu"):
-        lines: list[Any] = quality_lines(metrics, name).to_dict("records")
-        for line in lines:
-            yield {"pair": fits.pair.name, "best": float(metrics[name].max()), **line}
-    for law in ("per-weighting", "joint", "capacity"):
-        fitted = fits.of(law, "test", step, "chrf")
-        for task in fitted.tasks:
-            rows = fitted.rows[fitted.rows["task"].eq(task)]
-            yield {"pair": fits.pair.name, "task": task, "law": law, "r2": r_squared(fitted, task, rows)}

@@ -1,0 +1,139 @@
+"""What exponents follow, what a task gains beside another at equal exposure, and f of each size: no law.
+
+Runs of equal steps count as equally long, though whole sentences leave their tokens a percent apart. Ends of
+intervals are the least and the greatest of one seed alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pandas as pd
+
+from benchmarks.measurement import Figures
+from mnmt_laws import (
+    EqualExposure,
+    Exponents,
+    exponents_by_exposure,
+    fractions_by_size,
+    observe,
+    transfer_at_equal_exposure,
+)
+from studies.analysis.real_text.pairs import TESTSETS, Pair, read_pair
+
+BATCH = 2048
+"""Target tokens of a step."""
+
+KEYS = ["task", "weight", "length"]
+
+
+def exponents(pair: Pair, testset: str = "test") -> Exponents:
+    """Return the slopes of log loss over log N after every length that each size was trained for."""
+    rows = _rows(pair, testset)
+    sizes = rows.groupby("step")["size"].transform("nunique")
+    return exponents_by_exposure(observe(rows[sizes.eq(len(pair.sizes))].assign(role="fit")))
+
+
+def _rows(pair: Pair, testset: str) -> pd.DataFrame:
+    rows = pair.losses(testset=testset)
+    return rows.assign(tokens=BATCH * rows["step"])
+
+
+def describe_exponents(pair: Pair) -> Iterator[Figures]:
+    """Yield for each task, and for both, how well weight, length and exposure explain α."""
+    for testset in TESTSETS:
+        for test in exponents(pair, testset).tests:
+            yield {
+                "pair": pair.name, "testset": testset, "task": test.task, "curves": test.curves,
+                "Spearman": test.spearman, "R²": test.r_squared,
+                "log p at equal exposure": list(test.at_equal_exposure),
+                "log exposure at equal p": list(test.per_exposure),
+            }  # fmt: skip
+
+
+def transfer_by_size(pair: Pair, testset: str = "test") -> pd.DataFrame:
+    """Return `value`, the difference of each model and size, with the ends `lower` and `upper` of seeds."""
+    return _with_seeds(
+        _rows(pair, testset), lambda rows: _transfer(rows).by_size.assign(value=lambda x: x["difference"])
+    )
+
+
+def _transfer(rows: pd.DataFrame) -> EqualExposure:
+    return transfer_at_equal_exposure(rows, metric="loss")
+
+
+def describe_transfer(pair: Pair) -> Iterator[Figures]:
+    """Yield each task's mean difference at each weight and length: over sizes, of each seed, of each size."""
+    for testset in TESTSETS:
+        rows = _rows(pair, testset)
+        seeds = [_transfer(part).means.set_index([*KEYS, "mixture"]) for _, part in rows.groupby("seed")]
+        sizes = transfer_by_size(pair, testset)
+        means = _transfer(rows).means
+        for row in means[means["sizes"] > 1].to_dict("records"):
+            model = tuple(row[name] for name in [*KEYS, "mixture"])
+            part = sizes[(sizes[KEYS] == [row[name] for name in KEYS]).all(axis=1)].sort_values("size")
+            yield {
+                "pair": pair.name, "testset": testset, **row,
+                "by seed": [float(seed["difference"].get(model, float("nan"))) for seed in seeds],
+                "by size": part["value"].tolist(),
+            }  # fmt: skip
+
+
+def shares_by_size(pair: Pair, testset: str = "test") -> pd.DataFrame:
+    """Return f of each size, read without a law after the longest common training.
+
+    Columns as of `fractions_by_size`, with ends of seeds. Where a model is worse than the smallest alone, or
+    better than the largest, f is not known; `bound` is the greatest or the least that it can be.
+    """
+    rows = _rows(pair, testset)
+    rows = rows[rows["step"].eq(pair.lengths[-1])]
+    whole = fractions_by_size(rows)
+    bound = whole["upper"].where(whole["upper"].lt(float("inf")), whole["lower"])
+    kind = whole["lower"].gt(0).map({True: "at least", False: "at most"}).mask(whole["value"].notna(), "read")
+    table = _with_seeds(rows, fractions_by_size)
+    return table.merge(whole[[*_MODEL]].assign(bound=bound, kind=kind), on=_MODEL)
+
+
+_MODEL = [*KEYS, "size"]
+
+
+def describe_shares(pair: Pair) -> Iterator[Figures]:
+    """Yield f of all sizes at each weight that several sizes have; None where only a bound is known."""
+    for testset in TESTSETS:
+        for (task, weight), part in shares_by_size(pair, testset).groupby(["task", "weight"]):
+            if len(part) > 1:
+                columns = {name: part.sort_values("size")[name].tolist()
+                           for name in ("size", "value", "lower", "upper", "bound")}  # fmt: skip
+                yield {"pair": pair.name, "testset": testset, "task": task, "weight": weight, **columns}
+
+
+def _with_seeds(rows: pd.DataFrame, read: Callable[[pd.DataFrame], pd.DataFrame]) -> pd.DataFrame:
+    """Return what is read from all rows, `lower` and `upper` the least and greatest `value` of one seed."""
+    seeds = pd.concat(read(part) for _, part in rows.groupby("seed"))
+    ends = seeds.groupby(_MODEL)["value"].agg(lower="min", upper="max").reset_index()
+    return read(rows).drop(columns=["lower", "upper"], errors="ignore").merge(ends, on=_MODEL)
+
+
+def costs_of_sharing(folder: Path) -> Iterator[Figures]:
+    """Yield by how much German is worse beside each language, and by vocabulary, than alone.
+
+    `relative` is a share of the loss alone, the mean over seeds. All tables have the same German sentences,
+    so it does not depend on how a vocabulary cuts them.
+    """
+    for name, words in BESIDE.items():
+        pair = read_pair(folder / f"{name}.csv", name)
+        rows = pair.losses()
+        rows = rows[rows["task"].eq("en-de") & rows["weight"].gt(0) & rows["step"].eq(pair.lengths[-1])]
+        losses = rows.pivot_table(index="size", columns="weight", values="value")
+        relative = losses.div(losses[1.0], axis=0) - 1
+        for size, costs in relative.dropna(how="all").iterrows():
+            yield {"table": words, "size": size, "relative": costs.dropna().to_dict()}
+
+
+BESIDE = {
+    "en-de-zh": "beside Chinese, 4,000 ids",
+    "en-de-fr": "beside French, 2,000 ids",
+    "en-de-fr-4000": "beside French, 4,000 ids",
+}
+"""Tables with German and another target."""
