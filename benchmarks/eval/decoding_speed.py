@@ -29,7 +29,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from benchmarks.measurement import Figures, Names, Out, print_table, provenance, ratios, run, write_report
 from mnmt_data.store import EOS, PAD, Vocabulary, train_vocabulary
-from mnmt_eval.search import MaxLength, SearchConfig
+from mnmt_eval.search import HuggingFaceModel, MaxLength, SearchConfig
 from mnmt_eval.translate import CTranslate2Engine, TorchEngine
 from mnmt_eval.translate.engine_config import Compute
 from mnmt_model import ModelConfig, build_model
@@ -129,6 +129,7 @@ def make_ways(model: TranslationModel, vocabulary: Path, folder: Path, device: s
     convert_to_ctranslate2(folder, folder / "ctranslate2")
     return {
         OURS: _ours(IncrementalModel(model.to(device)), device),
+        "our search of transformers' model": _ours(HuggingFaceModel.load(folder).to(device), device),
         "ctranslate2 float32": _ctranslate2(folder / "ctranslate2", device, "float32"),
         "ctranslate2 int8": _ctranslate2(folder / "ctranslate2", device, "int8"),
         "transformers": _transformers(folder, device),

@@ -10,84 +10,13 @@ from typing import Any
 
 import sentencepiece
 import torch
+from hugging_face_models import random_model
 
 WORDS = ("the", "old", "house", "tree", "stands", "green", "and", "river", "small", "long", "under", "blue")
 LINES = [" ".join(WORDS[(i * k) % 12] for k in range(2, 3 + i % 9)) + "." for i in range(1, 200)]
 POSITIONS = {"max_position_embeddings": 64}
 NORMALIZED = {"normalize_before": True, "normalize_embedding": True, **POSITIONS}
 """What CTranslate2's converter reads of mBART's configuration."""
-
-
-VOCAB = 60
-SIZES = {"d_model": 32, "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 2}
-SIZES |= {"decoder_attention_heads": 2, "encoder_ffn_dim": 48, "decoder_ffn_dim": 48}
-T5_SIZES = {"d_model": 32, "num_layers": 2, "num_decoder_layers": 2, "num_heads": 2, "d_kv": 16, "d_ff": 48}
-
-
-def marian_model(**options: Any) -> Any:
-    from transformers import MarianConfig, MarianMTModel
-
-    pad = options.get("vocab_size", VOCAB) - 1
-    special = {
-        "pad_token_id": pad,
-        "eos_token_id": 0,
-        "decoder_start_token_id": pad,
-        "forced_eos_token_id": 0,
-    }
-    return MarianMTModel(MarianConfig(**{"vocab_size": VOCAB, **SIZES, **special, **options}))
-
-
-def m2m_100_model(**options: Any) -> Any:
-    from transformers import M2M100Config, M2M100ForConditionalGeneration
-
-    return M2M100ForConditionalGeneration(M2M100Config(**{"vocab_size": VOCAB, **SIZES, **options}))
-
-
-def mbart_model(**options: Any) -> Any:
-    from transformers import MBartConfig, MBartForConditionalGeneration
-
-    start = {"decoder_start_token_id": 2}
-    return MBartForConditionalGeneration(MBartConfig(**{"vocab_size": VOCAB, **SIZES, **start, **options}))
-
-
-def t5_model(**options: Any) -> Any:
-    from transformers import T5Config, T5ForConditionalGeneration
-
-    special = {"decoder_start_token_id": 0, "feed_forward_proj": "gated-gelu"}
-    return T5ForConditionalGeneration(T5Config(**{"vocab_size": VOCAB, **T5_SIZES, **special, **options}))
-
-
-MODELS: dict[str, Callable[..., Any]] = {
-    "marian": marian_model,
-    "m2m_100": m2m_100_model,
-    "mbart": mbart_model,
-    "t5": t5_model,
-}
-
-
-SEEDS = {"marian": 10, "m2m_100": 0, "mbart": 7, "t5": 15}
-"""Seeds of models whose targets differ much."""
-
-
-def random_model(name: str, **options: Any) -> Any:
-    """A model whose probabilities are so unequal that rounding decides nothing."""
-    torch.manual_seed(SEEDS[name])
-    model = MODELS[name](**{"tie_word_embeddings": False, **options}).eval()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter += 0.2 * torch.randn(parameter.shape)
-        output = model.get_output_embeddings().weight
-        output *= 2
-        end = output[_frequent_token(model)].clone()
-        output[model.config.eos_token_id] = end + 0.2 * torch.randn(end.shape)
-    return model
-
-
-def _frequent_token(model: Any) -> int:
-    """The token that targets have most after their third: where it was likely, they end."""
-    sources = torch.arange(4, 24).view(4, 5)
-    targets = model.generate(sources, min_new_tokens=12, max_new_tokens=12, do_sample=False, num_beams=1)
-    return int(targets[:, 4:].flatten().bincount().argmax())
 
 
 def sentencepiece_model(folder: Path, **options: Any) -> Path:
@@ -127,6 +56,16 @@ def marian(folder: Path) -> Any:
     return tokenizer, model
 
 
+def m2m_100(folder: Path) -> Any:
+    from transformers import M2M100Tokenizer
+
+    path, vocab = sentencepiece_model(folder), folder / "tokens.json"
+    tokens = ["<s>", "<pad>", "</s>", "<unk>", *pieces_of(path)]
+    vocab.write_text(json.dumps({token: i for i, token in enumerate(tokens)}), encoding="utf-8")
+    tokenizer = M2M100Tokenizer(str(vocab), str(path))
+    return tokenizer, random_model("m2m_100", vocab_size=len(tokens) + 108, **POSITIONS)
+
+
 def nllb(folder: Path) -> Any:
     from transformers import NllbTokenizerFast
 
@@ -163,6 +102,7 @@ def t5(folder: Path) -> Any:
 
 FOLDERS: dict[str, Callable[[Path], Any]] = {
     "marian": marian,
+    "m2m_100": m2m_100,
     "nllb": nllb,
     "mbart_50": mbart_50,
     "mbart_25": mbart_25,
@@ -171,13 +111,10 @@ FOLDERS: dict[str, Callable[[Path], Any]] = {
 
 
 def write_folder(name: str, folder: Path) -> Path:
-    """Write a model and its tokenizer to `folder/NAME`, and to `ctranslate2` in it for CTranslate2."""
-    from ctranslate2.converters import TransformersConverter
-
+    """Write a model and its tokenizer to `folder/NAME`."""
     tokenizer, model = FOLDERS[name](folder)
     tokenizer.save_pretrained(folder / name)
     # transformers leaves out tensors that share memory, and would draw them anew.
     weights = {key: value.clone() for key, value in model.state_dict().items()}
     model.save_pretrained(folder / name, state_dict=weights)
-    TransformersConverter(str(folder / name)).convert(str(folder / name / "ctranslate2"))
     return folder / name

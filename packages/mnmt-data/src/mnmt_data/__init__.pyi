@@ -12,6 +12,8 @@ from .store.vocabulary import Vocabulary as Vocabulary
 from .stream.batch import Batch as Batch
 from .stream.batch_stream import BatchStream as BatchStream
 from .stream.batch_stream import eval_batches as eval_batches
+from .stream.hook import BatchHook as BatchHook
+from .stream.hook import DrawnPairs as DrawnPairs
 from .stream.mixture import Mixture as Mixture
 from .stream.mixture import Phase as Phase
 from .stream.mixture import Schedule as Schedule

@@ -65,6 +65,17 @@ def test_made_up_words_are_in_no_language(task):
     assert all(sum(side.values()) < 0.1 * counts.passages for side in counts.foreign)
 
 
+def test_a_script_that_a_code_names_is_compared(text):
+    english, _ = text
+    cyrillic = [line.lower().translate(str.maketrans("aeoinrstlhdu", "аеоинрстлхду")) for line in english]
+    serbian = ["Kuća koju smo videli juče bila je prazna, a niko nije hteo da je kupi."] * 20
+    assert languages("xx_Cyrl-en", cyrillic, english).foreign == ({}, {})
+    assert set(languages("xx_Latn-en", cyrillic, english).foreign[0]) == {"Cyrillic script"}
+    assert languages("sr_Latn-sr", serbian, serbian).foreign == ({}, {})
+    counts = languages("sr_Cyrl-sr", serbian, serbian)
+    assert counts.foreign == ({"Latin script": counts.passages}, {})
+
+
 def test_languages_that_are_hardly_told_apart_are_sure_together():
     sides = np.array([[0.5, 0.48, 0.02, 0.0], [0.5, 0.0, 0.02, 0.48]])
     assert _foreign(sides, [False, False, True, False], ("hr", "bs", "en", "de")) == {"hr": 1}

@@ -20,6 +20,7 @@ de-en = ["{folder}/CCMatrix.tsv"]
 kind = "word"
 size = 2000
 """
+SCORE = "scores.laser = { column = 1, min = 1.1 }"
 WORDS = ("bemo", "dira", "fulo", "gana", "hoti", "kelu", "lomi", "nasu", "pero", "rita")
 
 
@@ -46,16 +47,18 @@ def first_words(data, task):
 def test_a_table_of_three_columns_is_refused_until_two_are_the_sides(prepare):
     with pytest.raises(DataError, match=r"CCMatrix\.tsv:1: has 3 columns and no header that names en-de;"):
         prepare()
-    data = prepare('columns."CC*.tsv" = { en = 2, de = 3 }')
-    assert data.train_counts["en-de"].pairs == 190
-    assert first_words(data, "en-de") == [{"en"}, {"de"}]
+    scored = prepare(SCORE)
+    assert scored.description.filters["en-de"].counts["laser"] == 100
+    assert scored.train_counts["en-de"].pairs == 90
+    assert first_words(scored, "en-de") == [{"en"}, {"de"}]
+    assert prepare('columns."CC*.tsv" = { en = 2, de = 3 }').train_counts["en-de"].pairs == 190
 
 
 def test_columns_say_which_side_is_which_in_both_directions(prepare):
     both = '["de-en", "en-de"]'
     with pytest.raises(DataError, match="does not say which side is which"):
-        prepare('columns."CCMatrix.tsv" = { src = 2, tgt = 3 }', both)
-    data = prepare('columns."CCMatrix.tsv" = { en = 2, de = 3 }', both)
+        prepare(SCORE, both)
+    data = prepare(f'columns."CCMatrix.tsv" = {{ en = 2, de = 3 }}\n{SCORE}', both)
     assert first_words(data, "en-de") == [{"en"}, {"de"}]
     assert first_words(data, "de-en") == [{"de"}, {"en"}]
 

@@ -4,9 +4,11 @@ import random
 import tomllib
 
 import pytest
+from jsonschema.validators import Draft4Validator
 
 from mnmt_data.prepare import new_study
 from mnmt_data.study import NewRuns
+from mnmt_data.study.schema import study_schema
 
 GRIDS = {"sizes": ["d8"], "mixtures": ["en-de:1,en-fr:3"]}
 TABLES = {
@@ -55,6 +57,7 @@ def test_a_study_holds_what_was_chosen(cli, tmp_path, asked):
     assert (study["name"], data["tasks"], data["corpus"]) == ("mine", ["en-de", "en-fr"], "text")
     assert data["test_sentences"] == 1200 // 20
     assert study["goal"] == {"importance": {"en-de": 1, "en-fr": 1}}
+    Draft4Validator(study_schema()).validate(study)
     assert "studies/mine.toml: 2 models of 96 to 216 parameters" in out
     assert "mnmt-laws report results/mine/runs" in out
 

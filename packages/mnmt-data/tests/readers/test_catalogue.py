@@ -1,5 +1,6 @@
 import gettext
 import io
+import logging
 import struct
 
 import pytest
@@ -7,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mnmt_data.errors import DataError
+from mnmt_data.readers import open_reader
 from mnmt_data.readers.catalogue import mo_strings, po_strings
 
 ARABIC = "nplurals=6; plural=n==0 ? 0 : n==1 ? 1 : n==2 ? 2 : n%100>=3 && n%100<=10 ? 3 : n%100>=11 ? 4 : 5;"
@@ -145,3 +147,77 @@ def test_text_in_another_character_set_is_one_line(tmp_path):
     (tmp_path / "x.po").write_bytes((HEADER.format("UTF-8") + 'msgid "a"\nmsgstr "ö"\n').encode("latin-1"))
     with pytest.raises(DataError, match=r"x\.po: cannot be read as a gettext catalogue \('utf-8' codec"):
         po_strings(tmp_path / "x.po")
+
+
+PO = (HEADER.format("UTF-8").replace("Plural", "Language: de_DE\\n\"\n\"Plural") + '''
+msgctxt "menu"
+msgid "Open"
+msgstr "Öffnen"
+
+#, fuzzy
+msgid "Close"
+msgstr "Offen"
+
+msgid "one"
+msgid_plural "%d\\n"
+"many"
+msgstr[0] "eins"
+msgstr[1] "%d viele"
+
+msgid "untranslated"
+msgstr ""
+
+msgid "odd"
+msgstr "a\u2028b\x02c\x85d"
+
+#~ msgid "Old"
+#~ msgstr "Alt"
+''')  # fmt: skip
+PO_PAIRS = [("Open", "Öffnen"), ("one", "eins"), ("%d many", "%d viele"), ("odd", "a\u2028b\x02c\x85d")]
+
+
+def pairs_of(path, task):
+    (block,) = open_reader(str(path), task).blocks()
+    return list(zip(block.src, block.tgt, strict=True))
+
+
+def test_a_catalogue_is_a_source_of_pairs_in_either_direction(tmp_path, caplog):
+    (tmp_path / "x.po").write_text(PO, encoding="utf-8")
+    with caplog.at_level(logging.WARNING):
+        assert pairs_of(tmp_path / "x.po", "en-de") == PO_PAIRS
+    what = "left out of 7 units: 2 are fuzzy or obsolete, 1 are not translated"
+    assert [record.getMessage() for record in caplog.records] == [f"{tmp_path / 'x.po'}: {what}"]
+    assert pairs_of(tmp_path / "x.po", "de-en") == [(tgt, src) for src, tgt in PO_PAIRS]
+    for task in ("en-fr", "de-fr"):
+        with pytest.raises(DataError, match=rf"x\.po: is from en to de_DE by its header, not of {task};"):
+            pairs_of(tmp_path / "x.po", task)
+    (tmp_path / "x.po").write_text(PO.replace("Language:", 'X-Source-Language: fr\\n"\n"Language:'))
+    assert pairs_of(tmp_path / "x.po", "fr-de") == PO_PAIRS
+    with pytest.raises(DataError, match=r"is from fr to de_DE by its header, not of en-de; mend"):
+        pairs_of(tmp_path / "x.po", "en-de")
+
+
+def test_the_name_tells_the_direction_where_no_header_does(tmp_path):
+    for name in ("x.po", "x.en-de.po", "x.de-en.po"):
+        (tmp_path / name).write_text(PO.replace("Language: de_DE", "X: y"), encoding="utf-8")
+    with pytest.raises(
+        DataError, match=r"x\.po: is from en to no language by its header, not of en-de; mend"
+    ):
+        pairs_of(tmp_path / "x.po", "en-de")
+    assert pairs_of(tmp_path / "x.en-de.po", "en-de") == PO_PAIRS
+    assert pairs_of(tmp_path / "x.de-en.po", "de-en") == PO_PAIRS
+    assert pairs_of(tmp_path / "x.de-en.po", "en-de") == [(tgt, src) for src, tgt in PO_PAIRS]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('msgid "a"\nmsgstr ""\n', "no unit has a pair of en-de: 1 are not translated."),
+        ('msgid "a"\nmsgstr "b"\nnonsense\n', "cannot be read as a gettext catalogue ("),
+    ],
+)
+def test_a_catalogue_without_pairs_is_a_mistake(tmp_path, text, message):
+    (tmp_path / "x.en-de.po").write_text(HEADER.format("UTF-8") + text)
+    with pytest.raises(DataError) as error:
+        pairs_of(tmp_path / "x.en-de.po", "en-de")
+    assert str(error.value).startswith(f"{tmp_path / 'x.en-de.po'}: {message}")

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mnmt_data.errors import DataError
-from mnmt_data.readers import open_reader
+from mnmt_data.readers import ScoreColumn, open_reader, with_scores
 from mnmt_data.readers.columns import with_columns
 
 SMALL = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -62,10 +62,15 @@ def test_layouts_of_mined_text_are_refused_with_the_line_that_reads_them(tmp_pat
         ("x.en-de.tsv", "en-de", ("a", "A")),
     ],
 )
-def test_the_only_two_columns_are_the_sides(tmp_path, name, task, pair):
-    path = write(tmp_path / name, "a\tA\n")
-    (block,) = open_reader(str(path), task).blocks()
+@pytest.mark.parametrize("column", [1, 2, 3])
+def test_the_two_columns_beside_a_numbered_score_are_the_sides(tmp_path, name, task, pair, column):
+    cells = ["a", "A"]
+    cells.insert(column - 1, "1.06")
+    path = write(tmp_path / name, "\t".join(cells) + "\n")
+    scores = [ScoreColumn(name="laser", column=column)]
+    (block,) = with_scores(open_reader(str(path), task), scores).blocks()
     assert (block.src, block.tgt) == ([pair[0]], [pair[1]])
+    assert block.scores["laser"].tolist() == pytest.approx([1.06])
 
 
 CELL = st.text(st.characters(exclude_categories=["C", "Z"]), min_size=2, max_size=6).map(
@@ -166,6 +171,9 @@ def test_a_header_is_no_pair_where_the_study_numbers_columns(tmp_path):
     path = write(tmp_path / "x.tsv", "score\tsentence1\tsentence2\n1\ta\tA\n")
     columns = {"en": 2, "de": 3}
     assert pairs(path, columns=columns) == [("a", "A")]
+    reader = with_columns(open_reader(str(path), "en-de"), {"x.tsv": columns})
+    (block,) = with_scores(reader, [ScoreColumn(name="score", column="score")]).blocks()
+    assert block.scores["score"].tolist() == [1]
 
 
 @pytest.mark.parametrize("label", ["{}", "https://a.org/{}", "deu"])
@@ -185,7 +193,18 @@ def test_lists_of_words_may_look_like_codes(tmp_path):
     assert len(pairs(path)) == 4
 
 
-@pytest.mark.parametrize(("name", "mark"), [("x.tsv", "a tab"), ("x.csv", "a comma")])
+def test_an_unknown_header_above_numbered_columns_is_no_pair(tmp_path, caplog):
+    columns, text = {"en": 2, "de": 3}, "1\tHello there.\tHallo du.\n2\tgood morning\tguten Morgen\n"
+    path = write(tmp_path / "x.tsv", "nr\ttexta\ttextb\n" + text)
+    for _ in range(2):
+        assert pairs(path, columns=columns)[0] == ("Hello there.", "Hallo du.")
+    assert caplog.messages == [f"{path}: the first line is taken for names of columns: nr, texta, textb"]
+    for first in ("0\ttexta\ttextb", "nr\tIntroduction\tEinleitung", "nr\tone two\teins zwei"):
+        write(path, f"{first}\n{text}")
+        assert len(pairs(path, columns=columns)) == 3
+
+
+@pytest.mark.parametrize(("name", "mark"), [("x.csv", "a comma"), ("x.tsv", "a tab")])
 def test_one_column_is_told_the_separator(tmp_path, name, mark):
     path = write(tmp_path / name, "en;de\na;b\n")
     with pytest.raises(DataError, match=f"has 1 column and no second side; put {mark} between columns"):

@@ -86,7 +86,7 @@ def test_an_unknown_format_lists_the_known_ones(tmp_path, name):
     assert str(error.value) == (
         f"{tmp_path / name}: unknown format; the name must end in one of .tsv, .csv, .jsonl, .tmx, "
         ".xlf, .xliff, .sdlxliff, .mqxliff, .mxliff, .sgm, .xml (.gz, .zst, .xz, .bz2 may follow), "
-        ".zip, .parquet, or have {lang} for two texts."
+        ".po, .zip, .parquet, or have {lang} for two texts."
     )
 
 

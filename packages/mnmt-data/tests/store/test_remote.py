@@ -1,18 +1,22 @@
-"""Text at URLs, from a server on this machine and from fsspec's file system in memory."""
+"""Text and prepared data at URLs, from a server on this machine and from fsspec's file system in memory."""
 
 import gzip
 import threading
 from collections import Counter
+from dataclasses import replace
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from typing import ClassVar
 from zipfile import ZipFile
 
+import numpy as np
 import pytest
 
-from mnmt_data import DataError
+from mnmt_data import BatchStream, DataError, Mixture, open_prepared
+from mnmt_data.prepare import prepare_study
 from mnmt_data.readers import open_readers
 from mnmt_data.store.remote import is_url, local_copy
+from mnmt_data.study import read_study
 
 fsspec = pytest.importorskip("fsspec")
 pytest.importorskip("aiohttp")
@@ -157,6 +161,68 @@ def test_a_file_that_comes_cut_off_is_refused(served, monkeypatch):
     with pytest.raises(DataError, match=r"a\.tsv: "):
         local_copy(f"{url}/a.tsv")
     assert not list(folder.parent.glob("cache/**/a.tsv"))
+
+
+def prepared(folder, text):
+    folder.mkdir()
+    (folder / "study.toml").write_text(STUDY.format(text=text), encoding="utf-8")
+    return prepare_study(read_study(folder / "study.toml"), folder, jobs=1)
+
+
+def test_a_corpus_folder_at_a_url_prepares_to_the_same_files(served, tmp_path):
+    folder, url = served
+    write_text(folder)
+    one = prepared(tmp_path / "one", f'corpus = "{folder}"')
+    other = prepared(tmp_path / "other", f'corpus = "{url}"')
+    assert one.description.files == other.description.files
+    assert "/news.en" not in Handler.sent
+
+
+def batches(data):
+    shards = {task: data.shard("train", task) for task in data.tasks}
+    stream = BatchStream(shards, Mixture({"en-de": 1.0}), batch_tokens=500, seed=1)
+    return [stream.batch(step) for step in range(3)]
+
+
+def test_prepared_data_at_a_url_give_the_same_batches(served, tmp_path, cli):
+    folder, url = served
+    write_text(folder)
+    local = prepared(folder / "run", f'corpus = "{folder}"')
+    fetched = open_prepared(f"{url}/run/data/")
+    for one, other in zip(batches(local), batches(fetched), strict=True):
+        np.testing.assert_array_equal(one.src, other.src)
+    Handler.sent.clear()
+    open_prepared(f"{url}/run/data")
+    assert not Handler.sent
+    assert cli("inspect", f"{url}/run/data", "--verify")[0] == 0
+    status, _, stderr = cli("prepare", folder / "run" / "study.toml", "--from", f"{url}/run/data")
+    assert status == 0, stderr
+    assert open_prepared(tmp_path / "results" / "mine" / "data").fingerprint == local.fingerprint
+
+
+def test_a_changed_file_of_prepared_data_is_named_and_the_rest_is_not_fetched_again(served):
+    folder, url = served
+    write_text(folder)
+    local = prepared(folder / "run", f'corpus = "{folder}"')
+    vocabulary = local.folder / "vocab.model"
+    content = vocabulary.read_bytes()
+    vocabulary.write_bytes(content[:-1] + b"?")
+    with pytest.raises(DataError, match=r"vocab\.model: has changed"):
+        open_prepared(f"{url}/run/data")
+    vocabulary.write_bytes(content)
+    open_prepared(f"{url}/run/data")
+    twice = {path for path, count in Handler.sent.items() if count > 1}
+    assert twice == {"/run/data/vocab.model"}
+
+
+def test_no_file_is_written_outside_the_folder(served):
+    folder, url = served
+    write_text(folder)
+    local = prepared(folder / "run", f'corpus = "{folder}"')
+    files = {f"../../{name}": file for name, file in local.description.files.items()}
+    replace(local.description, files=files).write(local.folder)
+    with pytest.raises(DataError, match=r"prepared\.json: names \.\./\.\./\S+, which is outside"):
+        open_prepared(f"{url}/run/data")
 
 
 @pytest.mark.parametrize("source", ["C:/text/a.tsv", "raw/a.tsv", "~/a", "hf:owner/name:train", "a:b"])

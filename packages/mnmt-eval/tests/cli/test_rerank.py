@@ -93,7 +93,7 @@ def test_the_column_of_scores_is_not_taken_for_text(command_line: CommandLine, t
 
 def test_marks_of_subwords_are_a_remark(command_line: CommandLine, tmp_path: Path) -> None:
     done = command_line.run(
-        "rerank", write(tmp_path / "list", ["0\t-1\tdas ro@@ te Haus", "0\t-2\tdas ro@@ te"])
+        "rerank", write(tmp_path / "list", ["0 ||| das ro@@ te Haus", "0 ||| das ro@@ te"])
     )
     assert (done.status, done.stdout.decode()) == (0, "das ro@@ te Haus\n")
     assert (

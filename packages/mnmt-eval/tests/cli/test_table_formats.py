@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 from pathlib import Path
@@ -34,6 +35,24 @@ def printed(command_line: CommandLine, arguments: list[str], *options: str) -> s
 def systems(command_line: CommandLine, arguments: list[str]) -> list[tuple[str, dict[str, Any]]]:
     (comparison,) = json.loads(printed(command_line, arguments, "--json"))["comparisons"]
     return [(each["metric"], system) for each in comparison["metrics"] for system in each["systems"]]
+
+
+def test_csv_has_all_digits_of_the_json(command_line: CommandLine, arguments: list[str]) -> None:
+    rows = list(csv.DictReader(printed(command_line, arguments, "--format", "csv").splitlines()))
+    by_system = {(row["metric"], row["system"]): row for row in rows}
+    expected = systems(command_line, arguments)
+    assert len(rows) == len(expected) == 6
+    for metric, system in expected:
+        row, against = by_system[metric, system["system"]], system["against_baseline"]
+        assert [float(row[name]) for name in ("value", "lower", "upper")] == [
+            system["value"],
+            *system["interval"],
+        ]
+        if against is None:
+            assert row["difference"] == row["corrected_p_value"] == ""
+        else:
+            assert float(row["corrected_p_value"]) == against["corrected_p_value"]
+            assert int(row["wins"]) == against["wins"]
 
 
 @pytest.mark.parametrize(

@@ -259,6 +259,7 @@ REF = ("--reference", "{folder}/ref", "--task", "en-de")
         (["{folder}/one.txt", *REF, "--by", "mood"], "but is 'mood'."),
         (["{folder}/one.txt", *REF, "--by", "origin"], "where its pairs were written is not known"),
         (["{folder}/one.txt", "{folder}/one.txt", *REF], "2 systems are called 'one.txt'; name them apart"),
+        (["{folder}", *REF], "latin:1: not valid UTF-8"),  # each of its files is a system
         (["{folder}/latin", *REF], "latin:1: not valid UTF-8"),
     ],
 )

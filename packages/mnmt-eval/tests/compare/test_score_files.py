@@ -1,4 +1,4 @@
-"""Scores made elsewhere are a metric like any other."""
+"""Scores made elsewhere are a metric like any other, in every form that tools write."""
 
 from __future__ import annotations
 
@@ -33,14 +33,40 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write(tmp_path / "table.csv", [",".join(row) for row in rows])
     records = [dict(zip(SCORES, row, strict=True)) for row in zip(*SCORES.values(), strict=True)]
     write(tmp_path / "table.jsonl", map(json.dumps, records))
+    for name, scores in SCORES.items():
+        write(tmp_path / f"{name}.numbers", map(str, scores))
+        predictions = zip(SOURCES, OUTPUTS[name], scores, strict=True)
+        keys = ("source", "hypothesis", "prediction")
+        write(
+            tmp_path / f"{name}.jsonl", [json.dumps(dict(zip(keys, row, strict=True))) for row in predictions]
+        )
+    comet = {
+        f"/data/{name}.txt": [
+            {"src": src, "mt": mt, "COMET": score}
+            for src, mt, score in zip(SOURCES, OUTPUTS[name], SCORES[name], strict=True)
+        ]
+        for name in ("two", "one")
+    }
+    (tmp_path / "comet.json").write_text(json.dumps(comet, indent=4), encoding="utf-8")
     return tmp_path
 
 
-@pytest.mark.parametrize("ending", ["tsv", "csv", "jsonl"])
-def test_every_table_has_the_same_numbers_without_references(
-    command_line: CommandLine, folder: Path, ending: str
+FORMS = [
+    ["x=table.tsv"],
+    ["x=table.csv"],
+    ["x=table.jsonl"],
+    ["x=one.numbers", "x=two.numbers"],
+    ["x=two.jsonl", "x=one.jsonl"],
+    ["x=comet.json"],
+]
+
+
+@pytest.mark.parametrize("files", FORMS, ids=lambda files: files[0])
+def test_every_form_has_the_same_numbers_without_references(
+    command_line: CommandLine, folder: Path, files: list[str]
 ) -> None:
-    (comparison,) = command_line.compared("one", "two", "--scores", f"x=table.{ending}", *FEW)
+    options = [each for file in files for each in ("--scores", file)]
+    (comparison,) = command_line.compared("one", "two", *options, *FEW)
     (metric,) = comparison["metrics"]
     assert metric["metric"] == "x"
     one, two = metric["systems"]
@@ -125,16 +151,20 @@ def test_a_page_needs_no_references(command_line: CommandLine, folder: Path) -> 
     [
         (["one\ttwo", "1\tgood"], [], r"s\.tsv:2: two must be a number, or None .*, but is 'good'"),
         (["one\ttwo", "1\tinf"], [], r"s\.tsv:2: two must be a number"),
-        (["one\ttwo", "1\t2"], [], r"s\.tsv: must have a row for each of 30 sentences, but has 1\."),
+        (["one\ttwo", "1\t2"], [], r"s\.tsv: must have 30 scores of one, one for each sentence, but has 1\."),
         (["one\ttwo", *["\t2"] * 30], [], r"s\.tsv: no sentence has a score of s for every system"),
-        (["one\tthree", *["1\t2"] * 30], [], r"s\.tsv: must have a column two, but has one, three\."),
+        (["one\tthree", *["1\t2"] * 30], [], r"s\.tsv: must hold scores of two as it is here, .* of one;"),
+        (["a\tb", "1\t2"], [], r"s\.tsv: must have columns of one, two, s, score, .* but has a, b\."),
         (["one\ttwo", "1"], [], r"s\.tsv:2: must have 2 columns"),
-        (["0.5"] * 30, [], r"s\.tsv: must have a column one, but has 0\.5"),
+        (["0.5"] * 30, [], r"s\.tsv: must hold scores of two as it is here"),
+        (["1", "x"], [], r"s\.tsv:2: score must be a number"),
         (["id\tone\ttwo", "2\t1\t1", "1\t0\t0"], [], r"s\.tsv: .* in their order; sort its rows by id\."),
+        (["seg_id\tscore", "2\t1", "1\t0"], [], r"s\.tsv: .* in their order; sort its rows by seg_id\."),
+        (["system\tscore", "one\t1"], [], r"s\.tsv: has a row for each system; make a column for each"),
         (["one\ttwo", *["1\t2"] * 30], ["--lower-is-better", "ter"], "`--lower-is-better` must name"),
         (["one\ttwo", *["1\t2"] * 30], ["--scores", "gone"], "gone: no such file"),
         (["one\ttwo", *["1\t2"] * 30], ["--metric", "chrf"], "chrf: needs references; .* --reference"),
-        (["one\ttwo", *["1\t2"] * 30], ["--scores", "s=table.tsv"], "two metrics are called 's'"),
+        (['{"/a": [1]}'], [], r"s\.tsv: must have columns of .*, but has /a\."),
     ],
 )  # fmt: skip
 def test_a_mistake_is_one_line(
@@ -145,3 +175,23 @@ def test_a_mistake_is_one_line(
     assert (done.status, done.stdout) == (2, b"")
     (line,) = done.stderr.splitlines()
     assert re.search(message, line), line
+
+
+def test_scores_of_other_outputs_are_refused(command_line: CommandLine, folder: Path) -> None:
+    write(folder / "two", ["anders", *OUTPUTS["two"][1:]])
+    done = command_line.run("compare", "one", "two", "--scores", "comet.json", *FEW)
+    assert (
+        "comet.json: must hold scores of two as it is here, but holds those of /data/two.txt" in done.stderr
+    )
+    again = [json.dumps({"hypothesis": line, "prediction": 1}) for line in OUTPUTS["one"]]
+    write(folder / "again.jsonl", again)
+    done = command_line.run("compare", "one", "--scores", "x=one.jsonl", "--scores", "x=again.jsonl", *FEW)
+    assert "again.jsonl: has other scores of one than one.jsonl; name one." in done.stderr
+    done = command_line.run("compare", "one", "--scores", "x=one.numbers", "--scores", "x=two.numbers", *FEW)
+    assert "two.numbers: is one file too many for x of 1 systems" in done.stderr
+
+
+def test_computed_metrics_and_scores_have_names_apart(command_line: CommandLine, folder: Path) -> None:
+    write(folder / "ref", OUTPUTS["one"])
+    arguments = ("one", "--reference", "ref", "--task", "en-de", "--scores", "bleu=one.numbers")
+    assert "two metrics are called 'bleu'" in command_line.run("compare", *arguments).stderr

@@ -70,13 +70,8 @@ def test_a_json_object_may_be_one_candidate(tmp_path: Path) -> None:
         ('{"line": 1, "text": "a"}\n5\n', "file:2: must be a JSON object, but is 5"),
         ('{"line": 1, "n_best": []}\n', "file:1: must be a JSON object with `line` and `text`"),
         ('{"line": 1}\n', "file:1: must be a JSON object with `line` and `text`"),
-        ("0\tDo it.\t-0.4\n0\tDo this.\t-0.5\n", "file: column 3 holds only numbers, such as -0.4; .* 2."),
     ],
 )
 def test_what_is_no_list_of_candidates_is_refused(tmp_path: Path, content: str, message: str) -> None:
     with pytest.raises(EvalError, match=message):
         read(tmp_path / "file", content)
-
-
-def test_translations_that_are_numbers_are_candidates(tmp_path: Path) -> None:
-    assert read(tmp_path / "list", "1\t-0.4\t7\n1\t-0.5\t8\n") == [("7", "8")]

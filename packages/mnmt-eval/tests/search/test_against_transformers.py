@@ -19,27 +19,35 @@ from mnmt_data.store import Vocabulary, train_vocabulary
 from mnmt_eval.search import LengthPenalty, MaxLength, SearchConfig, beam_search, flat_beam_search, search
 from mnmt_eval.search.protocol import EOS, PAD
 from mnmt_model.export import export_hugging_face
-from mnmt_model.transformer import IncrementalModel, ModelConfig, build_model, initialise
+from mnmt_model.transformer import NLLB, IncrementalModel, ModelConfig, build_model, initialise
 
 pytest.importorskip("google.protobuf", reason="the extra `export` of mnmt-model is not installed")
 transformers = pytest.importorskip("transformers", reason="the extra `export` of mnmt-model is not installed")
 
 T5 = ModelConfig(decoder_layers=2, d_model=32, num_heads=4, head_dim=6, d_ff=48)
+CONFIGS = {
+    "t5": T5,
+    "mixture of experts": ModelConfig(decoder_layers=2, d_model=32, d_ff=48, num_experts=4, **NLLB),
+}
 SRC = torch.tensor([[3, 7, 8, 9, 4, 1], [5, 1, 0, 0, 0, 0], [6, 6, 6, 1, 0, 0], [9, 8, 7, 6, 1, 0]])
 LONGEST = 14
 
 
-@pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> tuple[IncrementalModel, Any]:
+@pytest.fixture(scope="module", params=CONFIGS)
+def models(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[IncrementalModel, Any]:
     """A random model, and what `transformers` loads of its export."""
-    folder = tmp_path_factory.mktemp("export")
+    config, folder = CONFIGS[request.param], tmp_path_factory.mktemp("export")
+    if config.num_experts:
+        pytest.importorskip("mnmt_moe_ext", reason="the package mnmt-moe-ext is not installed")
     lines = [f"w{number} v{number % 7} and u{number % 13}" for number in range(60)]
     train_vocabulary(lines, folder / "vocab.model", kind="word", size=60, languages=["de"])
-    model = build_model(T5, Vocabulary.load(folder / "vocab.model").size)
+    model = build_model(config, Vocabulary.load(folder / "vocab.model").size)
     initialise(model, seed=5)
     with torch.no_grad():
         model.softmax_weight[EOS] *= 3  # so that targets end at different lengths
-    export_hugging_face(T5, model.state_dict(), folder / "vocab.model", folder / "out")
+    export_hugging_face(config, model.state_dict(), folder / "vocab.model", folder / "out")
     theirs = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder / "out")
     return IncrementalModel(model), theirs.eval()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import random
 import re
+import unicodedata
 from collections.abc import Callable, Sequence
 
 import pytest
@@ -76,6 +77,12 @@ BROKEN: dict[str, tuple[Callable[[str], str], str]] = {
         lambda line: line.replace(".", " ."),
         r"\d+ of 60 lines have spaces before full stops or commas",
     ),
+    "lower-cased": (str.lower, "has no capital letters, but ref has"),
+    "upper-cased": (str.upper, "has no small letters, but ref has"),
+    "decomposed": (
+        lambda line: unicodedata.normalize("NFD", line),
+        r"\d+ of 60 lines are not in Unicode's composed form \(NFC\), unlike those of ref",
+    ),
     "blank": (lambda line: "" if "ka" in line else line, r"\d+ of 60 lines are blank"),
     "numbers": (lambda line: f"-0.{len(line)}", "holds only numbers, such as -0."),
     "features": (lambda line: f"F0= -{len(line)}.5 F1=3", "holds only numbers, such as F0= -"),
@@ -95,6 +102,19 @@ def test_marks_in_both_are_the_references_fault(name: str) -> None:
     breaks, message = BROKEN[name]
     (remark,) = remarks_of(*([breaks(line) for line in lines] for lines in (OUTPUTS, REFERENCES)))
     assert re.match(f"ref: {message}", remark)
+
+
+def test_references_in_another_form_are_named() -> None:
+    (lower,) = remarks_of(OUTPUTS, [line.lower() for line in REFERENCES])
+    assert lower.startswith("ref: has no capital letters, but out has")
+    decomposed = [unicodedata.normalize("NFD", line) for line in REFERENCES]
+    (form,) = remarks_of(OUTPUTS, decomposed)
+    assert form.startswith("ref: ")
+    assert remarks_of([unicodedata.normalize("NFD", line) for line in OUTPUTS], decomposed) == []
+    # As in Bengali, whose text has letters that NFC decomposes: most of them are in both.
+    some = [line if number % 4 else decomposed[number] for number, line in enumerate(REFERENCES)]
+    fewer = [line if number % 5 else decomposed[number] for number, line in enumerate(REFERENCES)]
+    assert not any("NFC" in remark for remark in remarks_of(imperfect(fewer), some))
 
 
 @pytest.mark.parametrize(
@@ -121,3 +141,21 @@ def test_the_same_outputs_twice() -> None:
     outputs = [NamedLines(name=name, lines=OUTPUTS) for name in ("a", "b")]
     found = list(remarks_on(outputs, [NamedLines(name="ref", lines=REFERENCES)]))
     assert found == ["a and b: hold the same translations"]
+
+
+def test_another_order_of_lines() -> None:
+    by_length = sorted(OUTPUTS, key=len)
+    (remark,) = remarks_of(by_length)
+    assert re.match(
+        r"out: \d+ of \d+ lines that share rare words with a line of ref stand in another place", remark
+    )
+    (shifted,) = remarks_of(["Ka.", *OUTPUTS[:-1]])
+    assert "by -1 lines" in shifted
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_bad_outputs_in_the_right_order_are_no_other_order(seed: int) -> None:
+    unrelated = sentences(60, seed=100 + seed)
+    assert remarks_of(unrelated) == []
+    half = [*imperfect(imperfect(REFERENCES[:30], seed=seed), seed=seed + 9), *unrelated[30:]]
+    assert remarks_of(half) == []

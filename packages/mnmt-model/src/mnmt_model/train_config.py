@@ -71,7 +71,7 @@ class TrainConfig:
     accumulation: int = 1
     """Parts in which a process computes its share of a batch sequentially, to save memory."""
     mixing: MixingConfig = field(default_factory=MixingConfig)
-    """Use of the mixture's weights, and their phases."""
+    """Use of the mixture's weights, their phases, and the hook of batches."""
     optimizer: Literal["adafactor", "adamw"] = "adafactor"
     """`adafactor` or `adamw`. Adafactor's learning rate is relative to the scale of each parameter."""
     weight_decay: float = 0.0
@@ -143,8 +143,8 @@ class TrainConfig:
     """Number of checkpoints with the lowest dev loss to keep besides, saved at every evaluation."""
     early_stopping: int = 0
     """Number of evaluations without a lower dev loss that ends the run; 0 never ends it early."""
-    trackers: tuple[Literal["tensorboard"], ...] = ()
-    """Where to send metrics.jsonl and evals.jsonl besides: `tensorboard`."""
+    trackers: tuple[Literal["tensorboard", "wandb", "mlflow"], ...] = ()
+    """Where to send metrics.jsonl and evals.jsonl besides: `tensorboard`, `wandb`, `mlflow`."""
 
     def __post_init__(self) -> None:
         if self.horizons and isinstance(self.steps, _Default):

@@ -126,7 +126,7 @@ def test_other_parts_are_not_exported(
     vocabulary: Path, tmp_path: Path, changes: dict[str, object], needed: str
 ) -> None:
     config = replace(CONFIGS["even"], **changes)
-    message = f"only a T5 1.1 can be exported, which needs {needed} under"
+    message = f"a dense model can be exported only in the layout of T5 1.1, which needs {needed} under"
     with pytest.raises(RunError, match=message):
         export_hugging_face(config, make(config, vocabulary).state_dict(), vocabulary, tmp_path / "out")
     assert not (tmp_path / "out").exists()

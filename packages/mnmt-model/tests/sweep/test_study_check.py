@@ -6,10 +6,12 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
+from jsonschema.validators import Draft4Validator
 
 from mnmt_data.cli import main as mnmt_data
 from mnmt_data.errors import StudyError
 from mnmt_data.study import read_study
+from mnmt_data.study.schema import study_schema
 from mnmt_model.sweep import SweepConfig
 from mnmt_model.sweep.study_check import check_study
 
@@ -179,6 +181,7 @@ def test_prepare_refuses_a_mistake_of_any_section_in_one_line(
 
 
 STUDIES = sorted((Path(__file__).parents[4] / "studies").glob("*.toml"))
+OF_KEY_OR_TYPE = re.compile("unknown key|must be (an integer|an array|a number|a string|one of|given)")
 
 
 def test_a_study_is_checked_without_torch(study_file: Path) -> None:
@@ -188,8 +191,32 @@ def test_a_study_is_checked_without_torch(study_file: Path) -> None:
 
 
 @pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
-def test_every_study_passes_all_checks(path: Path) -> None:
+def test_every_study_passes_its_schema_and_all_checks(path: Path) -> None:
     check_study(read_study(path))
+    Draft4Validator(study_schema()).validate(tomllib.loads(path.read_text(encoding="utf-8")))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"), [row for row in MISTAKES if OF_KEY_OR_TYPE.search(row[2])]
+)
+def test_the_schema_finds_mistakes_of_key_and_type(text: str, old: str, new: str, message: str) -> None:
+    assert not Draft4Validator(study_schema()).is_valid(tomllib.loads(text.replace(old, new, 1)))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("steps = 12", "steps = 0"),
+        ("steps = 12", "steps = 1_000_000_000_000"),
+        ("d_ff = 32", "d_ff = -32"),
+        ("d_model = 24", "d_model = 10_000_000"),
+        ("size = 64", "size = 1_000_000_000"),
+        ("dropout = 0.1", "dropout = 1.0"),
+        ("concepts = 30", "concepts = 0"),
+    ],
+)
+def test_the_schema_finds_numbers_out_of_range(text: str, old: str, new: str) -> None:
+    assert not Draft4Validator(study_schema()).is_valid(tomllib.loads(text.replace(old, new, 1)))
 
 
 def test_tasks_may_be_spelled_with_hyphens_everywhere(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The `[train.mixing]` table and mixtures by temperature, in training."""
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,8 +14,13 @@ from mnmt_data.stream import MixingConfig, Mixture, WeightPhase, open_stream
 from mnmt_data.study import read_study
 from mnmt_model import RunConfig, run_configs, train
 from mnmt_model.checkpoints import find_checkpoints
-from mnmt_model.runs.run_record import read_run
+from mnmt_model.runs.run_record import read_run, write_run
 
+HOOK = """
+def repeat_some(pairs):
+    src = [list(row[:-1]) * int(1 + key % 3) + [1] for row, key in zip(pairs.src, pairs.keys)]
+    return src, pairs.tgt
+"""
 EVEN, ODD = {"xx-aa": 0.5, "xx-bb": 0.5}, {"xx-aa": 0.3, "xx-bb": 0.7}
 
 
@@ -69,6 +75,30 @@ def test_a_record_of_an_earlier_version_continues(run: RunConfig, tmp_path: Path
     train(config, tmp_path / "run")
     with pytest.raises(Exception, match="was trained with another config"):
         train(mixed(run, EVEN), tmp_path / "run")
+
+
+def test_a_hook_is_recorded_and_a_run_with_it_resumes_bit_for_bit(
+    run: RunConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("hooks_of_a_test.py").write_text(HOOK, encoding="utf-8")
+    config = mixed(run, EVEN, hook="hooks_of_a_test:repeat_some")
+    config = replace(config, train=replace(config.train, checkpoint_every=5))
+    folder = tmp_path / "run"
+    expected = trained(config, folder)
+    assert read_run(folder).config["train"]["mixing"]["hook"] == "hooks_of_a_test:repeat_some"
+    assert not same(expected, trained(mixed(run, EVEN), tmp_path / "plain"))
+    shutil.rmtree(find_checkpoints(folder / "checkpoints")[-1])
+    write_run(folder, replace(read_run(folder), status="running"))
+    assert same(expected, trained(config, folder))
+
+
+@pytest.mark.parametrize("hook", ["hooks_that_are_not:f", "json:absent"])
+def test_a_hook_that_is_not_there_is_named(run: RunConfig, tmp_path: Path, hook: str) -> None:
+    with pytest.raises(DataError, match=rf"^\[train.mixing\] `hook`: {hook} cannot be imported \(.*\)\.$"):
+        train(mixed(run, EVEN, hook=hook), tmp_path / "run")
+    with pytest.raises(ValueError, match=r"`hook` must be package\.module:function, but is 'f'"):
+        MixingConfig(hook="f")
 
 
 def test_a_run_with_other_mixing_is_another_run(run: RunConfig, tmp_path: Path) -> None:

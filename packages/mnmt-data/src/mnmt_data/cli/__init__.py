@@ -19,6 +19,7 @@ COMMANDS = {
     "inspect:inspect": "Show counts, dropped pairs and samples of prepared data.",
     "new:new": "Write a study of your text that runs as it is, for a time on this machine.",
     "prepare:prepare": "Prepare a study's data, unless they are up to date.",
+    "schema:schema": "Print the JSON schema of study files, by which editors complete and check them.",
     "select:select": "Order a task's training pairs, best first.",
 }
 """The module and function of each command, imported when it runs, and the start of its docstring."""

@@ -24,6 +24,7 @@ def select(
     task: str,
     base: Path | None = None,
     tuned: Path | None = None,
+    by: str | None = None,
     samples: Count = 0,
     as_json: Json = False,
 ) -> None:
@@ -32,27 +33,34 @@ def select(
     The order is PREPARED/selection/train.TASK.npy.
 
     With both score files of `mnmt-model log-probs`, pairs are ordered by how much tuning on trusted text
-    raised their log-probability per token; with one file, by the log-probability per token.
+    raised their log-probability per token; with one file, by the log-probability per token; with `--by`, by a
+    score from another tool.
 
     Args:
         prepared: Folder of prepared data, such as results/NAME/data.
         task: The task whose training pairs were scored.
         base: Scores under the model trained on all pairs.
         tuned: Scores under that model, tuned on trusted pairs.
+        by: A score of `[data.scores]`, in place of base and tuned.
         samples: Best and worst pairs to show.
         as_json: Print JSON.
     """
     from mnmt_data.store.prepared import open_prepared
     from mnmt_data.stream.mixing import order_path
     from mnmt_data.stream.selection import select as select_pairs
+    from mnmt_data.stream.selection import select_by
 
-    if base is None and tuned is None:
-        raise DataError("--base and --tuned: give one score file of `mnmt-model log-probs`, or both.")
+    if (by is None) == (base is None and tuned is None):
+        what = "give one score file of `mnmt-model log-probs`, or both; or --by with a score of the data"
+        raise DataError(f"--base and --tuned: {what}.")
     data = open_prepared(prepared)
     if task not in data.tasks:
         raise DataError(f"--task must be one of {', '.join(data.tasks)}, but is {task}.")
     out = order_path(prepared, task)
-    selection = select_pairs(data, task, base=base, tuned=tuned, out=out)
+    if by is not None:
+        selection = select_by(data, task, by, out=out)
+    else:
+        selection = select_pairs(data, task, base=base, tuned=tuned, out=out)
     shares = [selection.best(share) for share in SHARES]
     examples = list(_samples(data, task, selection, samples))
     if as_json:

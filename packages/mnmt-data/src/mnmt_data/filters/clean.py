@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import compress
 from pathlib import Path
@@ -92,6 +92,9 @@ class CleanBlock:
     report: FilterReport
     """Report of the dropped pairs, with a count for every filter in use."""
 
+    scores: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)
+    """{score: (pairs,)} from other tools."""
+
     def __len__(self) -> int:
         return len(self.src)
 
@@ -105,6 +108,7 @@ class Cleaner:
         task: str,
         *,
         languages: Iterable[str] = (),
+        min_scores: Mapping[str, float] | None = None,
     ) -> None:
         """Set up the filters of `config`.
 
@@ -112,12 +116,14 @@ class Cleaner:
             config: The `[data.clean]` table.
             task: The language pair, `en-de`.
             languages: More languages that text may be in by mistake, besides those of the task and English.
+            min_scores: {score: threshold}; these filters come first.
 
         Raises:
             DataError: If a language of the task cannot be recognised, or the library is not installed.
         """
         self.config = config
         self.task = task
+        self.min_scores = dict(min_scores or {})
         self.filters = _filters(config, task, languages)
 
 
@@ -149,6 +155,8 @@ def clean_block(block: Block, filters: Cleaner) -> CleanBlock:
     )
     if block.bad:
         pairs.remove(np.isin(pairs.places, [line.row - block.first for line in block.bad]))
+    for name, least in filters.min_scores.items():
+        pairs.drop(name, block.scores[name][pairs.places] < least)
     for name, drops in filters.filters.items():
         pairs.drop(name, drops(pairs.src, pairs.tgt))
     return CleanBlock(
@@ -158,6 +166,7 @@ def clean_block(block: Block, filters: Cleaner) -> CleanBlock:
         origins=None if block.origins is None else [block.origins[place] for place in pairs.places],
         keys=pair_keys(pairs.src, pairs.tgt, near=filters.config.near_duplicates),
         report=pairs.report,
+        scores={name: values[pairs.places] for name, values in block.scores.items()},
     )
 
 

@@ -16,6 +16,21 @@ DUPLICATE = "duplicate"
 NEAR_DUPLICATE = "near duplicate"
 DEV_OR_TEST = "dev or test pair"
 
+BUILT_IN = frozenset(
+    {
+        BAD_LINE,
+        EMPTY,
+        IDENTICAL,
+        TOO_LONG,
+        RATIO,
+        WRONG_LANGUAGE,
+        DUPLICATE,
+        NEAR_DUPLICATE,
+        DEV_OR_TEST,
+    }
+)
+"""Names reserved for filters, which scores must not have."""
+
 SAMPLES = 5
 """Samples of each filter."""
 

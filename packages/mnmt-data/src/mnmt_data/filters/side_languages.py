@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,12 +28,31 @@ SURE = 0.9
 POSSIBLE = 0.05
 """Probability below which a passage is not in a language."""
 
+LEAST_OF_SCRIPT = 0.3
+"""Share of the letters of a passage that are in its script, at least; names are often in another."""
+
 _ALIKE = {
     label: group
     for group in ("bs hr sr", "wuu yue zh", "da nn no", "id ms", "nso st", "xh zu", "an es ext gl", "cs sk")
     for label in group.split()
 }
 """{language: those that py3langid hardly tells apart}, which are sure together."""
+
+_CHINESE = ("CJK", "BOPOMOFO")
+_SCRIPTS = {
+    "Arab": ("ARABIC",),
+    "Cyrl": ("CYRILLIC",),
+    "Deva": ("DEVANAGARI",),
+    "Grek": ("GREEK",),
+    "Hans": _CHINESE,
+    "Hant": _CHINESE,
+    "Hebr": ("HEBREW",),
+    "Jpan": (*_CHINESE, "HIRAGANA", "KATAKANA"),
+    "Kore": ("HANGUL", *_CHINESE),
+    "Latn": ("LATIN",),
+    "Tfng": ("TIFINAGH",),
+}
+"""{ISO 15924: first words of the names of its letters in Unicode}."""
 
 _ODDS = 20.0
 _NO_LANGUAGE = "zxx"
@@ -69,15 +90,17 @@ class SideLanguages:
         ]
         texts = [[passage[side] for passage in passages] for side in (0, 1)]
         src, tgt = np.split(identifier.probabilities([*texts[0], *texts[1]], labels), 2)
+        foreign = (_foreign(src, expected[0], labels), _foreign(tgt, expected[1], labels))
         may_be = [
             side[:, own_labels].sum(axis=1) >= POSSIBLE
             for side, own_labels in zip((src, tgt), expected, strict=True)
         ]
+        scripts = [_other_scripts(side, code) for side, code in zip(texts, task.split("-"), strict=True)]
         return cls(
             passages=len(passages),
             swapped=int(np.count_nonzero(_are_swapped(src, tgt, np.array(expected)))),
             expected=int(np.count_nonzero(may_be[0] & may_be[1])),
-            foreign=(_foreign(src, expected[0], labels), _foreign(tgt, expected[1], labels)),
+            foreign=(foreign[0] or scripts[0], foreign[1] or scripts[1]),
         )
 
     def __add__(self, other: SideLanguages) -> SideLanguages:
@@ -144,3 +167,17 @@ def _foreign(side: NDArray[np.float64], expected: list[bool], labels: tuple[str,
 def _are_alike(labels: tuple[str, ...]) -> NDArray[np.bool_]:
     """Return (labels, labels) which languages are hardly told apart."""
     return np.array([[one in _ALIKE.get(other, other).split() for one in labels] for other in labels])
+
+
+def _other_scripts(texts: Sequence[str], code: str) -> dict[str, int]:
+    """Return {script: passages that are in it}, of passages that are not in the script that a code names."""
+    named = re.search("_([A-Z][a-z]{3})", code)
+    expected = _SCRIPTS.get(named[1]) if named else None
+    if expected is None:
+        return {}
+    counts: Counter[str] = Counter()
+    for text in texts:
+        letters = Counter(unicodedata.name(letter, "").split(" ")[0] for letter in text if letter.isalpha())
+        if sum(letters[name] for name in expected) < LEAST_OF_SCRIPT * letters.total():
+            counts[f"{max(letters, key=lambda name: letters[name]).title()} script"] += 1
+    return dict(counts)

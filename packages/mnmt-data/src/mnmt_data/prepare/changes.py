@@ -160,7 +160,7 @@ def _digests(named: Collection[tuple[str, Path]], checksums: ChecksumCache) -> d
 
 
 def _other_files(config: DataConfig, data: PreparedData) -> set[str]:
-    """Return the names of `input_digests` whose files are others now; none if any is gone, with a warning."""
+    """Return names of `input_digests` whose files differ; none, with a warning, if any is gone."""
     checksums = ChecksumCache(data.folder.parent / DIGESTS, Stages())
     try:
         now = input_digests(config, find_inputs(config, config.corpus), checksums)

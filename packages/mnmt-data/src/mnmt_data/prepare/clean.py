@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import chain, pairwise
+from itertools import chain, islice, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +27,9 @@ _LINE_BREAKS = re.compile("[\r\n\ufeff]")
 
 _SMALLEST_SHARE = 2**20
 """Fewest bytes of a source for each job that reads it: cleaning must outweigh another reading."""
+
+SCORE_BLOCKS = 20
+"""Blocks of a source from which a message about a threshold takes the range of scores."""
 
 CleanedSplits = dict[str, dict[str, Parts]]
 """{split: {task: its parts}}."""
@@ -66,7 +69,8 @@ def clean(config: DataConfig, inputs: Inputs, space: Workspace, stages: Stages) 
     """Write the parts that are missing, and a mark for every source that is done.
 
     Raises:
-        DataError: If a source is broken, or a split and task has no pair.
+        DataError: If a source is broken, a split and task has no pair, or no training pair passes the score
+            thresholds.
     """
     jobs = list(_jobs(config, inputs, space, stages.count))
     left = Counter(job.source.name for job in jobs)
@@ -81,7 +85,32 @@ def clean(config: DataConfig, inputs: Inputs, space: Workspace, stages: Stages) 
     space.set_mark("warnings", warnings)
     for line in warnings:
         stages.report(f"warning: {line}")
-    return _cleaned_splits(inputs, space)
+    parts = _cleaned_splits(inputs, space)
+    for task, pairs in parts.get("train", {}).items():
+        if not len(pairs) and (drops := threshold_drops(config, inputs, task, pairs)):
+            path = inputs.of("train", task)[0].reader.paths[0]
+            raise DataError(f"{path}: no training pair of {task} is left; {drops}.")
+    return parts
+
+
+def threshold_drops(config: DataConfig, inputs: Inputs, task: str, pairs: Parts) -> str:
+    """Describe the score threshold that dropped most training pairs; `""` if it dropped at most half.
+
+    The range of scores is that of the first `SCORE_BLOCKS` blocks of each source.
+    """
+    dropped = {name: pairs.filters.counts.get(name, 0) for name in config.min_scores}
+    name = max(dropped, key=lambda name: dropped[name], default="")
+    if 2 * dropped.get(name, 0) <= pairs.read:
+        return ""
+    blocks = [
+        block.scores[name]
+        for source in inputs.of("train", task)
+        for block in islice(source.reader.blocks(skip_bad=config.on_bad_line == "skip"), SCORE_BLOCKS)
+    ]
+    scores = np.concatenate(blocks)
+    what = f"`min` ({config.min_scores[name]:g}) of [data.scores] `{name}` dropped {dropped[name]:,}"
+    span = f"from {np.nanmin(scores):g} to {np.nanmax(scores):g}"
+    return f"{what} of {pairs.read:,}, and the first {len(scores):,} scores go {span}; make it lower"
 
 
 def run_clean_job(job: CleanJob) -> int:
@@ -92,8 +121,8 @@ def run_clean_job(job: CleanJob) -> int:
     """
     number = 0
     blocks = job.source.reader.blocks(skip_bad=job.skip_bad, choice=job.wants)
-    # Read the next block before writing a part: if the reader fails at the end of its file,
-    # the last part stays missing, and a call that continues from the parts fails again.
+    # Read the next block before writing a part: if the reader fails at the end of its file, as for one score
+    # too many, the last part stays missing, and a call that continues from the parts fails again.
     for number, (block, _) in enumerate(pairwise(chain(blocks, [None])), start=1):
         if block is None or not len(block):
             continue
@@ -115,7 +144,7 @@ def _jobs(config: DataConfig, inputs: Inputs, space: Workspace, count: int) -> l
     sources = [source for source in inputs.sources if space.mark(f"parts/{source.name}") is None]
     total = sum(source.bytes for source in sources)
     cleaners = {
-        task: Cleaner(config.clean, task, languages=config.languages)
+        task: Cleaner(config.clean, task, languages=config.languages, min_scores=config.min_scores)
         for task in dict.fromkeys(source.task for source in sources)
     }
     jobs = [

@@ -11,6 +11,7 @@ from typing import ClassVar, Literal
 
 from mnmt_data.errors import DataError
 from mnmt_data.filters import CleanConfig, LeakConfig
+from mnmt_data.filters.report import BUILT_IN
 from mnmt_data.readers.language_codes import canonical_task, check_code
 from mnmt_data.store.direction import TargetTag
 from mnmt_data.store.vocabulary import MOST_IDS, Kind
@@ -61,6 +62,22 @@ class VocabConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PairScoreConfig:
+    """A score that another tool gave each training pair: the higher, the better."""
+
+    RANGES: ClassVar[Ranges] = {"(-inf, inf)": ("min",), "[1, inf)": ("column",)}
+
+    min: float | None = None
+    """Lowest score of a pair that is trained on."""
+
+    column: int | str = ""
+    """Name or number, from 1, of its column in tables; by default the name of the score."""
+
+    def __post_init__(self) -> None:
+        check_ranges(self)
+
+
+@dataclass(frozen=True, kw_only=True)
 class DataConfig:
     """The text of a study, its splits and its tokens."""
 
@@ -88,7 +105,7 @@ class DataConfig:
 
     columns: Mapping[str, Mapping[str, int | str]] = field(default_factory=dict)
     """{file name of a table, `*` for any part: {name to give: number, from 1, or own name of a column}}.
-    Names are as in a header: codes of languages, or `src` and `tgt`."""
+    Names are as in a header: codes of languages, `src` and `tgt`, or scores."""
 
     synthetic: SyntheticConfig | ContextsConfig | None = None
     """Languages to make up instead of text; `kind` says which."""
@@ -122,6 +139,10 @@ class DataConfig:
     max_bad_share: float = 0.01
     """Largest share of the lines of a source that may be skipped."""
 
+    scores: Mapping[str, PairScoreConfig] = field(default_factory=dict)
+    """{score: where it is, and its threshold}, of training pairs: a column of each table, or a file with a
+    number a line beside each text, `train.en-de.NAME` beside `train.en-de.en`."""
+
     clean: CleanConfig = field(default_factory=CleanConfig)
     """Filters of the training text."""
 
@@ -143,6 +164,7 @@ class DataConfig:
         if self.synthetic is not None and (self.corpus is not None or self.files):
             raise ValueError("`synthetic` must not be given together with `corpus` or `files`.")
         check_ranges(self)
+        self._check_scores()
         self._check_test_sets()
         self._check_files()
 
@@ -169,6 +191,15 @@ class DataConfig:
             if len(languages) > 1:
                 several = ", ".join(languages)
                 raise ValueError(f"`target_tag` must not be none where {src} is translated into {several}.")
+
+    def _check_scores(self) -> None:
+        for name in self.scores:
+            if not re.fullmatch(r"\w[\w-]*", name, re.ASCII):
+                raise ValueError(f"`scores` must be letters, digits, `_` and `-`, but one is {name!r}.")
+            if name in BUILT_IN:
+                raise ValueError(f"`scores` must not be named as a filter is, but one is {name!r}.")
+        if self.scores and self.synthetic is not None:
+            raise ValueError("`scores` must not be given together with `synthetic`.")
 
     def _check_test_sets(self) -> None:
         for name in self.test_corpora:
@@ -202,6 +233,11 @@ class DataConfig:
             raise ValueError(
                 f"`vocab.size` must be above {3 + tags + count}, the {what}, but is {vocab.size}."
             )
+
+    @property
+    def min_scores(self) -> dict[str, float]:
+        """{score: its threshold}, without scores that have no threshold."""
+        return {name: score.min for name, score in self.scores.items() if score.min is not None}
 
     @property
     def evaluated(self) -> tuple[str, ...]:

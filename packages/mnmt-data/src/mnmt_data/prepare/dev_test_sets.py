@@ -14,7 +14,7 @@ from mnmt_data.counter_rng import Words, mix, stream_key
 from mnmt_data.errors import DataError
 from mnmt_data.filters import LeakFinder, normalise
 from mnmt_data.filters.normalise import Form
-from mnmt_data.prepare.clean import CleanedSplits
+from mnmt_data.prepare.clean import CleanedSplits, threshold_drops
 from mnmt_data.prepare.config import DEV_AND_TEST, DataConfig
 from mnmt_data.prepare.inputs import Inputs
 from mnmt_data.prepare.workspace import Parts
@@ -162,8 +162,8 @@ def _sample_from_train(
     if (usable := int(np.count_nonzero(candidates))) <= sum(sizes.values()):
         sets = " and ".join(f"`{split}_sentences` ({size})" for split, size in sizes.items())
         path = inputs.of("train", task)[0].reader.paths[0]
-        what = f"has {usable} usable pairs, too few for {sets}; make these smaller or give more text"
-        raise DataError(f"{path}: {what}.")
+        drops = threshold_drops(config, inputs, task, train) or "make these smaller or give more text"
+        raise DataError(f"{path}: has {usable} usable pairs, too few for {sets}; {drops}.")
     sampler = _sample(config, task, train, candidates, sizes)
     return {split: HeldOutSet(parts=train, rows=sampler.rows(split)) for split in sizes}
 

@@ -59,7 +59,7 @@ def encode(
     for (split, task), tasks in to_shuffle.items():
         encoded |= _encode(config, parts, space, stages, {(split, task): tasks}, shuffle_seed=config.seed)
         pairs = [segment.pairs for segment in encoded[split, task]]
-        shuffle(config.seed, task, pairs, space, stages)
+        shuffle(config.seed, task, pairs, space, stages, scores=tuple(config.scores))
     splits: EncodedSplits = {}
     for split, task in shards:
         splits.setdefault(split, {})[task] = encoded[split, task]
@@ -113,6 +113,7 @@ def _jobs(
                 max_length=config.max_length,
                 target_tag=config.target_tag,
                 shuffle_seed=shuffle_seed,
+                scores=tuple(config.scores) if split == "train" else (),
             )
             if space.mark(job.mark) is None:
                 yield job

@@ -74,8 +74,9 @@ def shuffled(fingerprint: str) -> str:
 def _settings(config: DataConfig) -> dict[str, Any]:
     """Return the settings as the first version of the format had them."""
     settings = asdict(config)
-    if not settings["columns"]:
-        del settings["columns"]
+    for name in ("scores", "columns"):
+        if not settings[name]:
+            del settings[name]
     settings["leaks"] |= REMOVED["leaks"]
     if isinstance(config.synthetic, SyntheticConfig):
         settings["synthetic"] |= REMOVED["lexicon"]

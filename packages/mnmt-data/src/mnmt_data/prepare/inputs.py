@@ -14,12 +14,16 @@ from mnmt_data.prepare.config import DEV_AND_TEST, DataConfig
 from mnmt_data.readers import (
     Block,
     Reader,
+    ScoreColumn,
+    ScoredReader,
     find_readers,
     open_readers,
+    with_scores,
 )
 from mnmt_data.readers.columns import Table, with_columns
 from mnmt_data.readers.language_codes import languages, opposite
 from mnmt_data.store.corpus_folder import DESCRIPTION, bitext_paths, weights_path
+from mnmt_data.store.remote import normal_url
 from mnmt_data.study import structure
 from mnmt_data.synthetic import Languages, write_synthetic_corpus
 
@@ -111,7 +115,7 @@ def find_inputs(config: DataConfig, corpus: Path | None) -> Inputs:
         if not any(source.split == name for source in sources):
             expected = bitext_paths(folder, name, config.tasks[0])[0]
             what = f"the test corpus {name!r} needs one of the tasks"
-            raise DataError(f"{expected}: no such file; {what}; {folder_holds(expected)}.")
+            raise DataError(f"{normal_url(expected)}: no such file; {what}; {folder_holds(expected)}.")
     return inputs
 
 
@@ -136,7 +140,7 @@ def _without_needless_train(
         raise DataError(f"[data] `files.{missing[0]}` names no source of {task}, a zero-shot task; give one.")
     expected = bitext_paths(corpus, missing[0], task)[0]
     what = "a zero-shot task needs it, or a train set to take it from"
-    raise DataError(f"{expected}: no such file; {what}; {folder_holds(expected)}.")
+    raise DataError(f"{normal_url(expected)}: no such file; {what}; {folder_holds(expected)}.")
 
 
 def _opposites(
@@ -188,6 +192,7 @@ def _check_directions(
 
 
 def _table(reader: Reader) -> Table | None:
+    reader = reader.reader if isinstance(reader, ScoredReader) else reader
     return reader if isinstance(reader, Table) else None
 
 
@@ -206,9 +211,11 @@ def _head(reader: Reader, skip_bad: bool) -> Block:
 
 
 def _readers(config: DataConfig, corpus: Path | None, split: str, task: str) -> Iterator[Reader]:
-    """Yield the readers of a split and task."""
-    for reader in _text_readers(config, corpus, split, task):
-        yield with_columns(reader, config.columns)
+    """Yield the readers of a split and task; readers of training text include its scores."""
+    scores = [ScoreColumn(name=name, column=score.column or name) for name, score in config.scores.items()]
+    for text in _text_readers(config, corpus, split, task):
+        reader = with_columns(text, config.columns)
+        yield with_scores(reader, scores) if scores and split == "train" else reader
 
 
 def _text_readers(config: DataConfig, corpus: Path | None, split: str, task: str) -> Iterator[Reader]:
@@ -224,7 +231,7 @@ def _missing_train(config: DataConfig, corpus: Path | None, task: str) -> DataEr
         return DataError(f"[data] `files.train` names no source of {task}; give one.")
     expected = bitext_paths(corpus, "train", task)[0]
     what = "a task needs training text of both sides"
-    return DataError(f"{expected}: no such file; {what}; {folder_holds(expected)}.")
+    return DataError(f"{normal_url(expected)}: no such file; {what}; {folder_holds(expected)}.")
 
 
 def _weights(corpus: Path | None, tasks: tuple[str, ...]) -> dict[tuple[str, str], Path]:

@@ -17,6 +17,7 @@ from mnmt_data.prepare.inputs import find_inputs
 from mnmt_data.prepare.pipeline import prepare_study
 from mnmt_data.readers import Block
 from mnmt_data.store.atomic_file import atomic_file
+from mnmt_data.store.remote import normal_url
 from mnmt_data.study import NewRuns, StudyFile, new_runs_chooser, read_study
 from mnmt_data.study.study_file import NAME
 
@@ -82,7 +83,7 @@ def write_new_study(wish: Wish, *, report: Callable[[str], None]) -> NewRuns:
     choose = new_runs_chooser()
     assert choose is not None  # by `Wish`
     config = DataConfig(tasks=tuple(wish.tasks), corpus=wish.corpus)
-    seconds, table = 60 * wish.minutes, {"tasks": list(wish.tasks), "corpus": str(wish.corpus)}
+    seconds, table = 60 * wish.minutes, {"tasks": list(wish.tasks), "corpus": normal_url(wish.corpus)}
     with TemporaryDirectory() as folder:
         report("counting the text")
         pairs = _write_sample(config, wish.corpus, Path(folder))
@@ -123,7 +124,7 @@ def _write_sample(config: DataConfig, corpus: Path, folder: Path) -> dict[str, i
             src, tgt = tgt, src
         if split == "train" and count < FEWEST_PAIRS:
             has = f"has {count:,} training pairs of {task}"
-            raise DataError(f"{corpus}: {has}; a study needs {FEWEST_PAIRS:,} of each task.")
+            raise DataError(f"{normal_url(corpus)}: {has}; a study needs {FEWEST_PAIRS:,} of each task.")
         for side, lines in zip(task.split("-"), (src, tgt), strict=True) if count else ():
             with atomic_file(folder / f"{split}.{task}.{side}") as file:
                 file.writelines(f"{line}\n".encode() for line in lines)

@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 
 from mnmt_data.counter_rng import random_order, stream_key
 from mnmt_data.filters import FilterReport
-from mnmt_data.prepare.workspace import Workspace, read_part
+from mnmt_data.prepare.workspace import SCORE, Workspace, read_part
 from mnmt_data.store.corpus_folder import Bitext, write_bitext
 from mnmt_data.store.description import CoverageInfo
 from mnmt_data.store.direction import Direction, TargetTag
 from mnmt_data.store.groups import Groups, write_groups
 from mnmt_data.store.prepared import VOCABULARY, shard_path, text_folder
 from mnmt_data.store.ragged import Ragged
+from mnmt_data.store.scores import Scores, write_scores
 from mnmt_data.store.segments import SegmentInfo, write_segment
 from mnmt_data.store.shards import segment_path
 from mnmt_data.store.vocabulary import UNK, Vocabulary
@@ -48,6 +49,8 @@ class SegmentJob:
     target_tag: TargetTag
     shuffle_seed: int | None = None
     """Seed of the order of the rows, where the shard is shuffled afterwards."""
+    scores: tuple[str, ...] = ()
+    """The scores that the pairs have."""
 
     def __len__(self) -> int:
         return sum(len(rows) for _, rows in self.rows)
@@ -111,16 +114,18 @@ class _Piece:
     origins: list[str] | None
     src: Ragged
     tgt: Ragged
+    scores: Mapping[str, Scores]
     filters: FilterReport
     coverage: tuple[Coverage, Coverage]
 
 
 def run_segment_job(job: SegmentJob) -> None:
     """Write a segment, the text if it is not training text, and the mark, in this order."""
-    pieces = [_encode(job, *_read(path, rows)) for path, rows in job.rows]
+    pieces = [_encode(job, *_read(path, rows, job.scores)) for path, rows in job.rows]
     if job.split != "train":
         _write_text(job, pieces)
     src, tgt = (Ragged.concatenate([getattr(piece, side) for piece in pieces]) for side in ("src", "tgt"))
+    scores = {name: np.concatenate([piece.scores[name] for piece in pieces]) for name in job.scores}
     encoded = EncodedSegment(
         infos={task: SegmentInfo.of(*lengths) for task, lengths in job.lengths(src, tgt).items()},
         filters=sum((piece.filters for piece in pieces), FilterReport()),
@@ -132,19 +137,25 @@ def run_segment_job(job: SegmentJob) -> None:
         order = random_order(stream_key(job.shuffle_seed, "encoded", job.task, job.number), len(src))
         src = src.take(order)
         tgt = tgt.take(order)
+        scores = {name: values[order] for name, values in scores.items()}
     job.path.parent.mkdir(exist_ok=True)
+    write_scores(job.path, scores)
     write_segment(job.path, src, tgt)
     job.space.set_mark(job.mark, encoded.to_dict())
 
 
-def _read(path: Path, rows: NDArray[np.int64]) -> tuple[Bitext, list[str] | None]:
-    batch = read_part(path, "src", "tgt", "origin").take(pa.array(rows))
+def _read(
+    path: Path, rows: NDArray[np.int64], names: Sequence[str]
+) -> tuple[Bitext, list[str] | None, dict[str, Scores]]:
+    columns = {name: f"{SCORE}{name}" for name in names}
+    batch = read_part(path, "src", "tgt", "origin", *columns.values()).take(pa.array(rows))
     src, tgt, origins = (batch.column(name).to_pylist() for name in ("src", "tgt", "origin"))
     has_origins = any(origin is not None for origin in origins)
-    return Bitext(src=src, tgt=tgt), [origin or "" for origin in origins] if has_origins else None
+    text, known = Bitext(src=src, tgt=tgt), [origin or "" for origin in origins] if has_origins else None
+    return text, known, {name: batch.column(column).to_numpy() for name, column in columns.items()}
 
 
-def _encode(job: SegmentJob, text: Bitext, origins: list[str] | None) -> _Piece:
+def _encode(job: SegmentJob, text: Bitext, origins: list[str] | None, scores: Mapping[str, Scores]) -> _Piece:
     path = job.space.folder / VOCABULARY
     vocab, is_byte = _vocabulary(path, path.stat().st_mtime_ns)
     src, tgt = (vocab.encode_ragged(side, num_threads=1) for side in (text.src, text.tgt))
@@ -156,6 +167,7 @@ def _encode(job: SegmentJob, text: Bitext, origins: list[str] | None) -> _Piece:
         if not short.all():
             rows = np.flatnonzero(short)
             text, src, tgt = text.take(rows.tolist()), src.take(rows), tgt.take(rows)
+            scores = {name: values[rows] for name, values in scores.items()}
     coverage = measure(text.src, src.values, is_byte=is_byte), measure(text.tgt, tgt.values, is_byte=is_byte)
     # The text of training pairs is not needed any more; it would take ten times the memory of its token ids.
     written_text = Bitext(src=[], tgt=[]) if job.split == "train" else text
@@ -164,6 +176,7 @@ def _encode(job: SegmentJob, text: Bitext, origins: list[str] | None) -> _Piece:
         origins=origins,
         src=src,
         tgt=tgt,
+        scores=scores,
         filters=filters,
         coverage=coverage,
     )

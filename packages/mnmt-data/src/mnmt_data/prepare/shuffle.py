@@ -18,6 +18,7 @@ from mnmt_data.prepare.stages import Stages
 from mnmt_data.prepare.workspace import Workspace
 from mnmt_data.store.prepared import shard_path
 from mnmt_data.store.ragged import Ragged
+from mnmt_data.store.scores import Scores, read_scores, score_path, write_scores
 from mnmt_data.store.segment_file import SegmentFile, Stretch
 from mnmt_data.store.segments import write_segment
 from mnmt_data.store.shards import segment_path
@@ -49,11 +50,22 @@ class ShuffleJob:
     pairs: int
     """Its pairs, approximately."""
 
+    scores: tuple[str, ...]
+    """The scores that the pairs have."""
+
     def __len__(self) -> int:
         return self.pairs
 
 
-def shuffle(seed: int, task: str, pairs: list[int], space: Workspace, stages: Stages) -> None:
+def shuffle(
+    seed: int,
+    task: str,
+    pairs: list[int],
+    space: Workspace,
+    stages: Stages,
+    *,
+    scores: tuple[str, ...] = (),
+) -> None:
     """Write the missing segments of a shuffled shard; then remove the unshuffled segments.
 
     Args:
@@ -62,12 +74,14 @@ def shuffle(seed: int, task: str, pairs: list[int], space: Workspace, stages: St
         pairs: (segments,) pairs of each of its segments in the order of the text.
         space: The folder of the segments to read and to write.
         stages: The processes.
+        scores: The scores that the pairs have.
     """
     parts = tuple(space.unshuffled(task, number) for number in range(len(pairs)))
-    for _ in stages.run("shuffle", run_shuffle_job, _jobs(seed, task, parts, sum(pairs), space)):
+    for _ in stages.run("shuffle", run_shuffle_job, _jobs(seed, task, parts, sum(pairs), space, scores)):
         pass
     for part in parts:
-        part.unlink(missing_ok=True)
+        for path in (part, *(score_path(part, name) for name in scores)):
+            path.unlink(missing_ok=True)
 
 
 def run_shuffle_job(job: ShuffleJob) -> None:
@@ -77,11 +91,12 @@ def run_shuffle_job(job: ShuffleJob) -> None:
     src = src.take(order)  # one side after the other: three arrays in memory, not four
     tgt = tgt.take(order)
     job.path.parent.mkdir(exist_ok=True)
+    write_scores(job.path, {name: _scores(job, name)[order] for name in job.scores})
     write_segment(job.path, src, tgt, block_rows=job.block_rows)
 
 
 def _jobs(
-    seed: int, task: str, parts: tuple[Path, ...], pairs: int, space: Workspace
+    seed: int, task: str, parts: tuple[Path, ...], pairs: int, space: Workspace, scores: tuple[str, ...]
 ) -> Iterator[ShuffleJob]:
     for number in range(len(parts)):
         path = segment_path(shard_path(space.folder, "train", task), number)
@@ -93,6 +108,7 @@ def _jobs(
                 seed=seed,
                 block_rows=BLOCK_ROWS,
                 pairs=pairs // len(parts),
+                scores=scores,
             )
 
 
@@ -107,6 +123,13 @@ def _slice(file: SegmentFile, number: int, slices: int) -> tuple[Ragged, Ragged]
     """Read one of `slices` nearly equal parts of a segment's rows."""
     start, stop = _bounds(file.info.pairs, number, slices)
     return Stretch(file=file, start=start, stop=stop).take(np.arange(start, stop))
+
+
+def _scores(job: ShuffleJob, name: str) -> Scores:
+    """Read a score of the rows in the slices of all segments."""
+    every = [read_scores(score_path(part, name)) for part in job.parts]
+    slices = [slice(*_bounds(len(scores), job.number, len(job.parts))) for scores in every]
+    return np.concatenate([scores[rows] for scores, rows in zip(every, slices, strict=True)])
 
 
 def _bounds(pairs: int, number: int, slices: int) -> tuple[int, int]:

@@ -13,6 +13,7 @@ from mnmt_data.filters import normalise
 from mnmt_data.filters.alignment import Gains, find_shift, offset_gains, unrelated_rows
 from mnmt_data.filters.side_languages import SideLanguages, passages_of
 from mnmt_data.prepare.inputs import Source
+from mnmt_data.readers import ScoredReader
 from mnmt_data.readers.reader import Block
 from mnmt_data.readers.text_pairs import TextPairs
 
@@ -167,7 +168,7 @@ def _where(rows: NDArray[np.int64], places: slice) -> str:
 
 def _files(source: Source, side: int | None = None) -> str:
     """Name the files of a source, or the one of a side."""
-    reader = source.reader
+    reader = source.reader.reader if isinstance(source.reader, ScoredReader) else source.reader
     if not isinstance(reader, TextPairs) or reader.src.path == reader.tgt.path:
         return str(reader.paths[0])
     return " and ".join(map(str, reader.paths[:2])) if side is None else str(reader.paths[side])

@@ -92,12 +92,15 @@ class Workspace:
         replace_folder(folder, self.folder)
 
 
+SCORE = "score."
+"""Prefix of the names of columns of scores."""
+
 _REPORT, _SAMPLE = b"report", b"sample"
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
 def write_part(path: Path, block: CleanBlock, *, read: int, sample: Any = None) -> None:
-    """Write a part: text, numbers of the pairs in their source, origins, keys, and a report.
+    """Write a part: text, numbers of the pairs in their source, origins, keys, scores, and a report.
 
     Args:
         path: An Arrow IPC file of one record batch.
@@ -114,6 +117,7 @@ def write_part(path: Path, block: CleanBlock, *, read: int, sample: Any = None) 
         "near_key": pa.array(block.keys.near),
         "src_key": pa.array(block.keys.src),
         "tgt_key": pa.array(block.keys.tgt),
+        **{f"{SCORE}{name}": pa.array(values) for name, values in block.scores.items()},
     }
     header = {"read": read, "pairs": len(block.src), "filters": block.report.to_dict()}
     metadata = {_REPORT: json.dumps(header), _SAMPLE: json.dumps(sample)}

@@ -1,5 +1,6 @@
 from .byte_sources import File as File
 from .byte_sources import plain_name as plain_name
+from .columns import ScoreColumn as ScoreColumn
 from .encoding import check_head as check_head
 from .encoding import not_utf8 as not_utf8
 from .encoding import utf8_remedy as utf8_remedy
@@ -13,5 +14,7 @@ from .open import open_reader as open_reader
 from .open import open_readers as open_readers
 from .reader import Block as Block
 from .reader import Reader as Reader
+from .scores import ScoredReader as ScoredReader
+from .scores import with_scores as with_scores
 from .wmt_markup import Role as Role
 from .wmt_markup import parse_markup as parse_markup

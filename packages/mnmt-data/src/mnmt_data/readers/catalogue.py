@@ -13,6 +13,11 @@ from typing import Any
 import polib
 
 from mnmt_data.errors import DataError
+from mnmt_data.readers.byte_sources import ByteSource, File
+from mnmt_data.readers.columns import sentence_of
+from mnmt_data.readers.language_codes import base_language, languages, opposite, serves
+from mnmt_data.readers.language_codes import is_reversed as name_is_reversed
+from mnmt_data.readers.units import NoPair, Unit, UnitPairs
 
 String = tuple[str, str, str]
 """Context, English and translation."""
@@ -60,6 +65,46 @@ def po_strings(path: Path) -> list[String]:
         catalogue = polib.pofile(str(path))
         entries = (entry for entry in catalogue if not (entry.obsolete or entry.fuzzy))
         return list(_strings(entries, _plural_rule(catalogue), plurals=True))
+
+
+def po_pairs(path: Path, task: str) -> UnitPairs:
+    """Return a reader of a `.po` file, whose header says which side of the task its translations are."""
+    return UnitPairs(File(path), task, _units)
+
+
+def _units(source: ByteSource, task: str) -> Iterator[Unit]:
+    with _explain(source.name):
+        catalogue = polib.pofile(str(source.path))
+    rule, is_reversed = _plural_rule(catalogue), _is_reversed(catalogue, source, task)
+    for entry in catalogue:
+        if entry.obsolete or entry.fuzzy:
+            yield NoPair("are fuzzy or obsolete")
+            continue
+        strings = list(_strings([entry], rule, plurals=True))
+        if not strings:
+            yield NoPair("are not translated")
+        for _, english, translation in strings:
+            src, tgt = (sentence_of(text) for text in (english, translation))
+            yield (tgt, src) if is_reversed else (src, tgt)
+
+
+def _is_reversed(catalogue: Any, source: ByteSource, task: str) -> bool:
+    """Return whether translations are the task's source, by the header's language or else the file's name.
+
+    Raises:
+        DataError: If the languages are not those of the task, or unknown.
+    """
+    english, language = (
+        catalogue.metadata.get(field, "").strip() for field in ("X-Source-Language", "Language")
+    )
+    for pair, is_reversed in ((task, False), (opposite(task), True)):
+        src, tgt = languages(pair)
+        is_named = name_is_reversed(source.path.name, opposite(pair))
+        is_source = serves(english, src) if english else base_language(src) == "en"
+        if is_source and serves(language, tgt) if language else is_named:
+            return is_reversed
+    what = f"is from {english or 'en'} to {language or 'no language'} by its header, not of {task}"
+    raise DataError(f"{source.name}: {what}; mend its field Language.")
 
 
 def _strings(entries: Iterable[Any], rule: Callable[[int], int], *, plurals: bool) -> Iterator[String]:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import ClassVar, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from mnmt_data.errors import DataError
 from mnmt_data.readers.language_codes import best_tags, is_reversed, languages
-from mnmt_data.readers.reader import LONGEST_SENTENCE, Reader
+from mnmt_data.readers.reader import EXCERPT, LONGEST_SENTENCE, BadLine, Reader
 
 NAMED_SIDES = (("src", "tgt"), ("source", "target"))
 STRUCT = "translation"
@@ -19,6 +23,72 @@ Place = tuple[str, ...]
 """The name of a column, and of one of its fields if it is a struct."""
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreColumn:
+    """A score of each pair from another tool, and its column in a table."""
+
+    name: str
+    """Its name in the study."""
+
+    column: str | int
+    """Name or number, from 1, of its column."""
+
+    def place(self, path: Path, names: Sequence[str]) -> int:
+        """Return the index of its column in a table with these columns, from 0.
+
+        Raises:
+            DataError: If the table has no such column; the message names the file.
+        """
+        if (place := place_of(self.column, names)) is not None:
+            return place
+        remedy = f"or put a number a line into {path.name}.{self.name}"
+        raise DataError(f"{path}: {self.not_among(names)}, {remedy}.")
+
+    def not_among(self, names: Sequence[str]) -> str:
+        """Return the message about a table or an object with only these columns or keys."""
+        listed = ", ".join(names) or "none"
+        return f"no column {self.column} among {listed}, for [data.scores] `{self.name}`; set its `column`"
+
+    def value(self, cell: object) -> float:
+        """Return the number in a cell or line.
+
+        Raises:
+            ValueError: If it is not a finite number.
+        """
+        try:
+            number = math.nan if isinstance(cell, bool) else float(cell)  # type: ignore[arg-type]
+        except (TypeError, ValueError):
+            number = math.nan
+        if not math.isfinite(number):
+            raise ValueError(f"`{self.name}` must be a number, but is {cell!r}")
+        return number
+
+    def values(
+        self, cells: Sequence[object], first: int, where: str, bad: dict[int, BadLine] | None
+    ) -> NDArray[np.float32]:
+        """Return the numbers in the cells of consecutive pairs, (pairs,), nan for cells without one.
+
+        Args:
+            cells: The cells, or lines.
+            first: Number of the first pair, from 0.
+            where: Start of messages, before the number of the pair from 1.
+            bad: {pair: its bad line}, to add cells without a number to; None to raise for them.
+
+        Raises:
+            DataError: If a cell holds no number, and `bad` is None.
+        """
+        values = np.full(len(cells), math.nan, dtype=np.float32)
+        for place, cell in enumerate(cells):
+            try:
+                values[place] = self.value(cell)
+            except ValueError as error:
+                row, what = first + place, f"{where}{first + place + 1}: {error}."
+                if bad is None:
+                    raise DataError(what) from None
+                bad.setdefault(row, BadLine(row=row, what=what, text=str(cell)[:EXCERPT]))
+        return values
 
 
 @dataclass(frozen=True)
@@ -30,6 +100,9 @@ class Table:
 
     task: str
     """The language pair."""
+
+    scores: tuple[ScoreColumn, ...] = ()
+    """Scores to read."""
 
     columns: tuple[tuple[str, int | str], ...] = ()
     """Names that the study gives to columns, each with the number, from 1, or the table's own name."""

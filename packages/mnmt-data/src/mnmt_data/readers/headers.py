@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from mnmt_data.readers.columns import Table
 from mnmt_data.readers.language_codes import LANGUAGE_NAMES, base_language, is_code, languages, serves
+
+logger = logging.getLogger(__name__)
 
 COLUMN_WORDS = frozenset({"src", "tgt", "source", "target", "sentence", "translation", "score", "id"})
 """Words in names of columns; they tell a header from sentences of one word."""
@@ -26,6 +30,7 @@ class Layout:
 
     src: int
     tgt: int
+    scores: tuple[int, ...]
     """Places from 0."""
 
 
@@ -36,7 +41,7 @@ def layout_of(
 
     The first line is a header if its names tell the sides of the task, the study names columns by it, or it
     seems to be one; but not if the second repeats a code of it, as where each line has its languages. A table
-    without a header has the columns that the study numbers, or exactly two of text.
+    without a header has the columns that the study numbers, or exactly two of text beside numbered scores.
 
     Args:
         table: The table.
@@ -45,7 +50,7 @@ def layout_of(
         needs_header: Whether even two columns must be named.
 
     Raises:
-        DataError: If several columns serve one side.
+        DataError: If there is no column of a score, or several serve one side.
         ValueError: If the sides are not known.
     """
     numbers = [str(number) for number in range(1, len(cells) + 1)]
@@ -62,13 +67,24 @@ def layout_of(
         raise ValueError(f"{what} {table.no_sides(table.renamed(names))}")
     has_header = may_be_header and sides is not None
     if sides is None:
-        sides = _two_columns(table, [cells, *following], needs_header)
-    return Layout(has_header=has_header, width=len(cells), src=sides[0], tgt=sides[1])
+        names, sides = numbers, _two_columns(table, [cells, *following], needs_header)
+    elif not has_header and not is_repeated and _are_names(cells, following, sides):
+        has_header = True
+        _say_once(f"{table.path}: the first line is taken for names of columns: {', '.join(cells)}")
+    names = table.renamed(names)
+    scores = tuple(score.place(table.path, names) for score in table.scores)
+    return Layout(has_header=has_header, width=len(cells), src=sides[0], tgt=sides[1], scores=scores)
+
+
+@lru_cache(maxsize=256)  # a table is opened for every few blocks
+def _say_once(warning: str) -> None:
+    logger.warning("%s", warning)
 
 
 def _two_columns(table: Table, rows: Sequence[Sequence[str]], needs_header: bool) -> tuple[int, int]:
-    """Return the sides of a table without a header that has exactly two columns, of text."""
-    cells, sides = rows[0], range(len(rows[0]))
+    """Return the sides of a table without a header that has exactly two columns of text beside scores."""
+    cells, scores = rows[0], {score.column for score in table.scores}
+    sides = [place for place in range(len(cells)) if place + 1 not in scores]
     labels = [place for place in sides if _has_only_labels(rows, place)]
     if len(sides) == 2 and not needs_header and not labels:
         return table.in_order(*sides)
@@ -97,6 +113,14 @@ def _has_only_labels(rows: Sequence[Sequence[str]], place: int) -> bool:
 
 def _is_label(cell: str, code: bool) -> bool:
     return code or re.fullmatch(_LABEL, cell) is not None
+
+
+def _are_names(cells: Sequence[str], following: Sequence[Sequence[str]], sides: tuple[int, int]) -> bool:
+    """Return whether a line that no code names is a header: lower-case words above lines of several words."""
+    texts = [row[place] for row in following for place in sides if place < len(row)]
+    words = [len(text.split()) > 1 for text in texts]
+    are_words = all(re.fullmatch(r"[a-z][\w.:-]*", cells[place].strip()) for place in sides)
+    return are_words and all(map(_may_be_name, cells)) and 2 * sum(words) > len(words)
 
 
 def _likely_texts(cells: Sequence[str], places: Sequence[int]) -> tuple[int, int]:

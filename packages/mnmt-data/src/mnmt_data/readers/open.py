@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from mnmt_data.errors import DataError
 from mnmt_data.readers.byte_sources import CODECS, ByteSource, File, check_is_file, plain_name
+from mnmt_data.readers.catalogue import po_pairs
 from mnmt_data.readers.language_codes import opposite, task_spellings
 from mnmt_data.readers.layouts import mtdata_texts, named_texts, only_file, sacrebleu_texts
 from mnmt_data.readers.opus_zip import open_zip
@@ -18,6 +19,7 @@ from mnmt_data.readers.records import CsvPairs, JsonPairs, TsvPairs
 from mnmt_data.readers.tmx import tmx_pairs
 from mnmt_data.readers.wmt_markup import MARKUP, open_wmt
 from mnmt_data.readers.xliff import XLIFF, xliff_pairs
+from mnmt_data.store.remote import is_url, local_folder
 
 
 def _units(pairs: Callable[[ByteSource, str], Reader]) -> Callable[[Path, str], Reader]:
@@ -37,6 +39,7 @@ _TEXT_FORMATS: Mapping[str, Callable[[Path, str], Reader]] = {
 FORMATS: Mapping[str, Callable[[Path, str], Reader]] = MappingProxyType(
     {
         **{form + codec: opened for form, opened in _TEXT_FORMATS.items() for codec in ("", *CODECS)},
+        ".po": po_pairs,
         ".zip": open_zip,
         ".parquet": ParquetPairs,
     }
@@ -45,7 +48,7 @@ FORMATS: Mapping[str, Callable[[Path, str], Reader]] = MappingProxyType(
 
 
 def find_readers(folder: Path, testset: str, task: str) -> tuple[Reader, ...]:
-    """Open all files in a corpus folder that hold a test set and task.
+    """Open all files in a corpus folder that hold a test set and task; fetch those of a folder at a URL.
 
     These are the files named for the task: texts `TESTSET.SRC-TGT.SRC` and `.TGT`, each plain or with an
     ending of `CODECS`; sacreBLEU's files; `TESTSET.SRC-TGT` in one of `FORMATS`. If there are none, files so
@@ -58,6 +61,9 @@ def find_readers(folder: Path, testset: str, task: str) -> tuple[Reader, ...]:
         DataError: If one side is missing, or one text or table is there twice.
     """
     names = (*task_spellings(task), *task_spellings(opposite(task)))
+    if is_url(folder):
+        prefixes = tuple(f"{testset}.{pair}." for pair in names)
+        folder = local_folder(folder, lambda name: name.startswith(prefixes))
     for pair_name in names:
         if readers := _readers_named(folder, testset, pair_name, task):
             return readers
@@ -114,6 +120,6 @@ def _open_file(path: Path, task: str) -> Reader:
     for ending, opened in FORMATS.items():
         if path.name.lower().endswith(ending):
             return opened(path, task)
-    endings = f"{', '.join(_TEXT_FORMATS)} ({', '.join(CODECS)} may follow), .zip, .parquet"
+    endings = f"{', '.join(_TEXT_FORMATS)} ({', '.join(CODECS)} may follow), .po, .zip, .parquet"
     what = f"the name must end in one of {endings}, or have {LANG} for two texts"
     raise DataError(f"{path}: unknown format; {what}.")

@@ -52,10 +52,11 @@ class ParquetPairs(Table):
                 yield Block(src=[], tgt=[], first=first)
             first += len(columns[0])
 
-    def _columns(self, schema: pa.Schema, fields: list[str]) -> tuple[Place, Place]:
+    def _columns(self, schema: pa.Schema, fields: list[str]) -> list[Place]:
         names = schema.names
         try:
             sides = self.places(names, fields)
+            labels = self.renamed(names)
         except ValueError as error:
             raise DataError(f"{self.path}: {error}.") from None
         if sides is None:
@@ -66,15 +67,22 @@ class ParquetPairs(Table):
                 raise DataError(
                     f"{self.path}: the column {'.'.join(place)} holds {kind}; it must hold strings."
                 )
-        return sides
+        return [*sides, *((names[score.place(self.path, labels)],) for score in self.scores)]
 
     def _block(self, columns: list[pa.Array], first: int, skip_bad: bool) -> Block:
         bad: dict[int, BadLine] = {}
-        src, tgt = (self._values(column, first, bad, skip_bad) for column in columns)
+        src, tgt = (self._values(column, first, bad, skip_bad) for column in columns[:2])
+        cells = zip(self.scores, columns[2:], strict=True)
+        bad_scores = bad if skip_bad else None
+        scores = {
+            score.name: score.values(column.to_pylist(), first, f"{self.path}: row ", bad_scores)
+            for score, column in cells
+        }
         return Block(
             src=list(map(sentence_of, src)),
             tgt=list(map(sentence_of, tgt)),
             first=first,
+            scores=scores,
             bad=tuple(bad[row] for row in sorted(bad)),
         )
 

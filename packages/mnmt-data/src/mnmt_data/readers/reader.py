@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from mnmt_data.errors import DataError
 
@@ -50,6 +54,9 @@ class Block:
     origins: list[str] | None = None
     """The original language of each pair (`en`; `""` if unknown), if the corpus has it."""
 
+    scores: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)
+    """{score: (pairs,)} from other tools, for the scores of the study; nan where a line is bad."""
+
     bad: tuple[BadLine, ...] = ()
     """Skipped bad lines, by row. Their pairs are in the block with one or both sides empty."""
 
@@ -66,8 +73,8 @@ def every_block(number: int) -> bool:
     return True
 
 
-Record = tuple[str, str] | BadLine
-"""Source and target, or a bad line."""
+Record = tuple[str, str] | tuple[str, str, tuple[float, ...]] | BadLine
+"""Source and target, perhaps with their scores; or a bad line."""
 
 
 def _same(record: Any) -> Any:
@@ -78,6 +85,7 @@ def blocks_of(
     rows: Iterable[Any],
     *,
     parse: Callable[[Any], Record] = _same,
+    scores: Sequence[str] = (),
     skip_bad: bool = False,
     choice: Choice = every_block,
 ) -> Iterator[Block]:
@@ -86,6 +94,7 @@ def blocks_of(
     Args:
         rows: The pairs and bad lines, or rows for `parse`.
         parse: Turns a row of a selected block into a pair or a bad line.
+        scores: Names of the scores that each pair has.
         skip_bad: Whether to list bad lines in the blocks instead of raising.
         choice: Selects the blocks to read; the others are yielded empty.
 
@@ -107,9 +116,19 @@ def blocks_of(
             src=[pair[0] for pair in pairs],
             tgt=[pair[1] for pair in pairs],
             first=first,
+            scores=_score_arrays(pairs, scores),
             bad=tuple(replace(line, row=row) for row, line in bad.items()),
         )
         first += len(records)
+
+
+def _score_arrays(pairs: list[Any], scores: Sequence[str]) -> dict[str, NDArray[np.float32]]:
+    """Return {score: (pairs,)}, nan for pairs without scores."""
+    if not scores:
+        return {}
+    nothing = (math.nan,) * len(scores)
+    values = np.array([pair[2] if len(pair) > 2 else nothing for pair in pairs], dtype=np.float32)
+    return dict(zip(scores, values.T, strict=True))
 
 
 LONGEST_SENTENCE = 65_536

@@ -13,7 +13,7 @@ from typing import Any
 
 from mnmt_data.errors import DataError
 from mnmt_data.readers.byte_sources import File
-from mnmt_data.readers.columns import STRUCT, Place, Table, sentence_of
+from mnmt_data.readers.columns import STRUCT, Place, ScoreColumn, Table, sentence_of
 from mnmt_data.readers.headers import Layout, counted, layout_of
 from mnmt_data.readers.lines import Line, Lines
 from mnmt_data.readers.reader import EXCERPT, BadLine, Block, Choice, Record, blocks_of, every_block
@@ -84,7 +84,8 @@ def _blocks_of_rows(
             head += following if layout.has_header else [row, *following]
             break
         head.append(row)
-    yield from blocks_of(chain(head, rows), parse=parse, skip_bad=skip_bad, choice=choice)
+    names = [score.name for score in table.scores]
+    yield from blocks_of(chain(head, rows), parse=parse, scores=names, skip_bad=skip_bad, choice=choice)
 
 
 def _unreadable(row: Row) -> Record:
@@ -110,10 +111,14 @@ def _record_of(table: Table, separator: str, layout: Layout, row: Row) -> Record
     if content is None or isinstance(content, BadLine):
         return _unreadable(row)
     cells = _cells(content, separator)
-    if len(cells) == layout.width:
-        return cells[layout.src], cells[layout.tgt]
-    first = "header" if layout.has_header else "first line"
-    what = f"has {counted(cells)}, but the {first} has {layout.width}; {_REMEDIES[separator]}"
+    try:
+        if len(cells) == layout.width:
+            scores = [cells[place] for place in layout.scores]
+            return _record(cells[layout.src], cells[layout.tgt], table.scores, scores)
+        first = "header" if layout.has_header else "first line"
+        what = f"has {counted(cells)}, but the {first} has {layout.width}; {_REMEDIES[separator]}"
+    except ValueError as error:
+        what = str(error)
     return _bad(table.path, number, what, separator.join(cells))
 
 
@@ -175,7 +180,8 @@ class JsonPairs(Table):
         lines = (
             row for row in enumerate(Lines(File(self.path), skip_bad=skip_bad).each(), 1) if row[1] != ""
         )
-        yield from blocks_of(lines, parse=self._record, skip_bad=skip_bad, choice=choice)
+        names = [score.name for score in self.scores]
+        yield from blocks_of(lines, parse=self._record, scores=names, skip_bad=skip_bad, choice=choice)
 
     def _record(self, row: tuple[int, Line]) -> Record:
         number, line = row
@@ -193,8 +199,9 @@ class JsonPairs(Table):
             raise ValueError("is no JSON object; give one on every line")
         fields = table.get(STRUCT)
         names, inner = tuple(table), tuple(fields) if isinstance(fields, dict) else ()
-        src, tgt = _places_once(self, names, inner)
-        return _text_at(table, src), _text_at(table, tgt)
+        src, tgt, *scores = _places_once(self, names, inner)
+        cells = [table[place[0]] for place in scores]
+        return _record(_text_at(table, src), _text_at(table, tgt), self.scores, cells)
 
 
 def _without_empty_end(rows: Iterator[tuple[int, Line]]) -> Iterator[tuple[int, Line]]:
@@ -210,15 +217,18 @@ def _without_empty_end(rows: Iterator[tuple[int, Line]]) -> Iterator[tuple[int, 
 
 
 @lru_cache(maxsize=256)  # nearly all objects of a file have the same keys
-def _places_once(table: Table, keys: tuple[str, ...], fields: tuple[str, ...]) -> tuple[Place, Place]:
-    """Return the places of source and target in an object.
+def _places_once(table: Table, keys: tuple[str, ...], fields: tuple[str, ...]) -> list[Place]:
+    """Return the places of source, target and scores in an object.
 
     Raises:
         ValueError: If one is missing.
     """
     if (sides := table.places(keys, fields)) is None:
         raise ValueError(table.no_sides(keys, fields))
-    return sides
+    labels = table.renamed(keys)
+    if missing := [score for score in table.scores if score.column not in labels]:
+        raise ValueError(missing[0].not_among(keys))
+    return [*sides, *((keys[labels.index(str(score.column))],) for score in table.scores)]
 
 
 def _text_at(table: dict[str, Any], place: Place) -> str:
@@ -233,6 +243,17 @@ def _text_at(table: dict[str, Any], place: Place) -> str:
     except UnicodeEncodeError:
         raise ValueError(f"`{'.'.join(place)}` holds half a surrogate pair; write the file anew") from None
     return text
+
+
+def _record(src: str, tgt: str, scores: tuple[ScoreColumn, ...], cells: list[Any]) -> Record:
+    """Return a pair with its scores.
+
+    Raises:
+        ValueError: If the cell of a score is not a number.
+    """
+    if not scores:
+        return src, tgt
+    return src, tgt, tuple(score.value(cell) for score, cell in zip(scores, cells, strict=True))
 
 
 def _bad(path: Path, number: int, what: str, text: str) -> BadLine:

@@ -1,4 +1,4 @@
-"""Pairs from the units of a document: a translation memory or an XLIFF file."""
+"""Pairs from the units of a document: a translation memory, an XLIFF file or a gettext catalogue."""
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ from .lock import file_lock as file_lock
 from .lock import is_locked as is_locked
 from .prepared import VOCABULARY as VOCABULARY
 from .prepared import PreparedData as PreparedData
+from .prepared import fetch_prepared as fetch_prepared
 from .prepared import open_prepared as open_prepared
 from .ragged import Ragged as Ragged
 from .ragged import offsets_of as offsets_of

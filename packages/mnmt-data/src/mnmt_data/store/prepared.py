@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from mnmt_data.errors import DataError
+from mnmt_data.store.atomic_file import atomic_file, checksum
 from mnmt_data.store.corpus_folder import bitext_paths, read_bitext
-from mnmt_data.store.description import PreparedDescription, SplitInfo
+from mnmt_data.store.description import DESCRIPTION, PreparedDescription, SplitInfo
 from mnmt_data.store.direction import Direction
 from mnmt_data.store.groups import Groups, groups_path, read_groups
+from mnmt_data.store.lock import file_lock
+from mnmt_data.store.remote import cache_folder, fetch, is_url, local_copy, normal_url
+from mnmt_data.store.scores import read_scores, score_path
 from mnmt_data.store.segments import check_file
-from mnmt_data.store.shards import WEIGHTS, Shard
+from mnmt_data.store.shards import WEIGHTS, Shard, segment_path
 from mnmt_data.store.vocabulary import Vocabulary
 
 VOCABULARY = "vocab.model"
@@ -102,6 +109,24 @@ class PreparedData:
             digest=self._digest(path, direction),
         )
 
+    def scores(self, task: str, name: str) -> Iterator[NDArray[np.float32]]:
+        """Yield a score of the training pairs of a task, made by another tool, by segment: (pairs,) each.
+
+        Raises:
+            DataError: If the data have no such score, or a file of it is missing, broken or has changed.
+        """
+        self.check_trainable([task])
+        names = tuple(self.description.config.get("scores", {}))
+        if name not in names:
+            valid = ", ".join(names) or "none"
+            raise DataError(f"{self.folder}: has no score {name!r} of training pairs; it has {valid}.")
+        stored = self.description.shards.get("train", {}).get(task, task)
+        folder = shard_path(self.folder, "train", stored)
+        for number in range(len(list(folder.glob("*.arrow")))):
+            path = score_path(segment_path(folder, number), name)
+            self._verify(path)
+            yield read_scores(path)
+
     def text(self, split: str, task: str) -> tuple[list[str], list[str]]:
         """Read the source and target lines of a split other than train.
 
@@ -176,12 +201,41 @@ class PreparedData:
                 raise DataError(f"{path}: must have {expected}; prepare the data again.")
 
 
+def fetch_prepared(url: str | Path, folder: Path) -> PreparedData:
+    """Fetch prepared data from a URL into a folder, and compare each file with its checksum.
+
+    Files that are there with their checksum are not fetched again. `prepared.json`, which makes the folder
+    complete, is the last.
+
+    Raises:
+        DataError: If a file cannot be fetched, or has changed since it was prepared.
+    """
+    source, local = normal_url(url), folder / DESCRIPTION
+    remote = local_copy(f"{source}/{DESCRIPTION}")
+    with file_lock(remote.with_name(".folder.lock"), name=folder, seconds=-1):
+        content = remote.read_bytes()
+        if not local.is_file() or local.read_bytes() != content:
+            local.unlink(missing_ok=True)
+            for name, file in PreparedDescription.read(remote.parent).files.items():
+                path = folder / name
+                if not path.resolve().is_relative_to(folder.resolve()):
+                    raise DataError(f"{source}/{DESCRIPTION}: names {name}, which is outside the folder.")
+                if not path.is_file() or checksum(path) != file.sha256:
+                    fetch(f"{source}/{name}", path, size=file.bytes)
+                    check_file(path, sha256=file.sha256)
+            with atomic_file(local) as out:
+                out.write(content)
+    return open_prepared(folder)
+
+
 def open_prepared(folder: Path | str) -> PreparedData:
-    """Open prepared data.
+    """Open prepared data; those at a URL are fetched into the cache first.
 
     Raises:
         DataError: If the folder or a file is missing, truncated, or of another version.
     """
+    if is_url(folder):
+        return fetch_prepared(folder, cache_folder(f"{normal_url(folder)}/data/"))
     folder = Path(folder)
     prepared = PreparedData(folder=folder, description=PreparedDescription.read(folder))
     prepared.check_sizes()

@@ -33,6 +33,11 @@ def is_url(source: str | Path) -> bool:
     return _URL.match(str(source)) is not None
 
 
+def normal_url(url: str | Path) -> str:
+    """Return a URL with both slashes, of which `Path` leaves one, and none at its end; a path as it is."""
+    return _URL.sub(lambda match: f"{match[1]}://", str(url)).rstrip("/")
+
+
 def matches(pattern: str) -> list[str]:
     """Return the URLs that match a pattern, sorted; only `*` is a wildcard. It needs a listing.
 
@@ -46,15 +51,19 @@ def matches(pattern: str) -> list[str]:
     return sorted(name if is_url(name) else f"{protocol[1]}://{name.lstrip('/')}" for name in names)
 
 
-def local_copy(url: str) -> Path:
+def local_copy(url: str, *, folder: Path | None = None) -> Path:
     """Return the copy on this machine of the file at a URL; fetch it unless it is there and still the same.
 
     Processes may call it at once. If the file cannot be reached, an earlier copy is used, with a warning.
 
+    Args:
+        url: The file.
+        folder: Where to put it; by default a folder of the cache that is named after the URL.
+
     Raises:
         DataError: If there is no such file, it cannot be reached, or a library for it is missing.
     """
-    copy = _cache_folder(url) / url.partition("?")[0].rpartition("/")[2]
+    copy = (folder or cache_folder(url)) / url.partition("?")[0].rpartition("/")[2]
     copy.parent.mkdir(parents=True, exist_ok=True)
     record = copy.with_name(f".{copy.name}.fetched.json")
     with file_lock(copy.with_name(f".{copy.name}.lock"), name=copy, seconds=-1):
@@ -69,12 +78,28 @@ def local_copy(url: str) -> Path:
         stamp = json.dumps(_stamp(info))
         if not (copy.is_file() and record.is_file() and record.read_text(encoding="utf-8") == stamp):
             record.unlink(missing_ok=True)
-            _fetch(url, copy, size=info.get("size"))
+            fetch(url, copy, size=info.get("size"))
             record.write_text(stamp, encoding="utf-8")
     return copy
 
 
-def _fetch(url: str, path: Path, *, size: int | None) -> None:
+def local_folder(url: str | Path, is_wanted: Callable[[str], bool]) -> Path:
+    """Return a folder of the cache with copies of the files at a URL whose names are wanted, and no others.
+
+    Raises:
+        DataError: If the URL cannot be listed, or a file cannot be fetched.
+    """
+    source = normal_url(url)
+    folder = cache_folder(f"{source}/")
+    urls = [each for each in matches(f"{source}/*") if is_wanted(each.rpartition("/")[2])]
+    copies = {local_copy(each, folder=folder) for each in urls}
+    for path in folder.glob("[!.]*"):
+        if path not in copies and is_wanted(path.name):
+            path.unlink()
+    return folder
+
+
+def fetch(url: str, path: Path, *, size: int | None) -> None:
     """Fetch a file of `size` bytes, None if unknown, which takes its name once it is whole.
 
     Raises:
@@ -94,7 +119,7 @@ def _fetch(url: str, path: Path, *, size: int | None) -> None:
     part.replace(path)
 
 
-def _cache_folder(url: str) -> Path:
+def cache_folder(url: str) -> Path:
     """Return the folder for the file at a URL: `~/.cache/mnmt-data`, the host, and a hash of its folder."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mnmt-data"
     place, _, query = url.partition("?")

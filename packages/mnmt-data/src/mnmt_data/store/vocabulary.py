@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
+from threading import Lock
 from typing import Literal
 
 import numpy as np
@@ -25,6 +27,8 @@ MOST_IDS = 10**7
 
 BLOCK_LINES = 50_000
 """Lines encoded at a time, so that Python's lists of token ids stay small beside the arrays."""
+
+_SAMPLING = Lock()
 
 Kind = Literal["unigram", "bpe", "word"]
 
@@ -126,6 +130,39 @@ class Vocabulary:
             tokens = chain.from_iterable(chain(row, (EOS,)) for row in rows)
             blocks.append(Ragged(np.fromiter(tokens, self.dtype, count=int(offsets[-1])), offsets))
         return blocks[0] if len(blocks) == 1 else Ragged.concatenate(blocks)
+
+    def sample(self, text: str, *, seed: int, rate: float) -> list[int]:
+        """Return the token ids of a segmentation at random, without tag and `</s>`.
+
+        Args:
+            text: A line.
+            seed: Seed of the choice, of which 32 bits count: the same text and seed give the same ids.
+            rate: Of BPE, the probability that a merge is left out (Provilkov et al. 2020, BPE-dropout); of a
+                unigram vocabulary, the exponent of a segmentation's probability (Kudo 2018).
+        """
+        with _SAMPLING:  # SentencePiece has one generator for all threads
+            spm.set_random_generator_seed(int(seed) & 0xFFFFFFFF)
+            ids: list[int] = self._processor.encode(text, enable_sampling=True, alpha=rate, nbest_size=-1)
+        return ids
+
+    def recode(self, row: NDArray[np.integer], encode: Callable[[str], Sequence[int]]) -> NDArray[np.int64]:
+        """Return a row with its text encoded by `encode`, and tag and `</s>` where they were.
+
+        A row with an unknown token, whose text is lost, is returned as it is.
+        """
+        ids: NDArray[np.int64] = row.astype(np.int64)
+        text = np.flatnonzero(~self._is_control[ids])
+        if not text.size or (ids == UNK).any():
+            return ids
+        start, stop = text[0], text[-1] + 1
+        return np.concatenate(
+            [ids[:start], np.asarray(encode(self.decode(ids[start:stop])), dtype=np.int64), ids[stop:]]
+        )
+
+    @cached_property
+    def _is_control(self) -> NDArray[np.bool_]:
+        """(size,) whether an id is padding, `</s>` or a tag."""
+        return np.array([self._processor.is_control(token) for token in range(self.size)])
 
     def decode(self, ids: Iterable[int]) -> str:
         """Return the text of token ids; padding, `</s>` and tags leave nothing, `<unk>` leaves ⁇."""

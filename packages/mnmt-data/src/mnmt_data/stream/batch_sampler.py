@@ -71,7 +71,7 @@ class BatchSampler:
     """{task: its rows, best first}, for data selection."""
 
     mean_tokens: Mapping[str, float] = field(default_factory=dict)
-    """{task: mean tokens of a pair}, where pairs are selected."""
+    """{task: mean tokens of a pair}, where pairs are selected or changed by a hook."""
 
     keep: float = 1.0
     """Share of the rows of `orders` in use, the best first."""

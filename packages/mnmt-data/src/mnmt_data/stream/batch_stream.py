@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
 from hashlib import blake2b
 from typing import Any, Self
@@ -9,11 +10,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from mnmt_data.counter_rng import random_words, stream_key
 from mnmt_data.errors import DataError
 from mnmt_data.store.shards import Shard
 from mnmt_data.stream.batch import Batch, Corpus, Pairs
 from mnmt_data.stream.batch_sampler import BatchSampler
 from mnmt_data.stream.bucketing import batch_by_tokens, check_not_empty, check_pairs_fit
+from mnmt_data.stream.hook import BatchHook
 from mnmt_data.stream.mixture import Mixture, Schedule
 from mnmt_data.stream.prefetch import WHOLE, PrefetchedWindow, Share, batch_window, prefetch_window
 
@@ -21,8 +24,13 @@ __all__ = ["Batch", "BatchStream", "eval_batches"]
 
 Rows = NDArray[np.int64]
 
+logger = logging.getLogger(__name__)
+
 SAMPLE = 4096
 """Selected rows to sample, for mean lengths and for the fingerprint of an order."""
+
+HOOK_SAMPLE = 512
+"""Rows of a task to sample, at least, for mean lengths after a hook."""
 
 
 def eval_batches(shard: Shard, *, batch_tokens: int) -> Iterator[Batch]:
@@ -56,6 +64,7 @@ class BatchStream:
         seed: Seed of the choice of tasks, the order of pairs and the order of batches.
         orders: {task: its rows, best first}, of which the share `keep` is drawn from.
         keep: The share of selected data in use, in (0, 1].
+        hook: Changes the pairs of every batch.
 
     Raises:
         DataError: If a task of positive weight has no pairs, or one longer than `batch_tokens`.
@@ -71,7 +80,9 @@ class BatchStream:
         seed: int,
         orders: Mapping[str, Rows] | None = None,
         keep: float = 1.0,
+        hook: BatchHook | None = None,
     ) -> None:
+        self.hook = hook
         schedule = Schedule.constant(mixture) if isinstance(mixture, Mixture) else mixture
         if missing := [task for task in schedule.tasks_drawn if task not in shards]:
             lacks = ", ".join(missing)
@@ -88,9 +99,9 @@ class BatchStream:
             block_rows=_block_rows(self._shards),
             orders=orders,
             mean_tokens={
-                task: _mean_tokens(shard, orders[task], keep)
-                for task, shard in self._shards.items()
-                if task in orders
+                task: self._mean_tokens(task, orders.get(task), keep, seed)
+                for task in self._shards
+                if hook or task in orders
             },
             keep=keep,
         )
@@ -122,11 +133,11 @@ class BatchStream:
 
     def window(self, step: int, share: Share = WHOLE) -> PrefetchedWindow:
         """Read a rank's part of the window that holds the batch of a step."""
-        return prefetch_window(self.sampler, self._shards, step, share)
+        return prefetch_window(self.sampler, self._shards, step, share, self.hook)
 
     def counts(self, step: int) -> dict[str, int]:
         """Return {task: pairs drawn by the batches before `step`}."""
-        window = batch_window(self.sampler, self._shards, step)
+        window = batch_window(self.sampler, self._shards, step, self.hook)
         in_batches = np.bincount(
             np.concatenate([np.empty(0, dtype=np.int64), *window.batches[: step - window.first_step]]),
             minlength=len(window.locations.tasks),
@@ -137,7 +148,7 @@ class BatchStream:
 
     def locations(self, step: int) -> list[tuple[str, int]]:
         """Return `(task, row of its shard)` of every pair of a batch."""
-        window = batch_window(self.sampler, self._shards, step)
+        window = batch_window(self.sampler, self._shards, step, self.hook)
         batch = window.batches[step - window.first_step]
         tasks, rows = window.locations.tasks[batch].tolist(), window.locations.rows[batch].tolist()
         return [(self.tasks[task], row) for task, row in zip(tasks, rows, strict=True)]
@@ -152,7 +163,8 @@ class BatchStream:
 
     def state(self) -> dict[str, Any]:
         """Return the state for `restore`: a dict of plain values of constant size."""
-        return {**self._identity(), "data": self._digests, "step": self._step}
+        code = {"hook_code": self.hook.code} if self.hook else {}
+        return {**self._identity(), **code, "data": self._digests, "step": self._step}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue from a state with the same batches as the saved stream.
@@ -161,12 +173,16 @@ class BatchStream:
             DataError: If the state is of a stream with other data, weights, budget or seed.
         """
         expected = self._identity()
-        for name in (*expected, "block_rows", "hook"):  # absent where no shard is shuffled; no longer
+        for name in (*expected, "block_rows", "hook"):  # absent where no shard is shuffled, or without a hook
             if state.get(name) != (value := expected.get(name)):
                 raise DataError(
                     f"`{name}` of the saved stream is {state.get(name)}, but of this one {value}."
                 )
         self._check_data(state.get("data", {}))
+        if self.hook and state.get("hook_code") != self.hook.code:
+            logger.warning(
+                "%s has changed since the stream was saved; the batches may be others", self.hook.name
+            )
         self._step = state["step"]
 
     def _check_data(self, saved: Mapping[str, str]) -> None:
@@ -187,6 +203,7 @@ class BatchStream:
         """Return the values that must agree for a step to have the same batch."""
         sampler = self.sampler
         blocks = {"block_rows": dict(sampler.block_rows)} if sampler.block_rows else {}
+        hook = {"hook": self.hook.name} if self.hook else {}
         return {
             "stream": 2,
             "seed": sampler.seed,
@@ -196,18 +213,28 @@ class BatchStream:
             "num_tokens": {task: info.src_tokens + info.tgt_tokens for task, info in sampler.infos.items()},
             "selected": {task: _digest(_spread(order, len(order))) for task, order in sampler.orders.items()},
             **blocks,
+            **hook,
         }
+
+    def _mean_tokens(self, task: str, order: Rows | None, keep: float, seed: int) -> float:
+        """Estimate the mean number of tokens of a pair in use, as the hook changes it, from a sample."""
+        corpus = self._shards[task]
+        if order is None:
+            rows = np.arange(0, corpus.info.pairs, max(1, corpus.info.pairs // HOOK_SAMPLE))
+        else:
+            rows = _spread(order, max(1, round(keep * len(order))))
+        if self.hook is None:
+            return float(np.add(*corpus.lengths(rows)).mean())
+        rows = rows[:: max(1, len(rows) // HOOK_SAMPLE)]
+        keys = random_words(stream_key(seed, "hook", task), 0, len(rows))
+        src, tgt = self.hook(*corpus.gather(rows), [task] * len(rows), keys)
+        return float((src.lengths + tgt.lengths).mean())
 
     def _read(self, step: int, share: Share) -> PrefetchedWindow:
         window = self._window
         if window is None or window.share != share or not window.holds(step):
             window = self._window = self.window(step, share)
         return window
-
-
-def _mean_tokens(corpus: Corpus, order: Rows, keep: float) -> float:
-    """Estimate the mean number of tokens of a pair in use from a sample."""
-    return float(np.add(*corpus.lengths(_spread(order, max(1, round(keep * len(order)))))).mean())
 
 
 def _block_rows(corpora: Mapping[str, Corpus]) -> dict[str, int]:

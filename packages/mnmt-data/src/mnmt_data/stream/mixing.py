@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from mnmt_data.store.prepared import PreparedData
 from mnmt_data.store.segments import check_file
 from mnmt_data.store.shards import READ_WHOLE
 from mnmt_data.stream.batch_stream import BatchStream
+from mnmt_data.stream.hook import BatchHook
 from mnmt_data.stream.mixture import Mixture, Phase, Schedule, explicit_scalarization
 from mnmt_data.study import Ranges, check_ranges
 
@@ -57,7 +59,12 @@ class MixingConfig:
     keep: float = 1.0
     """Share of the training pairs in use, the best of the order that `mnmt-data select` makes."""
 
+    hook: str | None = None
+    """Function that changes the pairs of every batch, as module, colon and name (see `BatchHook`)."""
+
     def __post_init__(self) -> None:
+        if self.hook is not None and not re.fullmatch(r"[\w.]+:[\w.]+", self.hook):
+            raise ValueError(f"`hook` must be package.module:function, but is {self.hook!r}.")
         check_ranges(self)
         steps = [0, *(phase.step for phase in self.phases)]
         if steps != sorted(set(steps)):
@@ -86,8 +93,8 @@ def open_stream(
     """Open the training batches of a run.
 
     Raises:
-        DataError: If a shard, an order of selected data is missing or broken, the mixture names a task
-            without training pairs, or a phase names a task that is not in the mixture.
+        DataError: If a shard, an order of selected data or the hook is missing or broken, the mixture names a
+            task without training pairs, or a phase names a task that is not in the mixture.
     """
     data.check_trainable(mixture.tasks)
     try:
@@ -102,6 +109,7 @@ def open_stream(
         seed=seed,
         orders={task: read_order(data, task) for task in tasks} if config.keep < 1 else None,
         keep=config.keep,
+        hook=BatchHook.load(config.hook, data) if config.hook else None,
     )
 
 

@@ -9,11 +9,12 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from mnmt_data.counter_rng import random_order, stream_key
-from mnmt_data.store.ragged import offsets_of
+from mnmt_data.counter_rng import random_order, random_words, stream_key
+from mnmt_data.store.ragged import Ragged, offsets_of
 from mnmt_data.stream.batch import Batch, Corpus, Pairs, RowLocations
 from mnmt_data.stream.batch_sampler import BatchSampler, Window
 from mnmt_data.stream.bucketing import split_evenly
+from mnmt_data.stream.hook import BatchHook
 
 Rows = NDArray[np.int64]
 
@@ -63,6 +64,9 @@ class BatchedWindow:
     batches: list[Rows]
     """Positions in `locations` of the pairs of each batch."""
 
+    changed: tuple[Ragged, Ragged] | None
+    """Sources and targets as a hook made them of the pairs of `locations`."""
+
     @property
     def tokens(self) -> list[tuple[int, int]]:
         """Source and target tokens of each batch."""
@@ -101,11 +105,14 @@ class PrefetchedWindow:
         return tuple(self.pairs.batch(rows) for rows in self.pieces[number]), self.tokens[number]
 
 
-def batch_window(sampler: BatchSampler, corpora: Mapping[str, Corpus], step: int) -> BatchedWindow:
-    """Cut the window that holds a step into batches; only lengths are read."""
+def batch_window(
+    sampler: BatchSampler, corpora: Mapping[str, Corpus], step: int, hook: BatchHook | None = None
+) -> BatchedWindow:
+    """Cut the window that holds a step into batches; without a hook only lengths are read."""
     window = sampler.window(step)
     locations = RowLocations.merged(sampler.schedule.tasks, window.tasks, window.rows)
-    src_lengths, tgt_lengths = locations.lengths(corpora)
+    changed = _change(hook, sampler, window, locations, corpora) if hook else None
+    src_lengths, tgt_lengths = [side.lengths for side in changed] if changed else locations.lengths(corpora)
     batches = split_evenly(src_lengths, tgt_lengths, window.num_batches)
     order = random_order(stream_key(sampler.seed, *window.key), len(batches))
     return BatchedWindow(
@@ -115,18 +122,40 @@ def batch_window(sampler: BatchSampler, corpora: Mapping[str, Corpus], step: int
         tgt_lengths=tgt_lengths,
         loss_weights=_loss_weights(window, sampler.schedule.tasks),
         batches=[batches[number] for number in order],
+        changed=changed,
     )
 
 
+def _change(
+    hook: BatchHook,
+    sampler: BatchSampler,
+    window: Window,
+    locations: RowLocations,
+    corpora: Mapping[str, Corpus],
+) -> tuple[Ragged, Ragged]:
+    """Return the pairs of a window as a hook changes them, which takes them in one order on all ranks."""
+    count = len(locations.tasks)
+    src, tgt = locations.read(corpora, np.arange(count))
+    keys = random_words(stream_key(sampler.seed, "hook", *window.key), 0, count)
+    return hook(src, tgt, [locations.names[task] for task in locations.tasks.tolist()], keys)
+
+
 def prefetch_window(
-    sampler: BatchSampler, corpora: Mapping[str, Corpus], step: int, share: Share
+    sampler: BatchSampler,
+    corpora: Mapping[str, Corpus],
+    step: int,
+    share: Share,
+    hook: BatchHook | None = None,
 ) -> PrefetchedWindow:
     """Read a rank's part of the window that holds a step."""
-    window = batch_window(sampler, corpora, step)
+    window = batch_window(sampler, corpora, step, hook)
     by_rank = [_pieces(window, batch, share) for batch in window.batches]
     pieces = [batch[share.rank :: share.num_ranks] for batch in by_rank]
     positions = np.concatenate([piece for batch in pieces for piece in batch])
-    src, tgt = window.locations.read(corpora, positions)
+    if window.changed:
+        src, tgt = (side.take(positions) for side in window.changed)
+    else:
+        src, tgt = window.locations.read(corpora, positions)
     pairs = Pairs(
         src=src,
         tgt=tgt,

@@ -37,7 +37,7 @@ class Selection:
     """(pairs,) rows, best first; ties by row."""
 
     scores: Scores
-    """(pairs,) by row, in nats per token."""
+    """(pairs,) by row: in nats per token, or scores from another tool."""
 
     def best(self, share: float) -> SelectedShare:
         """Return the number of pairs in a share of the best, and the lowest score among them."""
@@ -69,6 +69,22 @@ def select(data: PreparedData, task: str, *, base: Path | None, tuned: Path | No
     scores = pair_scores(base=base, tuned=tuned)
     origin = {"score": "contrast" if len(files) == 2 else "plain"}
     return _write_order(out, scores, origin | {name: asdict(file.info) for name, file in files.items()})
+
+
+def select_by(data: PreparedData, task: str, name: str, *, out: Path) -> Selection:
+    """Order the training pairs of a task by a score from another tool, and write the order.
+
+    Args:
+        data: The data, prepared with the score.
+        task: The task.
+        name: The score, of `[data.scores]`.
+        out: File of the order; scores and origin are written beside it, as by `select`.
+
+    Raises:
+        DataError: If the data have no such score, or a file of it is missing or broken.
+    """
+    scores = np.concatenate(list(data.scores(task, name)))
+    return _write_order(out, scores, {"score": name, "fingerprint": data.fingerprint})
 
 
 def _write_order(out: Path, scores: Scores, origin: dict[str, Any]) -> Selection:

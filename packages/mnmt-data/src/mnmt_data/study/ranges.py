@@ -1,4 +1,7 @@
-"""Ranges of numbers: a config has them as `RANGES`, {interval: fields}, such as `[1, inf)` or `(0, 1]`."""
+"""Ranges of numbers: a config has them as `RANGES`, {interval: fields}, such as `[1, inf)` or `(0, 1]`.
+
+`check_ranges` refuses other numbers, and the schema of studies shows them to editors.
+"""
 
 from __future__ import annotations
 

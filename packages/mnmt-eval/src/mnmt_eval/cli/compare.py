@@ -40,10 +40,13 @@ class ScoreFlags:
     """Scores that were made elsewhere."""
 
     scores: Columns = ()
-    """A table with scores of sentences made elsewhere, as `kiwi=scores.tsv`, with a column for each system.
-    `None` is a missing score. No reference is needed then."""
+    """A file with scores of sentences made elsewhere, as `metricx=scores.jsonl`: with a column for each
+    system, or a file a system; COMET's, MetricX's or bare numbers. `None` is a missing score. No reference is
+    needed then."""
     lower_is_better: Annotated[Names, Parameter(show_default=False)] = ()
     """Those of --scores of which lower values are better; of MetricX they are."""
+    human: str | None = None
+    """The metric of --scores that people gave; print how far the others order pairs alike."""
 
 
 @Parameter(name="*")
@@ -53,6 +56,8 @@ class PageFlags:
 
     page: Path | None = None
     """Folder for a page to send around, index.html, with the comparison and translations to read."""
+    title: str = ""
+    """The title of the page."""
     worst_by: str | None = None
     """The metric that the page sorts sentences by: by default chrf, or the first if that is not among them;
     `loss` with --losses."""
@@ -74,6 +79,7 @@ class PageFlags:
             worst_by=self.worst_by,
             sentences=self.sentences,
             baseline=baseline,
+            title=self.title,
         )
         report = make_report(translated, options)
         print(f"wrote {write_report(report, folder)}", file=sys.stderr)
@@ -103,7 +109,7 @@ def compare(
 
     Args:
         systems: Files with a translation a line, by any system; runs that `mnmt-eval score` has scored;
-            or folders of runs. `NAME=FILE` gives a system a name.
+            or folders of either. `NAME=FILE` gives a system a name.
         text: The text that they translated.
         baseline: The system that others are tested against; by default the first.
         metrics: Metrics and their options.
@@ -114,7 +120,8 @@ def compare(
         page: The page.
         samples: Resamples of the bootstrap, for intervals.
         permutations: Random exchanges of the permutation test, where not all can be made.
-        form: Print the tables as `text`, `markdown` or `latex` (booktabs; the best ranks are bold).
+        form: Print the tables as `text`, `markdown` or `latex` (booktabs; the best ranks are bold), or as
+            `csv`, a line for each text, metric and system with all digits.
         as_json: Print the comparisons as JSON.
     """
     # Imported here, since `--help` needs no numbers.
@@ -130,6 +137,7 @@ def compare(
     config = CompareConfig(
         metrics=metric_set,
         scores=score_files(scores.scores, scores.lower_is_better),
+        human=scores.human,
         samples=samples,
         permutations=permutations,
         grouping=by,
@@ -160,11 +168,13 @@ def _comparison_json(comparison: TextComparison) -> dict[str, Any]:
         "testset": comparison.testset,
         "task": comparison.task,
         "sentences": comparison.sentences,
+        "documents": comparison.documents,
         "baseline": comparison.baseline,
         "samples": config.samples,
         "permutations": config.permutations,
         "seed": config.seed,
         "searches": dict(comparison.searches),
+        "agreements": [asdict(each) for each in comparison.agreements],
         "metrics": [_metric_json(each) for each in comparison.metrics],
     }
 

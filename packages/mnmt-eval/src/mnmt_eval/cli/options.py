@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -63,6 +63,9 @@ class TextFlags:
     """The column with references; by default of the systems' file."""
     source_column: str | None = None
     """The column with source sentences; by default of the references' file."""
+    documents: Path | None = None
+    """A file with the document of each sentence, a name a line, or WMT's SGML or XML: intervals and tests
+    then draw and exchange whole documents."""
 
     def open(self, systems: list[str], *, reference_free: bool = False) -> list[TranslatedText]:
         """Read the texts, with the systems' translations of each; see `open_systems`.
@@ -74,7 +77,16 @@ class TextFlags:
 
         named = name_systems(systems, self.column)
         files = self._files(named, reference_free)
-        return open_systems(named, testset=self.testset, task=self.task, files=files)
+        translated = open_systems(named, testset=self.testset, task=self.task, files=files)
+        return translated if self.documents is None else [self._with_documents(self.documents, translated)]
+
+    def _with_documents(self, path: Path, translated: Sequence[TranslatedText]) -> TranslatedText:
+        from mnmt_eval.runs.texts import read_documents
+
+        if len(translated) > 1:
+            raise EvalError(f"--documents {path}: is of one text; name a pair with --task.")
+        (each,) = translated
+        return replace(each, text=replace(each.text, documents=read_documents(path, len(each.text))))
 
     def _files(self, systems: Sequence[System], reference_free: bool) -> TextFiles | None:
         """Return the files of references and sources; None if no option names any."""

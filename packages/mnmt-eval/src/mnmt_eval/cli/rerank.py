@@ -46,8 +46,8 @@ def rerank(
     """Choose among candidate translations of each line, by minimum Bayes risk.
 
     Args:
-        candidates: The table or JSON lines that `mnmt-eval translate --n-best` writes, or a table like it;
-            `/dev/stdin` reads a pipe.
+        candidates: The table or JSON lines that `mnmt-eval translate --n-best` writes, an n-best list of
+            Moses or Marian, or the output of fairseq-generate; `/dev/stdin` reads a pipe.
         column: The column with candidates, by its name in the first line or its number; or a key of JSON
             lines. By default `text`, or the third.
         risk: Options of minimum Bayes risk.

@@ -1,16 +1,18 @@
-"""Tables as lines of a terminal, Markdown and LaTeX."""
+"""Tables as lines of a terminal, Markdown, LaTeX and CSV."""
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from mnmt_eval.compare.comparison import TextComparison
+    from mnmt_eval.compare.comparison import SystemScore, TextComparison
     from mnmt_eval.compare.tables import Cell, Section, Table
 
-Format = Literal["text", "markdown", "latex"]
+Format = Literal["text", "markdown", "latex", "csv"]
 
 _LATEX = str.maketrans({
     "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "–": "--", "−": "$-$",
@@ -31,6 +33,8 @@ def format_comparisons(comparisons: Sequence[TextComparison], form: Format = "te
     """Return all tables of comparisons in a format; those of papers begin with one of all metrics."""
     from mnmt_eval.compare.tables import sections
 
+    if form == "csv":
+        return _csv(comparisons)
     write = {"text": _text, "markdown": _markdown, "latex": _latex}[form]
     return "\n\n".join("\n".join(write(each)) for each in sections(comparisons, overviews=form != "text"))
 
@@ -108,3 +112,45 @@ def _latex_cell(cell: Cell) -> str:
     text = f"\\textbf{{{text}}}" if cell.is_best else text
     interval = rf" {{\scriptsize [{', '.join(ends)}]}}" if ends else ""
     return f"{text}{interval}{'$^{*}$' * cell.is_significant}"
+
+
+def _csv(comparisons: Sequence[TextComparison]) -> str:
+    """Return a line for each text, metric and system, with all digits."""
+    rows = [
+        {
+            "testset": each.testset,
+            "task": each.task,
+            "metric": metric.metric,
+            "higher_is_better": metric.higher_is_better,
+            **_csv_row(score),
+            "signature": metric.signature,
+        }
+        for each in comparisons
+        for metric in each.metrics
+        for score in metric.ranked
+    ]
+    file = io.StringIO()
+    writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return file.getvalue().rstrip("\n")
+
+
+def _csv_row(score: SystemScore) -> dict[str, object]:
+    against, counts = score.against_baseline, score.sentences
+    return {
+        "system": score.system,
+        "rank": score.rank.best,
+        "rank_worst": score.rank.worst,
+        "value": score.value,
+        "lower": score.lower,
+        "upper": score.upper,
+        "difference": against and against.test.difference,
+        "difference_lower": against and against.interval.lower,
+        "difference_upper": against and against.interval.upper,
+        "p_value": against and against.test.p_value,
+        "corrected_p_value": against and against.p_value,
+        "wins": counts and counts.wins,
+        "ties": counts and counts.ties,
+        "losses": counts and counts.losses,
+    }

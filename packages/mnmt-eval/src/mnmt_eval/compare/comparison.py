@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from mnmt_eval.compare.agreement import Agreement, agreements
 from mnmt_eval.compare.config import SIGNIFICANT, CompareConfig
 from mnmt_eval.compare.groups import group_rows, group_sentences
 from mnmt_eval.compare.measurements import Measurement, measure
@@ -99,12 +100,16 @@ class TextComparison:
     testset: str
     task: str
     sentences: int
+    documents: int
+    """The number of documents that are drawn and exchanged as a whole; 0 if sentences are."""
     baseline: str | None
     """The system that the others are tested against; None if there is only one system."""
     config: CompareConfig
     searches: Mapping[str, str]
     """{system: signature of its search} of runs."""
     metrics: tuple[MetricComparison, ...]
+    agreements: tuple[Agreement, ...] = ()
+    """How far each metric agrees with people's scores, if any are named."""
 
     @property
     def name(self) -> str:
@@ -164,15 +169,17 @@ def compare_measurements(
     text, names = translated.text, translated.names
     baseline = (baseline or names[0]) if len(names) > 1 else None
     groups = None if config.grouping is None else group_sentences(text, config.grouping)
-    metrics = tuple(_compare(each, config, baseline, groups) for each in measurements)
+    metrics = tuple(_compare(each, config, baseline, groups, text.documents) for each in measurements)
     return TextComparison(
         testset=text.testset,
         task=text.task,
         sentences=len(text),
+        documents=len(set(text.documents)),
         baseline=baseline,
         config=config,
         searches=translated.searches,
         metrics=metrics,
+        agreements=agreements(measurements, [each.resampled for each in metrics], config, text.documents),
     )
 
 
@@ -194,14 +201,15 @@ def _compare(
     config: CompareConfig,
     baseline: str | None,
     groups: Sequence[str] | None,
+    documents: Sequence[str],
 ) -> MetricComparison:
     metric, systems = measurement.metric, measurement.systems
-    tests = PairTests(measurement, config)
+    tests = PairTests(measurement, config, documents)
     pairs = tests.all_pairs(baseline)
     ranks = _rank(tests.intervals, pairs, higher_is_better=metric.higher_is_better)
     against = {pair.second: pair.result for pair in pairs if pair.first == baseline}
     counts = {name: count_sentences(metric, systems[str(baseline)], systems[name]) for name in against}
-    by_group = {} if groups is None else _compare_groups(measurement, config, baseline, groups)
+    by_group = {} if groups is None else _compare_groups(measurement, config, baseline, groups, documents)
     scores = [
         SystemScore(
             system=name,
@@ -245,6 +253,7 @@ def _compare_groups(
     config: CompareConfig,
     baseline: str | None,
     groups: Sequence[str],
+    documents: Sequence[str],
 ) -> dict[str, tuple[GroupScore, ...]]:
     """Return {system: its scores of each group}; the tests of all groups are corrected together.
 
@@ -252,7 +261,7 @@ def _compare_groups(
     """
     first = next(iter(measurement.systems.values()))
     tests = {
-        group: PairTests(measurement, config, rows)
+        group: PairTests(measurement, config, documents, rows)
         for group, rows in group_rows(groups).items()
         if not np.isnan(measurement.metric.values(first[rows].sum(axis=0)))
     }

@@ -18,13 +18,13 @@ MOST_DRAWS = 10**7
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScoreFile:
-    """A table with the scores of a metric that was computed elsewhere."""
+class ScoreFiles:
+    """The files with the scores of one metric that was computed elsewhere."""
 
     name: str
     """The metric's name."""
-    path: Path
-    """The table, with a column for each system."""
+    paths: tuple[Path, ...]
+    """One file with a column for each system, or a file a system in the order of the systems."""
     higher_is_better: bool = True
 
 
@@ -37,8 +37,10 @@ class CompareConfig:
     """
 
     metrics: MetricSet = field(default_factory=MetricSet)
-    scores: tuple[ScoreFile, ...] = ()
+    scores: tuple[ScoreFiles, ...] = ()
     """Metrics with scores from files."""
+    human: str | None = None
+    """The metric that holds people's scores, with which all others are compared; by default none."""
     samples: int = BOOTSTRAP_SAMPLES
     """Resamples of the bootstrap, for intervals."""
     permutations: int = PERMUTATION_SAMPLES
@@ -53,6 +55,9 @@ class CompareConfig:
     def __post_init__(self) -> None:
         if not self.names:
             raise EvalError("there is nothing to compare by; name a metric, or scores with --scores.")
+        if self.human is not None and self.human not in self.names:
+            names = ", ".join(self.names)
+            raise EvalError(f"`human` must be one of {names}, but is {self.human!r}; see --scores.")
         if twice := [name for name in self.names if self.names.count(name) > 1]:
             raise EvalError(f"two metrics are called {twice[0]!r}; name the scores, as in ours=FILE.")
         for name, least in {"samples": 1, "permutations": 1, "seed": 0}.items():
@@ -68,25 +73,28 @@ class CompareConfig:
         return (*self.metrics.names, *(each.name for each in self.scores), *["loss"] * self.losses)
 
 
-def score_files(arguments: Sequence[str], lower_is_better: Collection[str] = ()) -> tuple[ScoreFile, ...]:
-    """Return the metrics that `NAME=FILE`, or a file called like its metric, name.
+def score_files(arguments: Sequence[str], lower_is_better: Collection[str] = ()) -> tuple[ScoreFiles, ...]:
+    """Return the metrics that `NAME=FILE`, or a file called like its metric, name; a name may have several.
 
     Raises:
         EvalError: If `lower_is_better` names none of them.
     """
     from mnmt_eval.metrics.protocol import higher_is_better  # with numpy, which help pages do without
 
-    pairs = [split_name(argument) for argument in arguments]
-    named = [(name or path.name.partition(".")[0], path) for name, path in pairs]
-    names = [name for name, _ in named]
-    if other := [name for name in lower_is_better if name not in names]:
-        listed = ", ".join(names) or "none"
+    paths: dict[str, list[Path]] = {}
+    for argument in arguments:
+        name, path = split_name(argument)
+        paths.setdefault(name or path.name.partition(".")[0], []).append(path)
+    if other := [name for name in lower_is_better if name not in paths]:
+        listed = ", ".join(paths) or "none"
         raise EvalError(f"`lower_is_better` must name scores, of {listed}, but has {other[0]!r}.")
     return tuple(
-        ScoreFile(
-            name=name, path=path, higher_is_better=higher_is_better(name) and name not in lower_is_better
+        ScoreFiles(
+            name=name,
+            paths=tuple(files),
+            higher_is_better=higher_is_better(name) and name not in lower_is_better,
         )
-        for name, path in named
+        for name, files in paths.items()
     )
 
 

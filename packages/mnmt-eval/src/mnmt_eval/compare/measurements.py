@@ -37,7 +37,7 @@ def measure(translated: TranslatedText, config: CompareConfig) -> list[Measureme
         RunError: If a run cannot be loaded for its losses.
         DataError: If its data cannot be read.
     """
-    from_files = (read_scores(file, translated) for file in config.scores)
+    from_files = (read_scores(files, translated) for files in config.scores)
     return [
         *measure_systems(translated, config.metrics),
         *(Measurement(metric=metric, systems=systems) for metric, systems in from_files),

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mnmt_eval.compare.config import CompareConfig
 from mnmt_eval.compare.measurements import Measurement
 from mnmt_eval.metrics.protocol import Floats, Metric
-from mnmt_eval.metrics.resampling import BootstrapIntervals, ConfidenceInterval
+from mnmt_eval.metrics.resampling import BootstrapIntervals, ConfidenceInterval, sum_documents
 from mnmt_eval.metrics.significance import Differences, PairedTest, PermutationTests, holm
 
 
@@ -63,16 +63,23 @@ class PairTests:
         self,
         measurement: Measurement,
         config: CompareConfig,
+        documents: Sequence[str] = (),
         rows: NDArray[np.bool_] | slice = slice(None),
     ) -> None:
-        """Take the statistics of all sentences, or only of some `rows`."""
+        """Take the statistics of all sentences, or only of some `rows`, perhaps document by document."""
         metric, statistics = measurement.metric, [each[rows] for each in measurement.systems.values()]
+        unit = "document" if documents else ""
+        if documents:
+            of_rows = np.asarray(documents)[rows].tolist()
+            statistics = [sum_documents(each, of_rows) for each in statistics]
         self._places = {name: place for place, name in enumerate(measurement.systems)}
-        self._bootstrap = BootstrapIntervals(metric, statistics, samples=config.samples, seed=config.seed)
+        self._bootstrap = BootstrapIntervals(
+            metric, statistics, samples=config.samples, seed=config.seed, unit=unit
+        )
         self.intervals = {name: self._bootstrap.value(place) for name, place in self._places.items()}
         self.resampled = dict(zip(self._places, self._bootstrap.values, strict=True))
         self._permutation = PermutationTests(
-            metric, statistics, samples=config.permutations, seed=config.seed
+            metric, statistics, samples=config.permutations, seed=config.seed, unit=unit
         )
 
     def test(self, baseline: str, name: str) -> tuple[PairedTest, ConfidenceInterval]:

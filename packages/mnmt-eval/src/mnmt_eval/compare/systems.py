@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
+import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -20,6 +22,19 @@ from mnmt_eval.runs.run_files import (
 )
 from mnmt_eval.runs.texts import ReferenceText, TextFiles, run_text, tasks_of_run, tasks_of_runs
 from mnmt_eval.text import NamedLines, read_lines, read_text, remarks_on
+
+logger = logging.getLogger(__name__)
+
+_HIDDEN = re.compile(r"\..*|.*\.record\.json")
+_NO_OUTPUT = re.compile(
+    r".*~|(readme|licen[cs]e|copying|changelog|makefile)(\..*)?"
+    r"|.*\.(md|rst|log|tmp|bak|orig|lock|sh|py|toml|ya?ml|pdf|html?)",
+    re.I,
+)
+"""Names of files in a folder of outputs that are no outputs; whoever names such a file itself means it."""
+
+FEW_DOCUMENTS = 10
+"""Fewer documents than these are remarked."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,14 +102,21 @@ class TranslatedText:
         references = [
             NamedLines(name=name, lines=lines) for name, lines in zip(names, text.references, strict=True)
         ]
-        return list(remarks_on(outputs, references, text.src))
+        return [*_few_documents(text), *remarks_on(outputs, references, text.src)]
+
+
+def _few_documents(text: ReferenceText) -> Iterator[str]:
+    """Yield a remark if there are few documents to draw and exchange."""
+    if 0 < (count := len(set(text.documents))) < FEW_DOCUMENTS:
+        least = min(1.0, 2 / 2**count)
+        yield f"{text.name}: has {count} documents, so no p is below {least:.2g}, and few differences show"
 
 
 def name_systems(arguments: Sequence[str], columns: Sequence[str] = ()) -> list[System]:
     """Return the systems that a command line names.
 
     Args:
-        arguments: Each is a file, a run, a folder of runs, or a named file or run:
+        arguments: Each is a file, a folder of files, a run, a folder of runs, or a named file or run:
             `ours=out.de`.
         columns: The columns with translations, if files are tables; each is a system.
 
@@ -249,20 +271,34 @@ def _common_tasks(runs: Sequence[Path], testset: str) -> list[str]:
 
 
 def _systems_at(path: Path, *, named: bool) -> list[Path]:
-    """Return the file or run of a path, or the runs in its folder."""
+    """Return the file or run of a path, or those in its folder."""
     if not path.exists():
         raise EvalError(f"{path}: no such file or run; {folder_holds(path)}.")
     if not path.is_dir():
         return [path]
-    if not (path / RUN).is_file() and not any(path.glob(f"*/{RUN}")):
-        raise EvalError(f"{path}: holds no runs; of a folder of files name each, as {path}/* does.")
-    require_runs(f"{path}: a trained run")
-    from mnmt_model.runs import find_runs
+    if (path / RUN).is_file() or any(path.glob(f"*/{RUN}")):
+        require_runs(f"{path}: a trained run")
+        from mnmt_model.runs import find_runs
 
-    places = find_runs([path])
+        what, places = "runs", find_runs([path])
+    else:
+        what, places = "files", _outputs_in(path)
     if named and len(places) > 1:
-        raise EvalError(f"{path}: holds {len(places)} runs, so one name is not enough for them.")
+        raise EvalError(f"{path}: holds {len(places)} {what}, so one name is not enough for them.")
     return places
+
+
+def _outputs_in(folder: Path) -> list[Path]:
+    """Return the files of a folder that are outputs by their names, and log the names of the others."""
+    files = sorted(each for each in folder.iterdir() if each.is_file() and not _HIDDEN.fullmatch(each.name))
+    outputs = [each for each in files if not _NO_OUTPUT.fullmatch(each.name)]
+    others = ", ".join(each.name for each in files if each not in outputs)
+    if not outputs:
+        left_out = f" but {others}" if others else ""
+        raise EvalError(f"{folder}: holds neither runs nor files with translations{left_out}.")
+    if others:
+        logger.warning("%s: %s left out; name a file itself to compare it", folder, others)
+    return outputs
 
 
 def _shortest_names(paths: Sequence[Path]) -> list[str]:

@@ -40,7 +40,7 @@ class Table:
     """A table, column by column."""
 
     kind: str
-    """`ranking`, `pairs`, `groups`, `means` or `overview`."""
+    """`ranking`, `pairs`, `groups`, `agreement`, `means` or `overview`."""
     title: str
     """The title; a column may have the same name."""
     columns: Mapping[str, Sequence[Cell]]
@@ -108,6 +108,8 @@ def _section(comparison: TextComparison, *, for_paper: bool) -> Section:
             tables.append(_pairs(metric))
         if metric.scores[0].groups:
             tables.append(_groups(metric, comparison))
+    if comparison.agreements:
+        tables.append(_agreement(comparison))
     return Section(
         title=f"{comparison.name}, {count:,} sentence{'s' * (count != 1)}",
         tables=tuple(tables),
@@ -228,21 +230,41 @@ def _groups(metric: MetricComparison, comparison: TextComparison) -> Table:
     return Table(kind="groups", title=title, columns=columns, label="sentences", breaks=breaks)
 
 
+def _agreement(comparison: TextComparison) -> Table:
+    """Return the pairwise accuracies of each metric."""
+    rows = comparison.agreements
+    columns = {"metric": _words(row.metric for row in rows)}
+    for name in ("systems", "sentences"):
+        accuracies = [(getattr(row, name), getattr(row, f"{name[:-1]}_pairs")) for row in rows]
+        columns[f"% of pairs of {name}"] = [
+            Cell(text=f"{each.value:.1f}", interval=(f"{each.lower:.1f}", f"{each.upper:.1f}"))
+            for each, _ in accuracies
+        ]
+        columns["pairs" if name == "systems" else "pairs of sentences"] = _words(
+            f"{n:,}" for _, n in accuracies
+        )
+    title = f"ordered as by {comparison.config.human}"
+    return Table(kind="agreement", title=title, columns=columns, label="metric")
+
+
 def _notes(comparison: TextComparison) -> Iterator[str]:
     config = comparison.config
-    yield f"[95% interval] of {config.samples:,} bootstrap samples, seed {config.seed}"
+    whole = f" of {comparison.documents:,} whole documents" if comparison.documents else ""
+    yield f"[95% interval] of {config.samples:,} bootstrap samples{whole}, seed {config.seed}"
     if comparison.baseline is None:
         return
     pairs, groups = len(comparison.metrics[0].pairs), len(comparison.metrics[0].scores[0].groups)
     in_groups = groups * (len(comparison.metrics[0].scores) - 1)
     yield (
-        f"difference from the baseline, with p of a paired permutation test"
+        f"difference from the baseline, with p of a paired permutation test{' of documents' if whole else ''}"
         f"{_corrected(pairs, 'pairs')}; * p < {SIGNIFICANT}"
     )
     yield "win/tie/loss: sentences that are better than, as good as and worse than the baseline's, one by one"
     if pairs > 1:
         yield "rank: from 1 + systems significantly better, to systems − those significantly worse"
         yield "line: every system above is significantly better than every one below"
+    if comparison.agreements:
+        yield "ordered alike: of pairs that people part; a tie counts half; systems are resampled too"
     if groups:
         yield f"within groups, p is corrected for {in_groups} tests"
     tests = max(pairs, in_groups)

@@ -68,10 +68,15 @@ class BootstrapIntervals:
         *,
         samples: int = BOOTSTRAP_SAMPLES,
         seed: int = SEED,
+        unit: str = "",
     ) -> None:
-        """Take the systems' statistics, (sentences, k) each; for the rest see `bootstrap`."""
+        """Take the systems' statistics, (sentences, k) each; for the rest see `bootstrap`.
+
+        Each row may be the sum of a larger `unit`, which the signature then names; see `sum_documents`.
+        """
         check_systems(systems, samples)
         self._metric, self._systems, self._samples, self._seed = metric, systems, samples, seed
+        self._unit = {"unit": unit} if unit else {}
 
     def value(self, place: int) -> ConfidenceInterval:
         """Return the value of the system in a place with its interval."""
@@ -94,7 +99,9 @@ class BootstrapIntervals:
         return [self._metric.corpus(statistics).value for statistics in self._systems]
 
     def _interval(self, resampled: Floats, value: float) -> ConfidenceInterval:
-        signature = resampled_signature(self._metric.signature, bs=self._samples, seed=self._seed)
+        signature = resampled_signature(
+            self._metric.signature, bs=self._samples, seed=self._seed, **self._unit
+        )
         return interval_of(resampled, value=value, signature=signature)
 
 
@@ -115,6 +122,22 @@ def resampled_signature(metric: str, **settings: int | str) -> str:
     """Return a metric's signature with the resampling's settings after the references, as sacreBLEU does."""
     nrefs, *rest = metric.split("|")
     return "|".join([nrefs, *(f"{key}:{value}" for key, value in settings.items()), *rest])
+
+
+def sum_documents(statistics: Floats, documents: Sequence[str]) -> Floats:
+    """Sum the statistics of the sentences of each document, (documents, k).
+
+    Values depend on sums only, so to draw or exchange these rows is to draw or exchange whole documents, of
+    whatever lengths.
+
+    Args:
+        statistics: The statistics of each sentence, (sentences, k).
+        documents: The document of each sentence.
+    """
+    names, places = np.unique(np.asarray(documents), return_inverse=True)
+    sums = np.zeros((len(names), statistics.shape[1]))
+    np.add.at(sums, places, statistics)
+    return sums
 
 
 def bootstrap_totals(systems: Sequence[Floats], *, samples: int, seed: int) -> list[Floats]:

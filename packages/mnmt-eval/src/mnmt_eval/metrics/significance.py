@@ -102,9 +102,15 @@ def paired_permutation(
 class PermutationTests:
     """`paired_permutation` of any two of several systems, which all exchange the same sentences."""
 
-    def __init__(self, metric: Metric, systems: Sequence[Floats], *, samples: int, seed: int) -> None:
-        """Take the systems' statistics, (sentences, k) each; for the rest see `paired_permutation`."""
+    def __init__(
+        self, metric: Metric, systems: Sequence[Floats], *, samples: int, seed: int, unit: str = ""
+    ) -> None:
+        """Take the systems' statistics, (sentences, k) each; for the rest see `paired_permutation`.
+
+        Each row may be the sum of a larger `unit`, which the signature then names; see `sum_documents`.
+        """
         check_systems(systems, samples)
+        self._unit = {"unit": unit} if unit else {}
         self._metric, self._systems, self._samples, self._seed = metric, systems, samples, seed
 
     def test(self, baseline: int, system: int) -> PairedTest:
@@ -116,7 +122,7 @@ class PermutationTests:
             baseline=self._corpus[baseline],
             system=self._corpus[system],
             p_value=differences.p_value,
-            signature=resampled_signature(self._metric.signature, **settings),
+            signature=resampled_signature(self._metric.signature, **settings, **self._unit),
         )
 
     def differences(self, baseline: int, system: int) -> Differences:

@@ -44,6 +44,8 @@ class ReportConfig:
     """Sentences of each text; those on which systems disagree most, or that some system translated worst."""
     baseline: str | None = None
     """The system that others are tested against; by default the first."""
+    title: str = ""
+    """The page's title; by default the number of systems."""
 
     def __post_init__(self) -> None:
         if self.worst_by is not None and self.worst_by not in self.comparison.names:
@@ -111,6 +113,8 @@ class ReportContent:
     texts: Sequence[ReportedText]
     remarks: Sequence[str] = ()
     """A line for whatever makes scores mislead; see `mnmt_eval.text.remarks_on`."""
+    title: str = ""
+    """The page's title; by default the number of systems."""
 
     @property
     def metrics(self) -> list[str]:
@@ -145,6 +149,7 @@ def make_report(translated: Sequence[TranslatedText], config: ReportConfig) -> R
             for each, by_metric in zip(translated, measurements, strict=True)
         ],
         remarks=all_remarks(translated, comparisons),
+        title=config.title,
     )
 
 

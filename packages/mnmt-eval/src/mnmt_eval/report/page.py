@@ -54,7 +54,7 @@ def render(report: ReportContent) -> str:
     of_texts, means = parts[: len(report.comparisons)], parts[len(report.comparisons) :]
     return environment.get_template("page.html.j2").render(
         report=report,
-        title=f"Translations of {f'{len(systems)} systems' if systems[1:] else systems[0]}",
+        title=report.title or f"Translations of {f'{len(systems)} systems' if systems[1:] else systems[0]}",
         data=_data(report),
         baseline=first.baseline,
         means=means,

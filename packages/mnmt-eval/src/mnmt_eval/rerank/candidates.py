@@ -1,4 +1,4 @@
-"""Files of candidate translations, as `mnmt-eval translate --n-best` writes them, and tables like them."""
+"""Files of candidate translations, as `mnmt-eval translate --n-best` and other tools write them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,18 @@ from itertools import groupby
 from pathlib import Path
 
 from mnmt_eval.errors import EvalError
-from mnmt_eval.text import holds_numbers, holds_objects, read_lines, read_objects, split_rows, text_of
+from mnmt_eval.text import (
+    fairseq_hypotheses,
+    holds_numbers,
+    holds_objects,
+    is_fairseq,
+    is_moses,
+    moses_candidates,
+    read_lines,
+    read_objects,
+    split_rows,
+    text_of,
+)
 
 Candidates = tuple[str, ...]
 """The candidates for the translation of a line, at least one, in the order of the file."""
@@ -19,8 +30,9 @@ def read_candidates(path: Path, column: str | None = None) -> list[Candidates]:
     Args:
         path: TSV or `.csv`, a candidate a row: number of its source line, score, text; or columns with names,
             of which one is `line`. Or JSON lines, an object a source line with `line` and the list `n_best`
-            of objects that have `text`, or an object a candidate. The candidates of a source line follow each
-            other, and source lines are numbered from 1 (or 0).
+            of objects that have `text`, or an object a candidate. Or Moses' `0 ||| text ||| …`, or the output
+            of fairseq-generate. The candidates of a source line follow each other, and source lines are
+            numbered from 1 (or 0).
         column: The column with the text, by its name in the first line, or its number if there are no names;
             or a key of JSON lines. By default `text`, or the third column.
 
@@ -31,7 +43,10 @@ def read_candidates(path: Path, column: str | None = None) -> list[Candidates]:
     lines = read_lines(path)
     if not lines:
         raise EvalError(f"{path}: must have at least one candidate, but is empty.")
+    if is_fairseq(lines):
+        return fairseq_hypotheses(path, lines)
     read = _json_candidates if holds_objects(lines) else _table_candidates
+    read = moses_candidates if is_moses(lines[:1]) else read
     sources: list[Candidates] = []
     expected = None
     for number, group in groupby(read(path, lines, column), key=lambda row: row[1]):

@@ -20,7 +20,7 @@ from mnmt_eval.translate.engine_config import TORCH, EngineConfig, missing_packa
 from mnmt_model import RunError, export_run
 from mnmt_model.checkpoints import weights_checksum
 from mnmt_model.export.conversion import CTRANSLATE2_FOLDER, FAILED
-from mnmt_model.export.t5_layout import check_exportable
+from mnmt_model.export.layouts import check_convertible
 from mnmt_model.runs.load import OpenedRun
 
 EXPORTS = "exports"
@@ -73,7 +73,7 @@ def choose_engine(
     if engine.name == "ctranslate2":
         engine.check(search)
         check_compute(engine.exported_compute, device)
-        check_exportable(run.record.model)
+        check_convertible(run.record.model)
         find_export(run, on_export=on_export)
         return engine
     if not _can_export(run, search, device):
@@ -91,7 +91,7 @@ def _can_export(run: OpenedRun, search: SearchConfig, device: str) -> bool:
     if obstacle(search) or missing_package():
         return False
     try:
-        check_exportable(run.record.model)
+        check_convertible(run.record.model)
         check_compute("float32", device)
     except (RunError, EvalError):
         return False

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mnmt_data.readers import check_code
+from mnmt_data.readers import File, check_code, lines_of, parse_markup
 from mnmt_eval.errors import EvalError
 from mnmt_eval.language import languages_of
 from mnmt_eval.metrics.protocol import Floats
@@ -36,6 +36,8 @@ class ReferenceText:
     """Source sentences; empty if unknown."""
     origins: Sequence[str] | None = None
     """The language that each pair was written in; None if unknown."""
+    documents: Sequence[str] = ()
+    """The document of each sentence; empty if sentences are resampled one by one."""
     lines: int = 0
     """The number of sentences, where neither references nor sources tell it."""
 
@@ -77,6 +79,7 @@ class ReferenceText:
             self,
             references=[lines[:count] for lines in self.references],
             src=self.src[:count],
+            documents=self.documents[:count],
             origins=None if self.origins is None else self.origins[:count],
             weights=None if self.weights is None else self.weights[:count],
         )
@@ -223,3 +226,22 @@ class TextFiles:
         return ReferenceText(
             testset=testset, task=self.task, references=references, reference_names=names, src=src
         )
+
+
+def read_documents(path: Path, sentences: int) -> list[str]:
+    """Return the document of each sentence: of WMT's mark-up, or a name a line.
+
+    Raises:
+        EvalError: If there are more or fewer than `sentences`, or a line is blank.
+        DataError: If the file cannot be read.
+    """
+    data = File(path).read()
+    texts = parse_markup(data, str(path))
+    documents = [document for document, *_ in texts.keys] if texts else lines_of(data, str(path))
+    if len(documents) != sentences:
+        raise EvalError(
+            f"{path}: must name the documents of {sentences} sentences, one a line, but has {len(documents)}."
+        )
+    if blank := next((place for place, name in enumerate(documents, start=1) if not name.strip()), None):
+        raise EvalError(f"{path}:{blank}: must name the document of this sentence, but is blank.")
+    return documents

@@ -6,6 +6,7 @@ from .config import SamplingConfig as SamplingConfig
 from .config import SearchConfig as SearchConfig
 from .dispatch import search as search
 from .greedy import greedy_search as greedy_search
+from .hugging_face import HuggingFaceModel as HuggingFaceModel
 from .hypotheses import Hypothesis as Hypothesis
 from .numbering import Numbering as Numbering
 from .protocol import EOS as EOS

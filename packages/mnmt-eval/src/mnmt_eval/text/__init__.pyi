@@ -7,6 +7,10 @@ from .lines import read_objects as read_objects
 from .lines import read_text as read_text
 from .lines import split_rows as split_rows
 from .lines import text_of as text_of
+from .n_best import fairseq_hypotheses as fairseq_hypotheses
+from .n_best import is_fairseq as is_fairseq
+from .n_best import is_moses as is_moses
+from .n_best import moses_candidates as moses_candidates
 from .remarks import NamedLines as NamedLines
 from .remarks import holds_numbers as holds_numbers
 from .remarks import marks_in as marks_in

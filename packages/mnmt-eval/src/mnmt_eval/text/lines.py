@@ -13,6 +13,7 @@ from typing import Any
 from mnmt_data import readers
 from mnmt_data.errors import DataError
 from mnmt_eval.errors import EvalError
+from mnmt_eval.text.n_best import best_translations
 
 Row = tuple[str, Sequence[str]]
 """The place of a row, for messages, and its cells."""
@@ -79,6 +80,8 @@ def read_text(path: Path, column: str | None = None, *, option: str = "--column"
     if (texts := readers.parse_markup(data, str(path))) is not None:
         return texts.text(_ROLES[option], column, option=option)
     lines = readers.lines_of(data, str(path))
+    if column is None and option == "--column" and (best := best_translations(path, lines)):
+        return best
     if column is None:
         _refuse_table(path, lines, option)
         return lines

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -62,6 +64,9 @@ MARKS = (
 
 _NUMBER = r"(\w+=\s*)?([-+]?(\d+([.,]\d*)?|[.,]\d+)(e[-+]?\d+)?|nan|-?inf)"
 _NUMBERS = re.compile(rf"{_NUMBER}(\s+{_NUMBER})*", re.I)  # also features, as `F0= -1.38`
+_WORD = re.compile(r"\w{4,}|\d+")
+_ORDER_LINES = 20_000
+"""Lines in which the order is looked at."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +88,7 @@ def remarks_on(
     """Yield a line for whatever looks wrong in outputs of one text, which the metrics would score as it is.
 
     Marks of subwords, tokenizers and escapes; blank lines, numbers, the source or the reference in place of
-    translations; the same outputs twice.
+    translations; another case, Unicode form or order of lines than the references'; the same outputs twice.
 
     Args:
         outputs: Translations, a line for each line of the references.
@@ -98,7 +103,7 @@ def remarks_on(
             continue
         yield from _more_marks(output, references)
         for reference in references[:1]:
-            yield from filter(None, [_blank_lines(output, reference)])
+            yield from filter(None, (check(output, reference) for check in _CHECKS))
     for one, other in combinations(outputs, 2):
         if list(one.lines) == list(other.lines):
             both = f"{one.name} and {other.name}" if one.name != other.name else f"two systems of {one.name}"
@@ -160,3 +165,67 @@ def _blank_lines(output: NamedLines, reference: NamedLines) -> str | None:
     if not blank or len(blank) < 0.01 * len(output.lines):
         return None
     return output.remark(blank, "are blank", f"those of {reference.name} are not")
+
+
+def _case(output: NamedLines, reference: NamedLines) -> str | None:
+    """Return a remark if either side alone is in lower or upper case."""
+    for one, other in ((output, reference), (reference, output)):
+        for what, turn, back in (("capital", str.lower, str.upper), ("small", str.upper, str.lower)):
+            letters, others = (sum(turn(line) != line for line in each.lines) for each in (one, other))
+            cased = any(back(line) != line for line in one.lines)
+            if cased and others > 0.3 * len(other.lines) and letters < 0.01 * len(one.lines):
+                but = f"but {other.name} has, and scores count case; compare texts of one case"
+                return f"{one.name}: has no {what} letters, {but}"
+    return None
+
+
+def _unicode_form(output: NamedLines, reference: NamedLines) -> str | None:
+    """Return a remark if lines of one side alone are not in the form NFC."""
+    sides = [
+        (_numbers(not unicodedata.is_normalized("NFC", line) for line in each.lines), each)
+        for each in (output, reference)
+    ]
+    (few, other), (many, one) = sorted(sides, key=lambda side: len(side[0]))
+    if not many or len(many) < 0.05 * len(one.lines) or len(few) > 0.2 * len(many):
+        return None
+    what = f"are not in Unicode's composed form (NFC), unlike those of {other.name}"
+    return one.remark(many, what, "equal letters differ, so convert both to NFC")
+
+
+def _order(output: NamedLines, reference: NamedLines) -> str | None:
+    """Return a remark if outputs are in another order than the references.
+
+    Two words that each occur in one line only, on both sides, tell to which reference an output belongs.
+    """
+    places = _places_of_rare_words(reference.lines)
+    pairs = list[tuple[int, int]]()
+    by_line: dict[int, Counter[int]] = {}
+    for word, number in _places_of_rare_words(output.lines).items():
+        if word in places:
+            by_line.setdefault(number, Counter())[places[word]] += 1
+    for number, votes in by_line.items():
+        ((place, count),) = votes.most_common(1)
+        if count > 1:
+            pairs.append((number, place))
+    moved = [place - number for number, place in pairs if place != number]
+    if len(moved) < max(5, 0.9 * len(pairs)):
+        return None
+    ((shift, count),) = Counter(moved).most_common(1)
+    by = f": by {shift:+d} lines" if count > 0.8 * len(moved) else ""
+    return (
+        f"{output.name}: {len(moved):,} of {len(pairs):,} lines that share rare words with a line of "
+        f"{reference.name} stand in another place than it{by}; put both in one order"
+    )
+
+
+def _places_of_rare_words(lines: Sequence[str]) -> dict[str, int]:
+    """Return {word: the number of its line} of the words that stand in one line only."""
+    places: dict[str, int] = {}
+    for number, line in enumerate(lines[:_ORDER_LINES], start=1):
+        for word in set(_WORD.findall(line)):
+            places[word] = 0 if word in places else number
+    return {word: number for word, number in places.items() if number}
+
+
+_CHECKS = (_blank_lines, _case, _unicode_form, _order)
+"""Checks of outputs against a reference."""

@@ -8,22 +8,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 import torch
 
 from mnmt_eval.errors import EvalError
 from mnmt_eval.search.config import SearchConfig
+from mnmt_eval.search.hugging_face import TargetTag
 from mnmt_eval.search.hypotheses import Hypothesis
 from mnmt_eval.search.next_tokens import check_finite
 from mnmt_eval.search.protocol import EOS, PAD
 from mnmt_eval.translate.engine_config import Compute
 from mnmt_eval.translate.window import Sources
-
-TargetTag = Literal["none", "start", "first"]
-"""How a target's language is set: not by the decoder; by the token that it starts from (mBART-25); or by the
-first token of the target, `forced_bos_token_id` of transformers (NLLB, M2M100, mBART-50)."""
 
 _NO_PENALTY = 1e-30
 """The exponent that turns the length penalty off: with 0, CTranslate2 would stop by another rule."""

@@ -1,17 +1,25 @@
-"""A local folder of a Hugging Face model in CTranslate2's format that is ready to translate."""
+"""A local folder of Hugging Face or CTranslate2 that is ready to translate."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from mnmt_eval.errors import EvalError
 from mnmt_eval.search.config import MaxLength, SearchConfig
+from mnmt_eval.search.hugging_face import HuggingFaceModel
 from mnmt_eval.translate.ctranslate2_engine import CTranslate2Engine, check_compute
-from mnmt_eval.translate.engine_config import EngineConfig, obstacle
-from mnmt_eval.translate.folders import CTRANSLATE2, checksum_of, ctranslate2_folder, read_settings
+from mnmt_eval.translate.engine import Engine, TorchEngine
+from mnmt_eval.translate.engine_config import TORCH, EngineConfig, missing_package, obstacle
+from mnmt_eval.translate.folders import (
+    CTRANSLATE2,
+    checksum_of,
+    ctranslate2_folder,
+    is_hugging_face,
+    read_settings,
+)
 from mnmt_eval.translate.tokenizer import HuggingFaceVocabulary, load_tokenizer, numbering_of
 from mnmt_eval.translate.translator import LEAST_MAX_SOURCE, Translator
 from mnmt_eval.translate.window import WINDOW_LINES
@@ -63,22 +71,22 @@ def open_model_folder(
     window_lines: int = WINDOW_LINES,
     device: str = "cpu",
 ) -> FolderTranslator:
-    """Load a Hugging Face encoder-decoder that was converted for CTranslate2, to translate with.
+    """Load a Hugging Face encoder-decoder, or its export for CTranslate2, to translate with.
 
     Args:
-        folder: A folder with CTranslate2's model.bin and the tokenizer; or of transformers, with the former
-            in its folder `ctranslate2`.
+        folder: A folder with config.json, weights and tokenizer; or with CTranslate2's model.bin and the
+            tokenizer; or the former with the latter in its folder `ctranslate2`.
         config: The options of the search.
-        engine: The engine, CTranslate2.
+        engine: The engine that searches; `auto` is CTranslate2 if its model is there and can be searched so.
         prefix: Text before every source, such as `translate English to German: `.
         window_lines: The lines that are read, and sorted by length, before the first is translated.
         device: The device that will search.
 
     Raises:
-        EvalError: If the folder cannot be loaded, or CTranslate2 cannot search so.
+        EvalError: If the folder cannot be loaded, or the engine cannot search so.
     """
-    exported, engine = _exported(folder), _choose(folder, config, engine)
-    check_compute(engine.exported_compute, device)
+    exported = ctranslate2_folder(folder)
+    engine = _choose(folder, exported, config, engine)
     tokenizer, settings = load_tokenizer(folder), read_settings(folder)
     vocab = HuggingFaceVocabulary(
         folder=folder,
@@ -87,14 +95,23 @@ def open_model_folder(
         prefix=prefix,
         prefixes=_prefixes(settings),
     )
-    translator = Translator(
-        engine=CTranslate2Engine(
+    if engine.name == "torch":
+        model = HuggingFaceModel.load(folder, target_tag=vocab.tag_kind)
+        vocab = replace(vocab, numbering=model.numbering)
+        torch_engine = TorchEngine(model=model, config=config)
+        searching: Engine = torch_engine
+    else:
+        assert exported is not None
+        check_compute(engine.exported_compute, device)
+        searching = CTranslate2Engine(
             folder=exported,
             config=config,
             compute=engine.exported_compute,
             pieces=vocab.pieces,
             target_tag=vocab.tag_kind,
-        ),
+        )
+    translator = Translator(
+        engine=searching,
         vocab=vocab,
         max_source=_longest_source(folder, config.max_length, settings, tokenizer.model_max_length),
         window_lines=window_lines,
@@ -102,23 +119,22 @@ def open_model_folder(
     return FolderTranslator(folder=folder, vocab=vocab, translator=translator, config=config, engine=engine)
 
 
-def _exported(folder: Path) -> Path:
-    """Return the folder of CTranslate2's files."""
-    if (exported := ctranslate2_folder(folder)) is None:
+def _choose(folder: Path, exported: Path | None, config: SearchConfig, engine: EngineConfig) -> EngineConfig:
+    """Return the engine that searches."""
+    if engine.name == "auto":
+        can = exported is not None and not obstacle(config) and not missing_package()
+        engine = EngineConfig(name="ctranslate2") if can or not is_hugging_face(folder) else TORCH
+    engine.check(config)
+    if engine.name == "torch" and not is_hugging_face(folder):
+        raise EvalError(
+            f"{folder}: is an export for CTranslate2; `--engine torch` needs the folder that it was made of."
+        )
+    if engine.name == "ctranslate2" and exported is None:
         raise EvalError(
             f"{folder}: has no {CTRANSLATE2} for CTranslate2; make one with "
             f"`ct2-transformers-converter --model {folder} --output_dir {folder / 'ctranslate2'}`."
         )
-    return exported
-
-
-def _choose(folder: Path, config: SearchConfig, engine: EngineConfig) -> EngineConfig:
-    """Return the engine that searches."""
-    if reason := obstacle(config):
-        raise EvalError(f"{folder}: is searched by CTranslate2, which {reason}.")
-    if engine.name == "torch":
-        raise EvalError(f"{folder}: is searched by CTranslate2 only; leave out `--engine torch`.")
-    return EngineConfig(name="ctranslate2", compute=engine.compute)
+    return engine
 
 
 def _prefixes(settings: Mapping[str, Any]) -> dict[str, str]:

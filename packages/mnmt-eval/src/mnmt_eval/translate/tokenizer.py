@@ -8,7 +8,6 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,8 @@ from mnmt_data import Ragged
 from mnmt_data.readers import best_tags, canonical_task
 from mnmt_eval.errors import EvalError
 from mnmt_eval.language import languages_of
+from mnmt_eval.search.hugging_face import TargetTag, quiet_transformers
 from mnmt_eval.search.numbering import Numbering
-from mnmt_eval.translate.ctranslate2_engine import TargetTag
 
 _TEXT_TAG = re.compile(r">>(.+)<<|<2(\w+)>")
 """Tokens that name the target language at the beginning of a source: of OPUS-MT, and of MADLAD and ours."""
@@ -141,8 +140,7 @@ def load_tokenizer(folder: Path) -> Any:
     """
     # Fast tokenizers warn of every fork after their threads have started.
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    transformers: Any = import_module("transformers")
-    transformers.utils.logging.set_verbosity_error()
+    transformers = quiet_transformers()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # sacremoses is recommended, but never called

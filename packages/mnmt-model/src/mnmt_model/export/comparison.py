@@ -36,7 +36,7 @@ from mnmt_model.export.engines import (
 )
 from mnmt_model.export.greedy_check import GreedyTranslation, compare_greedy
 from mnmt_model.export.hugging_face import WEIGHTS
-from mnmt_model.export.t5_layout import exported_weights
+from mnmt_model.export.layouts import exported_weights
 from mnmt_model.export.tokenizer import read_sentencepiece
 from mnmt_model.export.tokenizer_check import TokenizerCheck, check_sentences
 from mnmt_model.transformer.translation_model import TranslationModel
@@ -171,7 +171,7 @@ def _token_differences(log_probs: Mapping[str, NDArray[np.float64]], number: int
 
 def _changed_weights(model: TranslationModel, folder: Path) -> tuple[str, ...]:
     """Return transformers' names of the weights that differ in any bit."""
-    expected = exported_weights(model.state_dict())
+    expected = exported_weights(model.config, model.state_dict())
     exported = load_file(folder / WEIGHTS)
     same = {name for name in expected.keys() & exported.keys() if torch.equal(expected[name], exported[name])}
     return tuple(sorted((expected.keys() | exported.keys()) - same))

@@ -13,8 +13,8 @@ from mnmt_model.export.certificate import Certificate, certificate_json
 from mnmt_model.export.comparison import PAIRS, certify
 from mnmt_model.export.engines import convert_to_ctranslate2
 from mnmt_model.export.hugging_face import export_hugging_face
+from mnmt_model.export.layouts import check_exportable
 from mnmt_model.export.model_card import model_card
-from mnmt_model.export.t5_layout import check_exportable
 from mnmt_model.runs.run_data import open_data
 from mnmt_model.runs.run_record import Eval, read_evals, read_run
 from mnmt_model.training.evaluator import DEV
@@ -27,7 +27,8 @@ FAILED = ".failed"
 def export_run(run: Path, out: Path, *, checkpoint: Path | None = None, pairs: int = PAIRS) -> Certificate:
     """Write a run's model for transformers and CTranslate2, with a certificate that they agree with it.
 
-    `out` appears if all agree. Otherwise the export stays in OUT.failed, with its certificate.
+    A mixture of experts is written only for transformers, since CTranslate2 does not support it. `out`
+    appears if all agree. Otherwise the export stays in OUT.failed, with its certificate.
 
     Args:
         run: Folder of the run.
@@ -47,13 +48,14 @@ def export_run(run: Path, out: Path, *, checkpoint: Path | None = None, pairs: i
     model = build_model(record.model, record.vocab_size)
     exported = newest(checkpoint or run)
     load_model(exported, model)
-    check_exportable(record.model)
+    check_exportable(record.model, model.state_dict())
     data = open_data(run)
     unproved = out.with_name(out.name + FAILED)
     shutil.rmtree(unproved, ignore_errors=True)
     export_hugging_face(record.model, model.state_dict(), data.folder / VOCABULARY, unproved)
-    ctranslate2 = unproved / CTRANSLATE2_FOLDER
-    convert_to_ctranslate2(unproved, ctranslate2)
+    ctranslate2 = None if record.model.num_experts else unproved / CTRANSLATE2_FOLDER
+    if ctranslate2 is not None:
+        convert_to_ctranslate2(unproved, ctranslate2)
     certificate = certify(model, unproved, data, ctranslate2=ctranslate2, pairs=pairs)
     content = certificate_json(certificate)
     write_json(unproved / "certificate.json", content)

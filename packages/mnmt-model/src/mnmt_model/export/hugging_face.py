@@ -12,7 +12,7 @@ from torch import Tensor
 
 from mnmt_data.store import write_json
 from mnmt_model.errors import RunError
-from mnmt_model.export.t5_layout import check_exportable, exported_weights, json_config
+from mnmt_model.export.layouts import check_exportable, exported_weights, layout_of
 from mnmt_model.export.tokenizer import read_sentencepiece, tokenizer, tokenizer_config
 from mnmt_model.transformer.model_config import ModelConfig
 
@@ -40,9 +40,9 @@ def export_hugging_face(
     """
     vocab_size = len(weights["embedding.weight"])
     dtype = str(weights["embedding.weight"].dtype).removeprefix("torch.")
-    check_exportable(config)
-    content = json_config(config, vocab_size, dtype)
-    tensors = exported_weights(weights)
+    check_exportable(config, weights)
+    content = layout_of(config).json_config(config, vocab_size, dtype)
+    tensors = exported_weights(config, weights)
     proto = read_sentencepiece(vocabulary)
     if len(proto.pieces) != vocab_size:
         raise RunError(f"{vocabulary}: has {len(proto.pieces)} tokens, but the model {vocab_size}")

@@ -92,7 +92,7 @@ def give_up_dead(run: RunConfig, folder: Path) -> None:
 
 
 def check_batches(runs: Iterable[RunConfig], folder: Path) -> None:
-    """Check that all remaining runs have batches, initial weights and TensorBoard, before the first starts.
+    """Check that all remaining runs have batches, initial weights and trackers, before the first one starts.
 
     Args:
         runs: The runs.
@@ -100,9 +100,9 @@ def check_batches(runs: Iterable[RunConfig], folder: Path) -> None:
 
     Raises:
         DataError: If data are missing or broken, or the longest pair does not fit into a batch.
-        RunError: If the folder with the initial weights of a new run or TensorBoard is missing.
+        RunError: If the folder with the initial weights of a new run is missing, or a tracker out of reach.
     """
-    from mnmt_model.training.tensorboard import check_tensorboard
+    from mnmt_model.training.trackers import check_trackers
 
     left = [run for run in runs if not has_ended(read_if_begun(folder / run.name))]
     for run in left:
@@ -115,8 +115,7 @@ def check_batches(runs: Iterable[RunConfig], folder: Path) -> None:
         open_stream(
             data, Mixture(dict(run.mixture)), train.mixing, batch_tokens=train.batch_tokens, seed=run.seed
         )
-    if any(run.train.trackers for run in left):
-        check_tensorboard()
+    check_trackers({name for run in left for name in run.train.trackers})
 
 
 def check_records(runs: Iterable[RunConfig], folder: Path) -> None:

@@ -24,7 +24,7 @@ from mnmt_model.training.interruption import Interruption
 from mnmt_model.training.log import StepResult, TrainingLog
 from mnmt_model.training.parallel import make_trainable
 from mnmt_model.training.run_checkpoints import RunCheckpoints
-from mnmt_model.training.tensorboard import TensorBoard
+from mnmt_model.training.trackers import Trackers
 from mnmt_model.training.watcher import Watcher
 
 
@@ -70,8 +70,8 @@ class Trainer:
         self.progress = self._restore_or_start(data)
         self.log = self._open_log(folder / METRICS)
         if world.is_first:
-            trackers = [TensorBoard(folder, step=self.progress.step) for _ in run.train.trackers]
-            self.watchers = (*watchers, *trackers)
+            trackers = Trackers(run.train.trackers, folder, step=self.progress.step)
+            self.watchers = (*watchers, trackers)
         if world.size > 1:
             self.gradients.fix_buckets()
 
