@@ -19,7 +19,7 @@ RULES = ("exact", "normal form", "n-grams")
 def find(sentences, *texts, **settings):
     """The rules that find each text, on the source side of a pair."""
     config = LeakConfig(**settings)
-    matches = LeakFinder({"test": sentences}, config).find(list(texts), ["x"] * len(texts))
+    matches = LeakFinder({"test": sentences}, config).find(list(texts), ["x"] * len(texts)).rules
     return [[rule for rule, sets in zip(config.rules, row, strict=True) if sets.any()] for row in matches]
 
 
@@ -53,7 +53,7 @@ def test_letters_are_words_where_a_script_has_no_spaces():
 
 def test_either_side_and_every_set_counts():
     finder = LeakFinder({"dev": ["one"], "test": ["one", OTHER], "none": []}, LeakConfig())
-    matches = finder.find(["One!", "two"], ["x", OTHER.lower()])
+    matches = finder.find(["One!", "two"], ["x", OTHER.lower()]).rules
     assert matches[:, RULES.index("normal form")].tolist() == [[True, True, False], [False, True, False]]
     assert matches[:, RULES.index("exact")].tolist() == [[False] * 3] * 2
 
@@ -101,11 +101,49 @@ def test_matches_are_those_of_the_rules_spelled_out(sets, pairs, n, longer, shar
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(leaks, "CHUNK_PAIRS", 3)
         patch.setattr(ngrams, "_MOST_PAIRS", most)
-        matches = LeakFinder(sentences, config).find([src for src, _ in pairs], [tgt for _, tgt in pairs])
+        matches = (
+            LeakFinder(sentences, config).find([src for src, _ in pairs], [tgt for _, tgt in pairs]).rules
+        )
     assert matches.shape == (len(pairs), 3, len(sets))
     for pair, row in zip(pairs, matches, strict=True):
         sides = [[plain_rules(side, lines, n, share, n + longer) for lines in sets] for side in pair]
         assert row.T.tolist() == np.logical_or(*sides).tolist()
+
+
+def stands_in(sentence, text):
+    words, all_words = sentence.split(), text.split()
+    return any(
+        words == all_words[start : start + len(words)] for start in range(len(all_words) - len(words) + 1)
+    )
+
+
+@given(
+    sets=st.lists(LINES, min_size=1, max_size=3),
+    pairs=st.lists(st.tuples(LINES, LINES).map(lambda sides: tuple(map(" ".join, sides))), max_size=7),
+    fewest=st.integers(1, 9),
+    exact_only=st.booleans(),
+)
+def test_short_sentences_inside_are_those_that_stand_in_a_pair_left(sets, pairs, fewest, exact_only):
+    config = LeakConfig(
+        ngram_words=1, min_words=fewest, normal_form=not exact_only, ngrams=not exact_only, share=1.0
+    )
+    finder = LeakFinder({f"set{number}": lines for number, lines in enumerate(sets)}, config)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(leaks, "CHUNK_PAIRS", 3)
+        matches = finder.find([src for src, _ in pairs], [tgt for _, tgt in pairs])
+    is_copy = matches.rules.any(axis=(1, 2))
+    left = [side for pair, copy in zip(pairs, is_copy, strict=True) if not copy for side in pair]
+    sentences = [line for lines in sets for line in lines]
+    assert matches.inside.tolist() == [
+        0 < len(line.split()) < fewest and any(stands_in(line, text) for text in left) for line in sentences
+    ]
+
+
+def test_two_words_of_a_test_set_inside_a_training_sentence_are_counted():
+    finder = LeakFinder({"test": ["Modem Advanced", "Modem", "17", "Not there"]}, LeakConfig())
+    matches = finder.find(["Open the tab Modem  (advanced)", "x"], ["y", "z"])
+    assert not matches.rules.any()
+    assert matches.inside.tolist() == [True, True, False, False]
 
 
 def test_a_phrase_that_all_sentences_have_is_counted_in_pieces(monkeypatch):

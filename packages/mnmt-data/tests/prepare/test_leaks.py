@@ -90,6 +90,26 @@ def test_copies_by_each_rule_are_left_out_and_counted(folder):
     assert samples[0][0] == PLANTED["normal form"](data.text("test", "en-de")[0][1])
 
 
+def test_short_sentences_inside_training_sentences_are_counted_and_said(folder, cli):
+    short = ["lira", "bemo tasu nosi rako", "kuno feda", "17"]
+    src = [*sentences("en", 300), "so lira was", "Bemo, tasu nosi rako so", "kuno und feda", "17 and 18"]
+    write(folder / "corpus", "train", src, sentences("de", 304))
+    write(folder / "corpus", "test", short, sentences("de", 4, 3))
+    write_study(folder)
+    status, _, err = cli("prepare", "study.toml", "--out", "out")
+    assert status == 0, err
+    said = "4 of 8 sentences of test have fewer than 8 words; n-grams do not find copies of these; "
+    said += "2 stand whole in a training sentence, 1 of which `min_words = 4` in [data.leaks] finds"
+    assert f"leaks: {said}" in err.splitlines()
+    described = json.loads(cli("inspect", "out/data", "--json")[1])["sentences"]["test"]
+    assert described == {"sentences": 8, "short": 4, "inside": 2, "inside_ngrams": 1}
+    lines = [line.split() for line in cli("inspect", "out/data")[1].splitlines()]
+    assert ["test", "8", "4", "2", "1"] in lines
+    data = run(folder, "[data.leaks]\nmin_words = 4", out="smaller")
+    assert data.description.sentences["test"].inside_ngrams == 0
+    assert data.description.leaks["en-de"]["test"]["n-grams"] == 1
+
+
 def test_dev_sentences_are_no_copies_of_test_sentences(folder, cli):
     tests = sentences("en", 12, 1)
     dev = [copy(line) for copy, line in zip(PLANTED.values(), tests, strict=False)]

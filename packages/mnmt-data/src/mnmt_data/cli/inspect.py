@@ -70,6 +70,7 @@ def describe(data: PreparedData, *, samples: int) -> dict[str, Any]:
         },
         "leaks": table["leaks"],
         "dev_copies": table["dev_copies"],
+        "sentences": table["sentences"],
         "warnings": list(data.description.warnings),
         "shards": table["shards"],
         "irreducible": data.irreducible,
@@ -89,7 +90,7 @@ def table(description: dict[str, Any]) -> str:
     for task, dropped in description["filters"].items():
         lines += ["", *_filters(_readers(description, task), dropped)]
     lines += _leaks(description)
-    lines += _dev_copies(description)
+    lines += _sentences(description)
     for task, pairs in description["samples"].items():
         for pair in pairs:
             lines += ["", *_pair(f"{task}: ", pair["src"], pair["tgt"])]
@@ -171,7 +172,13 @@ def _leaks(description: dict[str, Any]) -> Iterator[str]:
         yield f"{_cut(name, 11):<12}{tasks:<{width}}{numbers}"
 
 
-def _dev_copies(description: dict[str, Any]) -> Iterator[str]:
+def _sentences(description: dict[str, Any]) -> Iterator[str]:
+    """Yield how many sentences of each set are too short for n-grams, and stand in training sentences."""
+    head = ("sentences", "short", "in training", "by n-grams")
+    if description["sentences"]:
+        yield from ("", f"{'of set':<12}" + "".join(f"{name:>13}" for name in head))
+    for name, counts in description["sentences"].items():
+        yield f"{_cut(name, 11):<12}" + "".join(f"{count:>13,}" for count in counts.values())
     for task, count in description["dev_copies"].items():
         yield f"left out of dev {task}: {count:,} copies of test sentences"
 

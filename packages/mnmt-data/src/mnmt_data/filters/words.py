@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
@@ -54,11 +54,17 @@ class Words:
 
     def ngrams(self, n: int) -> Words:
         """Return all n-grams within texts."""
-        keys, texts = self.keys, self.texts
+        *_, ngrams = self.ngrams_up_to(n)
+        return ngrams
+
+    def ngrams_up_to(self, n: int) -> Iterator[Words]:
+        """Yield the words, then all 2-grams, and so on up to all n-grams within texts."""
+        yield self
+        keys = self.keys
         for size in range(2, n + 1):
             keys = mix(keys[:-1]) + self.keys[size - 1 :]
-        texts, ends = texts[: len(keys)], texts[n - 1 :]
-        return Words(keys, texts).take(texts == ends)
+            texts, ends = self.texts[: len(keys)], self.texts[size - 1 :]
+            yield Words(keys, texts).take(texts == ends)
 
 
 def words_of(points: Points) -> Words:

@@ -64,6 +64,7 @@ def describe(
         },
         leaks={task: split.dropped[task].leaks for task in splits["train"]},
         dev_copies=split.dev_copies,
+        sentences=split.sentences,
         warnings=(*warnings, *split.warnings),
         coverage=_coverage(splits["train"]),
         config=asdict(config),

@@ -180,7 +180,7 @@ def _sample(
 
 def _apart(config: DataConfig, task: str, dev: HeldOutSet, finder: LeakFinder) -> HeldOutSet:
     """Return a dev set without copies of the test sentences of a finder."""
-    copies = finder.find(*dev.texts(config.clean.normalisation)).any(axis=(1, 2))
+    copies = finder.find(*dev.texts(config.clean.normalisation)).rules.any(axis=(1, 2))
     if copies.all():
         what = f"every dev pair of {task} has a sentence of a test set, or a copy of one"
         raise DataError(f"[data] {what}; give others, or make [data.leaks] laxer.")

@@ -13,11 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnmt_data.filters import LeakConfig, LeakFinder
+from mnmt_data.filters.words import fold, words_of
 from mnmt_data.prepare.config import DataConfig
 from mnmt_data.prepare.dev_test_sets import HeldOutSet, HeldOutSets
 from mnmt_data.prepare.stages import Stages
 from mnmt_data.prepare.workspace import Parts, Workspace, read_part
 from mnmt_data.store.atomic_file import atomic_file, write_json
+from mnmt_data.store.description import SentenceInfo
 
 Mask = NDArray[np.bool_]
 
@@ -31,6 +33,9 @@ class Leaks:
 
     matches: Mask
     """(copies, rules, sets) whether the rule finds the pair to be a copy of a sentence of the set."""
+
+    inside: Mask
+    """(sentences,) see `LeakMatches`."""
 
     @property
     def first_rules(self) -> NDArray[np.int64]:
@@ -62,15 +67,43 @@ class LeakJob:
 
 def find_leaks(
     config: DataConfig, train: Mapping[str, Parts], sets: HeldOutSets, space: Workspace, stages: Stages
-) -> dict[str, Leaks]:
-    """Return {task: its leaks} of every trained task; do not read again what an earlier call has searched."""
+) -> tuple[dict[str, Leaks], dict[str, SentenceInfo]]:
+    """Search all training text; parts searched by an earlier call are not read again.
+
+    Returns:
+        {task: its leaks}, of every trained task.
+        {set: its sentences}.
+    """
     path = space.work / "leaks" / "sentences.json"
-    write_json(path, {split: _sentences(config, tasks) for split, tasks in sets.items()})
+    sentences = {split: _sentences(config, tasks) for split, tasks in sets.items()}
+    write_json(path, sentences)
     jobs = {task: list(_jobs(config, task, pairs, path)) for task, pairs in train.items()}
     missing = (job for of_task in jobs.values() for job in of_task if not job.path.exists())
     for _ in stages.run("leaks", run_leak_job, missing):
         pass
-    return {task: _leaks(of_task, train[task]) for task, of_task in jobs.items()}
+    total = sum(map(len, sentences.values()))
+    leaks = {task: _leaks(of_task, train[task], total) for task, of_task in jobs.items()}
+    inside = np.logical_or.reduce([of_task.inside for of_task in leaks.values()])
+    return leaks, _sentence_counts(sentences, inside, config.leaks)
+
+
+def _sentence_counts(
+    sentences: Mapping[str, list[str]], inside: Mask, config: LeakConfig
+) -> dict[str, SentenceInfo]:
+    texts = list(chain(*sentences.values()))
+    lengths = np.bincount(words_of(fold(texts)).texts, minlength=len(texts))
+    counts, start = {}, 0
+    for name, lines in sentences.items():
+        rows = slice(start, start + len(lines))
+        words, is_inside = lengths[rows], inside[rows]
+        counts[name] = SentenceInfo(
+            sentences=len(lines),
+            short=int(np.count_nonzero(words < config.min_words)),
+            inside=int(np.count_nonzero(is_inside)),
+            inside_ngrams=int(np.count_nonzero(is_inside & (words >= config.ngram_words))),
+        )
+        start = rows.stop
+    return counts
 
 
 def run_leak_job(job: LeakJob) -> None:
@@ -78,9 +111,9 @@ def run_leak_job(job: LeakJob) -> None:
     finder = _finder(job.sentences, job.sentences.stat().st_mtime_ns, job.config)
     batch = read_part(job.part, "src", "tgt")
     matches = finder.find(batch.column("src").to_pylist(), batch.column("tgt").to_pylist())
-    rows = np.flatnonzero(matches.any(axis=(1, 2)))
+    rows = np.flatnonzero(matches.rules.any(axis=(1, 2)))
     with atomic_file(job.path) as file:
-        np.savez(file, rows=rows, matches=matches[rows])
+        np.savez(file, rows=rows, matches=matches.rules[rows], inside=matches.inside)
 
 
 def _sentences(config: DataConfig, tasks: Mapping[str, HeldOutSet]) -> list[str]:
@@ -95,13 +128,14 @@ def _jobs(config: DataConfig, task: str, train: Parts, sentences: Path) -> Itera
         yield LeakJob(sentences=sentences, config=config.leaks, part=part, path=path, pairs=pairs)
 
 
-def _leaks(jobs: list[LeakJob], train: Parts) -> Leaks:
-    rows, matches = [], []
+def _leaks(jobs: list[LeakJob], train: Parts, sentences: int) -> Leaks:
+    rows, matches, inside = [], [], np.zeros(sentences, dtype=np.bool_)
     for job, start in zip(jobs, train.starts.tolist(), strict=False):
         with np.load(job.path) as file:
             rows.append(file["rows"] + start)
             matches.append(file["matches"])
-    return Leaks(rows=np.concatenate(rows), matches=np.concatenate(matches))
+            inside |= file["inside"]
+    return Leaks(rows=np.concatenate(rows), matches=np.concatenate(matches), inside=inside)
 
 
 @lru_cache(maxsize=1)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from mnmt_data.filters import FilterReport, LeakConfig
 from mnmt_data.filters.leaks import NGRAMS
+from mnmt_data.store.description import SentenceInfo
 
 LEAK = "leak: "
 """Prefix of the names of the filters that drop copies of dev and test sentences."""
@@ -39,6 +40,9 @@ class SplitReport:
     dev_copies: Mapping[str, int] = field(default_factory=dict)
     """{task: pairs left out of its dev set because they are copies of test sentences}, without zeros."""
 
+    sentences: Mapping[str, SentenceInfo] = field(default_factory=dict)
+    """{set: how its sentences stand to the training text}."""
+
     warnings: tuple[str, ...] = ()
     """A line for each task that has lost a large share of its pairs."""
 
@@ -62,9 +66,18 @@ def _remedy(config: LeakConfig, rule: str) -> str:
     return "see that no dev or test set is part of the training text"
 
 
-def report_lines(report: SplitReport) -> Iterator[str]:
-    """Yield a line about the dev set of each task, and for each warning."""
+def report_lines(config: LeakConfig, report: SplitReport) -> Iterator[str]:
+    """Yield a line about the dev sets, about the sentences of each set, and for each warning."""
     for task, copies in report.dev_copies.items():
         yield f"split: left out of dev of {task}: {copies:,} pairs that are copies of test sentences"
+    words, n = config.min_words, config.ngram_words
+    for name, counts in report.sentences.items():
+        short = f"{counts.short:,} of {counts.sentences:,} sentences of {name} have fewer than {words} words"
+        inside = f"n-grams do not find copies of these; {counts.inside:,} stand whole in a training sentence"
+        some = counts.inside_ngrams and words > n
+        remedy = (
+            f", {counts.inside_ngrams:,} of which `min_words = {n}` in [data.leaks] finds" if some else ""
+        )
+        yield f"leaks: {short}; {inside}{remedy}"
     for line in report.warnings:
         yield f"warning: {line}"

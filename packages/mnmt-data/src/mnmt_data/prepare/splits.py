@@ -45,7 +45,7 @@ def split_pairs(
         space.set_mark("splits/done", asdict(report))
     else:
         report = structure(mark, SplitReport, where="splits")
-    for line in report_lines(report):
+    for line in report_lines(config.leaks, report):
         stages.report(line)
     return report
 
@@ -83,7 +83,7 @@ def _split(
     for split, tasks in sets.items():
         for task, pairs_of_task in tasks.items():
             _save(space, split, task, pairs_of_task.rows)
-    leaks = find_leaks(config, trained, sets, space, stages)
+    leaks, sentences = find_leaks(config, trained, sets, space, stages)
     dropped = {
         task: _drop_leaks(config, task, pairs, sets, leaks[task], space) for task, pairs in trained.items()
     }
@@ -92,6 +92,7 @@ def _split(
             task: replace(report, filters=reports[task] + report.filters) for task, report in dropped.items()
         },
         dev_copies={task: dev.copies for task, dev in sets["dev"].items() if dev.copies},
+        sentences=sentences,
         warnings=tuple(loss_warnings(config.leaks, dropped)),
     )
 

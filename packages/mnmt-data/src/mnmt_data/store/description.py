@@ -75,6 +75,23 @@ class FilterInfo:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SentenceInfo:
+    """What training text has of the distinct sentences, of either side, of all dev sets or one test set."""
+
+    sentences: int
+    """Distinct sentences."""
+
+    short: int
+    """Sentences of fewer than `LeakConfig.min_words` words, whose copies n-grams do not find."""
+
+    inside: int
+    """Short sentences that stand whole inside a training sentence."""
+
+    inside_ngrams: int
+    """Those of `inside` with at least `LeakConfig.ngram_words` words, which a `min_words` as small finds."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class CoverageInfo:
     """Fit of the vocabulary to one language."""
 
@@ -125,6 +142,9 @@ class PreparedDescription:
     dev_copies: Mapping[str, int] = field(default_factory=dict)
     """{task: pairs left out of its dev set because they are copies of test sentences}, without zeros."""
 
+    sentences: Mapping[str, SentenceInfo] = field(default_factory=dict)
+    """{set: how its sentences stand to the training text}; empty for synthetic languages."""
+
     warnings: tuple[str, ...] = ()
     """What may be wrong with the text, a line each."""
 
@@ -170,7 +190,6 @@ class PreparedDescription:
             if (schema := table["schema"]) == SCHEMA:
                 if table.pop(CHECKSUM, None) != _checksum(table):
                     raise changed(path)
-                table.pop("sentences", None)  # an entry of earlier versions
                 return structure(table, cls, where="prepared")
         except (ValueError, KeyError, TypeError, StructureError):
             raise DataError(
