@@ -2,6 +2,7 @@
 
 import importlib
 import importlib.metadata
+import json
 import re
 import subprocess
 import sys
@@ -77,6 +78,12 @@ def test_command_tells_its_version(package):
 def output_of(*command):
     script = Path(sysconfig.get_path("scripts")) / command[0]
     return subprocess.run([script, *command[1:]], check=True, capture_output=True, text=True).stdout
+
+
+def test_the_schema_of_studies_has_the_sections_of_both_packages():
+    assert {"data", "model", "train", "sweep", "goal"} <= json.loads(output_of("mnmt-data", "schema"))[
+        "properties"
+    ].keys()
 
 
 def test_a_published_model_is_planned():
