@@ -9,8 +9,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from mnmt_laws import Design, Observations, Perturbation, TableError, fit
-from mnmt_laws.figures.decisions import draw_design, draw_frontier
+from mnmt_laws import Observations, Perturbation, TableError, fit
+from mnmt_laws.figures.decisions import draw_frontier
 from mnmt_laws.figures.style import Chart
 
 Read = Callable[[Chart], Any]
@@ -36,18 +36,3 @@ def test_a_frontier_needs_two_tasks(observations: Observations) -> None:
     alone = replace(observations, frame=observations.frame[observations.frame["task"] == "en-de"])
     with pytest.raises(TableError, match="a frontier is drawn of two tasks and sources"):
         draw_frontier(fit(alone, law="capacity", uncertainty=Perturbation(refits=0)), sizes=[1e5])
-
-
-def test_proposed_runs_are_numbered_and_share_a_ring(observations: Observations, read: Read) -> None:
-    rows = {"task": "en-de", "size": [1e4, 1e5], "weight": [0.0, 0.5]}
-    trained = replace(observations, frame=pd.DataFrame(rows))
-    mixtures = ["en-de:0.3,en-zh:0.7", "en-de:0.9,en-zh:0.1", "en-de:0.3,en-zh:0.7"]
-    runs = pd.DataFrame({"size": [1e6, 1e4, 1e6], "mixture": mixtures})
-    design = Design(regret=0.1, runs=runs, candidates=runs, unit="FLOPs", reason="")
-    drawing = read(draw_design(design, trained, task="en-de"))
-    numbers = drawing.rows("text").drop_duplicates()
-    places = {row["order"]: (row["size"], row["weight"]) for row in numbers.to_dict("records")}
-    assert places == {"1, 3": (1e6, 0.3), "2": (1e4, 0.9)}
-    assert drawing.rows("point")["kind"].tolist() == ["trained"] * 2 + ["proposed, in this order"] * 2
-    assert drawing.layers("point")[0]["encoding"]["x"]["scale"]["domain"] == [1e4, 1e6]
-    assert drawing.title("y") == "weight p of en-de"

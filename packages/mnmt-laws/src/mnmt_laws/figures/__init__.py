@@ -1,8 +1,7 @@
 """Figures: each function returns an Altair chart, which a notebook shows and `save` writes."""
 
 from mnmt_laws.figures.coefficients import draw_coefficients
-from mnmt_laws.figures.comparison import draw_comparison
-from mnmt_laws.figures.decisions import draw_design, draw_frontier
+from mnmt_laws.figures.decisions import draw_frontier
 from mnmt_laws.figures.losses import draw_lengths, draw_losses
 from mnmt_laws.figures.predictions import draw_held_out
 from mnmt_laws.figures.quality import draw_quality
@@ -12,8 +11,6 @@ from mnmt_laws.figures.weights import draw_fractions, draw_fractions_by_size, dr
 __all__ = [
     "chart_spec",
     "draw_coefficients",
-    "draw_comparison",
-    "draw_design",
     "draw_fractions",
     "draw_fractions_by_size",
     "draw_frontier",

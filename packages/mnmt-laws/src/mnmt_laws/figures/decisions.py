@@ -1,4 +1,4 @@
-"""The trade-off frontier of two tasks, and the runs to train next."""
+"""The trade-off frontier of two tasks."""
 
 from __future__ import annotations
 
@@ -11,20 +11,14 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from mnmt_laws.answers.design.next_runs import Design
 from mnmt_laws.answers.frontier import frontier, observed_pairs
 from mnmt_laws.errors import TableError
 from mnmt_laws.figures import marks
-from mnmt_laws.figures.losses import SIZE_TITLE, size_label
-from mnmt_laws.figures.marks import LARGE_RING
+from mnmt_laws.figures.losses import size_label
 from mnmt_laws.figures.style import (
-    MUTED,
-    PAPER,
-    TASK_COLORS,
     Chart,
     across,
     color,
-    count_axis,
     ramp,
     styled,
     value_axis,
@@ -35,7 +29,6 @@ from mnmt_laws.tables.observations import Observations
 
 _MOST_BANDS = 3  # more of them would hide each other; then only the largest size has one
 _SAME_LENGTH = 0.05  # runs of equal steps differ a little in their tokens
-_RUNS = {"trained": "circle", "proposed, in this order": LARGE_RING}
 
 
 def draw_frontier(source: LawFit | Forecast, *, sizes: Sequence[float], **length: Any) -> Chart:
@@ -112,38 +105,3 @@ def _outline(result: xr.Dataset, line: str) -> pd.DataFrame:
 def _band(outline: pd.DataFrame) -> alt.Chart:
     area: alt.Chart = marks.lines(outline, interpolate="linear-closed", filled=True, opacity=0.2)
     return area.encode(order="order:Q")
-
-
-def draw_design(design: Design, observations: Observations, *, task: str) -> Chart:
-    """Draw trained runs as dots and proposed runs as numbered rings, over size and the task's weight.
-
-    Runs in one place share a ring. The numbers are the order in which to train them.
-    """
-    trained = observations.frame[observations.frame["task"] == task]
-    proposed = _proposed_runs(design, task)
-    parts = zip(_RUNS, (trained, proposed), strict=True)
-    rows = pd.concat([part.assign(kind=kind) for kind, part in parts], ignore_index=True)
-    look: dict[str, Any] = {"align": "left", "dx": 10, "fontWeight": "bold", "fontSize": 13}
-    texts = alt.Chart(marks.data(proposed)).encode(text="order:N", color=alt.value(TASK_COLORS[1]))
-    halo = texts.mark_text(**look, stroke=PAPER, strokeWidth=4)
-    layers = [marks.points(marks.describe(rows), kinds=_RUNS, order="order"), halo, texts.mark_text(**look)]
-    scale = alt.Scale(domain=[0, 1], nice=False, padding=10)
-    x, y = (
-        count_axis("size", rows["size"], SIZE_TITLE),
-        alt.Y("weight:Q", title=f"weight p of {task}", scale=scale),
-    )
-    return styled(marks.panel(*layers, x=x, y=y, color=color("kind", [*_RUNS], [MUTED, TASK_COLORS[1]])))
-
-
-def _proposed_runs(design: Design, task: str) -> pd.DataFrame:
-    """Return `size`, `weight` of the task, mixture and `order` of the runs proposed at each place."""
-    weights = [_weight_of(task, mixture) for mixture in design.runs["mixture"]]
-    order = [str(number) for number in range(1, len(weights) + 1)]
-    runs = design.runs[["size", "mixture"]].assign(weight=weights, order=order)
-    return runs.groupby(["size", "weight"], as_index=False).agg({"order": ", ".join, "mixture": "first"})
-
-
-def _weight_of(task: str, mixture: str) -> float:
-    """Return a task's weight in `TASK:WEIGHT` items, which are rounded and need not sum to 1."""
-    items = (item.rsplit(":", 1) for item in mixture.split(","))
-    return next((float(weight) for name, weight in items if name == task), 0.0)

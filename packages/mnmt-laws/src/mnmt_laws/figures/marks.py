@@ -25,7 +25,7 @@ def _circle(radius: float, *, hole: bool = False) -> str:
     return f"M{radius},0{half}-{radius},0{half}{radius},0Z"
 
 
-RING, LARGE_RING = _circle(1) + _circle(0.68, hole=True), _circle(1.5) + _circle(1.22, hole=True)
+RING = _circle(1) + _circle(0.68, hole=True)
 KINDS = {"trained": "circle", "held out": RING}
 """The mark of each kind of point."""
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mnmt_laws.answers.comparison import LawComparison
-from mnmt_laws.figures.comparison import draw_comparison
-from mnmt_laws.report.answer import Answer, FigureGroup, records
+from mnmt_laws.report.answer import Answer, records
 from mnmt_laws.report.study import Study
 from mnmt_laws.report.text import TextTable, format_number, format_percent
 
@@ -32,17 +31,8 @@ def answer_comparison(study: Study) -> Answer:
             for row in result.table.to_dict("records")
         ),
     )
-    figure = FigureGroup(
-        "What the mixture acts through" if study.has_mixtures else "Laws compared",
-        "Rival laws; where weights vary, they move the factor β, the limit L∞, the exponent α, or all. "
-        "BIC above the best law's: more than 2 counts, more than 10 decides.",
-        lambda: [draw_comparison(result.table)],
-        wide=True,
-        folded=True,
-    )
     return Answer(
         findings=(result.preference,),
-        figures=(figure,),
         tables=(table, *_forms_table(result)),
         document={
             "comparison": {

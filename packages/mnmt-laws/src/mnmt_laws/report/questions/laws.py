@@ -8,7 +8,6 @@ from dataclasses import asdict
 
 from mnmt_laws.answers.claims import check_claims
 from mnmt_laws.answers.predictions import compare_irreducible
-from mnmt_laws.figures.comparison import SYMBOLS
 from mnmt_laws.figures.losses import draw_lengths, draw_losses
 from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.fitting.parameters import fit_document, parameter_frame
@@ -18,6 +17,7 @@ from mnmt_laws.report.study import Study
 from mnmt_laws.report.text import TextTable, format_interval, format_number
 from mnmt_laws.sentences.laws import law_sentence, limits_sentence
 
+_SYMBOLS = {"alpha": "α", "beta": "β", "l_inf": "L∞", "c1": "c₁", "c2": "c₂", "c3": "c₃"}
 _EXCESS = 1.5  # times the stated noise: scatter beyond it is reported
 
 
@@ -72,7 +72,7 @@ def _parameters(fitted: LawFit) -> TextTable:
         (
             row["task"],
             "all" if math.isnan(row["weight"]) else f"{row['weight']:g}",
-            SYMBOLS.get(row["name"], row["name"]),
+            _SYMBOLS.get(row["name"], row["name"]),
             format_number(row["value"], 5),
             format_number(row["std"], 2),
         )

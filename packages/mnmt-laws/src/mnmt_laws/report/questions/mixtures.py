@@ -8,7 +8,7 @@ from dataclasses import replace
 from mnmt_laws.answers.design.next_runs import Design, design
 from mnmt_laws.answers.design.study_toml import runs_of, studies_of
 from mnmt_laws.errors import TableError
-from mnmt_laws.figures.decisions import draw_design, draw_frontier
+from mnmt_laws.figures.decisions import draw_frontier
 from mnmt_laws.figures.style import format_size
 from mnmt_laws.report.answer import Answer, FigureGroup, plain, records
 from mnmt_laws.report.study import Study
@@ -98,18 +98,9 @@ def answer_design(study: Study) -> Answer:
     answer = Answer(findings=(sentence,), document={"design": plain(document)})
     if result.runs.empty:
         return answer
-    tasks = study.tasks[:1] if len(study.tasks) == 2 else study.tasks  # of two tasks, the other has the rest
-    figure = FigureGroup(
-        "Where these runs lie",
-        "Dots are models that exist; rings are proposed, in the order in which they remove most expected "
-        "regret for their FLOPs.",
-        lambda: [draw_design(result, study.observations, task=task) for task in tasks],
-        folded=True,
-    )
     studies = studies_of(study.observations.frame, runs_of(result.runs), base=base)
     return replace(
         answer,
-        figures=(figure,),
         tables=(_next_runs(result, sentence),),
         texts=tuple(each.text for each in studies),
     )
