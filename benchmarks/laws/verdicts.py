@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.measurement import Figures, Numbers, Out, print_table, provenance, run, write_report
-from mnmt_laws import ResidualBootstrap, compare
+from mnmt_laws import compare
 from mnmt_laws.answers.comparison import RIVALS
 from mnmt_laws.forecasts.rivals import story_of
 
@@ -72,9 +72,7 @@ def share(best: list[str], law: str, *, right: bool) -> str:
 def verdict(law: str, seed: int, noise: float, correlation: float, simulated: int) -> tuple[str, str]:
     """Return what varies by the verdict, and by a plain difference in summed BIC; empty if undecided."""
     table = table_of(law, seed, noise, correlation)
-    result = compare(
-        table, laws=list(RIVALS), uncertainty=ResidualBootstrap(refits=0), left_out=False, tables=simulated
-    )
+    result = compare(table, laws=list(RIVALS), left_out=False, tables=simulated)
     bic = result.table.groupby("law")["bic"].sum().sort_values()
     plain = str(bic.index[0]) if bic.iloc[1] - bic.iloc[0] > 2 else ""
     return (*(story_of(name) if name else "" for name in (result.best, plain)),)  # type: ignore[return-value]

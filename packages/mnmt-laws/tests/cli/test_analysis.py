@@ -69,7 +69,7 @@ def test_collect_adds_runs_to_a_table(run: Run, study_records: Path, tmp_path: P
 
 @pytest.mark.slow
 def test_compare_gives_a_verdict(run: Run, small_csv: Path) -> None:
-    status, out, _ = run("compare", small_csv, "--json", "--refits", 3)
+    status, out, _ = run("compare", small_csv, "--json")
     document = json.loads(out)
     assert status == 0
     assert document["decided"] == bool(document["best"]) == (not document["reasons"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -14,12 +13,10 @@ from mnmt_laws.cli.console import print_frame, print_json, warn, wrote
 from mnmt_laws.cli.laws import LawOption
 from mnmt_laws.cli.options import (
     DEFAULT_FIT,
-    DEFAULT_REFITS,
     DEFAULT_TABLE,
     FitConfig,
     Json,
     Out,
-    Refits,
     TableConfig,
     fit_observations,
     observe_table,
@@ -27,7 +24,6 @@ from mnmt_laws.cli.options import (
 )
 from mnmt_laws.cli.question import WantConfig, parse_preference
 from mnmt_laws.fitting.parameters import fit_document, format_fit
-from mnmt_laws.fitting.uncertainty import ResidualBootstrap
 from mnmt_laws.report.analysis import no_progress
 from mnmt_laws.report.build import build_report
 from mnmt_laws.solver.objective import ObjectiveName
@@ -63,7 +59,6 @@ def compare(
     *,
     table: TableConfig = DEFAULT_TABLE,
     objective: ObjectiveName = "log-ols",
-    refits: Refits = DEFAULT_REFITS,
     as_json: Json = False,
 ) -> None:
     """Find the law that the table prefers, and the parameter that the mixture moves: β, L∞, α, or all.
@@ -72,18 +67,13 @@ def compare(
         source: A run table, or a folder of run records.
         table: What is analysed.
         objective: The objective of the fits, as in `mnmt-laws fit`.
-        refits: The number of refits of the law of each weight.
         as_json: Print JSON only.
     """
     observations = observe_table(source, table)
-    result = compare_laws(observations, objective=objective, uncertainty=ResidualBootstrap(refits=refits))
+    result = compare_laws(observations, objective=objective)
     if as_json:
-        constancy = [asdict(claim) for claim in result.constancy]
-        document = {
-            "verdict": result.verdict, "best": result.best, "decided": result.decided,
-            "reasons": result.reasons, "laws": result.table, "forms": result.forms,
-        }  # fmt: skip
-        print_json({**document, "constancy": constancy})
+        names = ("verdict", "best", "decided", "reasons", "forms")
+        print_json({"laws": result.table, **{name: getattr(result, name) for name in names}})
         return
     seeds = ["lack_of_fit"] if result.table["lack_of_fit"].notna().any() else []
     columns = ["task", "label", "num_params", "scatter", "aic", "bic", *seeds]

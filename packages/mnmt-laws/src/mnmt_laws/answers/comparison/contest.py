@@ -7,15 +7,13 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from mnmt_laws.answers.claims import Claim, constancy
 from mnmt_laws.answers.comparison.evidence import SharedErrors, criteria_of, shared_errors
-from mnmt_laws.answers.comparison.sentences import constancy_sentence, preference_sentence, shares_sentence
+from mnmt_laws.answers.comparison.sentences import preference_sentence, shares_sentence
 from mnmt_laws.answers.comparison.verdict import decide, pool
 from mnmt_laws.errors import TableError
 from mnmt_laws.fitting.fit import fit
 from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.fitting.refits import NO_REFITS
-from mnmt_laws.fitting.uncertainty import ResidualBootstrap, Uncertainty
 from mnmt_laws.forecasts.forecast import Forecast
 from mnmt_laws.forecasts.forms import Form, forms_of, forms_table
 from mnmt_laws.forecasts.rivals import find_rivals, is_keyed, keep_comparable, label_of
@@ -33,9 +31,6 @@ class LawComparison:
     table: pd.DataFrame
     """A row for each task and law: `task`, `law`, `label`, `num_params`, `scatter` (root mean square relative
     residual), `aic`, `bic` and `lack_of_fit` (its probability given the noise between seeds, else NaN)."""
-
-    constancy: tuple[Claim, ...]
-    """Whether α and L∞, fitted at each weight separately, agree within their standard deviations."""
 
     verdict: str
     """The preferred law and the reasons, or why the comparison is undecided, in words."""
@@ -74,7 +69,6 @@ def compare(
     testset: str | None = None,
     architecture: str | None = None,
     objective: str = "log-ols",
-    uncertainty: Uncertainty | None = None,
     left_out: bool = True,
     tables: int = 100,
     forecast: Forecast | None = None,
@@ -92,7 +86,6 @@ def compare(
         testset: As in `observe`.
         architecture: As in `observe`.
         objective: As in `fit`.
-        uncertainty: As in `fit`, for the per-weighting law.
         left_out: Whether to find `forms`, by errors on left-out sizes, lengths and mixtures.
         tables: Tables simulated from each rival's fit to test the verdict; 0 for none.
         forecast: The average over laws and rulers of these observations, where it was made already.
@@ -110,21 +103,17 @@ def compare(
         if len(rivals) < 2:
             raise
         comparable = keep_comparable(observations, rivals)
-    fits = _fit_all(comparable, rivals, objective, uncertainty or ResidualBootstrap())
+    fits = _fit_all(comparable, rivals, objective)
     table = _table(fits)
     errors = shared_errors(fits[str(table.groupby("law", sort=False)["scatter"].mean().idxmin())])
     errors = _errors_of_best(fits, table, errors)
     verdict = decide(fits, pool(table, errors), errors, tables=tables)
-    claims = _constancy(fits)
     preference = preference_sentence(verdict)
     named = None if laws is None else find_rivals(observations, laws)
     forms = [] if not left_out else forecast.forms if forecast else _forms(observations, named)
-    sentences = [
-        shares_sentence(forms_table(forms)), preference, *verdict.reasons[:3],
-        constancy_sentence(claims),
-    ]  # fmt: skip
+    sentences = [shares_sentence(forms_table(forms)), preference, *verdict.reasons[:3]]
     return LawComparison(
-        table=table, constancy=claims, verdict=" ".join(filter(None, sentences)), preference=preference,
+        table=table, verdict=" ".join(filter(None, sentences)), preference=preference,
         best=verdict.best, reasons=verdict.reasons, errors=errors, fits=fits, forms=forms_table(forms),
     )  # fmt: skip
 
@@ -133,17 +122,12 @@ def _forms(observations: Observations, laws: Sequence[Law] | None) -> Sequence[F
     return forms_of(observations, usual_target(observations), laws)
 
 
-def _fit_all(
-    observations: Observations, rivals: Sequence[Law], objective: str, uncertainty: Uncertainty
-) -> dict[str, LawFit]:
-    """Return the fit of each law; only the per-weighting law needs refits."""
+def _fit_all(observations: Observations, rivals: Sequence[Law], objective: str) -> dict[str, LawFit]:
+    """Return the fit of each law, without refits."""
     return {
-        law.name: fit(
-            observations, law=law, objective=objective, prior="none",
-            uncertainty=uncertainty if law.name == "per-weighting" else NO_REFITS,
-        )
+        law.name: fit(observations, law=law, objective=objective, prior="none", uncertainty=NO_REFITS)
         for law in rivals
-    }  # fmt: skip
+    }
 
 
 def _table(fits: dict[str, LawFit]) -> pd.DataFrame:
@@ -157,10 +141,3 @@ def _errors_of_best(fits: dict[str, LawFit], table: pd.DataFrame, errors: Shared
     """Return the shared errors of the law of least BIC, whose residuals are nearest to noise."""
     ranking = pool(table, errors)
     return errors if ranking.empty else shared_errors(fits[str(ranking.index[0])])
-
-
-def _constancy(fits: dict[str, LawFit]) -> tuple[Claim, ...]:
-    fitted = fits.get("per-weighting")
-    if fitted is None:
-        return ()
-    return tuple(constancy(fitted, task, name) for task in fitted.tasks for name in ("alpha", "l_inf"))

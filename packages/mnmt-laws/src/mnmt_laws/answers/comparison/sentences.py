@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pandas as pd
 
-from mnmt_laws.answers.claims import Claim
 from mnmt_laws.answers.comparison.verdict import Verdict, leaders
 from mnmt_laws.forecasts.rivals import RIVALS, label_of, story_of
 
@@ -43,21 +42,3 @@ def preference_sentence(verdict: Verdict) -> str:
     if verdict.best in RIVALS or story_of(verdict.best) in RIVALS.values():
         return f"The mixture acts through one parameter, “{labels[0]}”: it has the lowest BIC ({gaps})."
     return f"The table prefers {labels[0]}: it has the lowest BIC ({gaps})."
-
-
-def constancy_sentence(claims: tuple[Claim, ...]) -> str:
-    """Return the sentence on α and L∞ of separate weights; empty if undetermined."""
-    decided = [claim for claim in claims if claim.holds is not None]
-    if not decided:
-        return ""
-    symbols = {"alpha": "α", "l_inf": "L∞"}
-    varying = [f"{symbols[claim.about]} of {claim.task}" for claim in decided if not claim.holds]
-    if varying:
-        listed = ", ".join(varying)
-        return f"Fitted weight by weight, {listed} scatter more over the weights than chance explains."
-    if len(decided) < len(claims):
-        return ""
-    return (
-        "Fitted weight by weight, α and L∞ scatter over the weights no more than their "
-        "standard deviations allow."
-    )
