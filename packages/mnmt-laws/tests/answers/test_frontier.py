@@ -32,17 +32,9 @@ def test_three_tasks_are_spread_over_the_simplex(three_tasks: LawFit) -> None:
     assert float(points.weight.min()) > 0
 
 
-def test_given_mixtures_are_used(three_tasks: LawFit) -> None:
-    mixtures = [[0.2, 0.3, 0.5], [0.6, 0.2, 0.2]]
-    points = frontier(three_tasks, size=SIZE, weights=mixtures)
-    np.testing.assert_array_equal(points.weight.T, mixtures)
-
-
 def test_frontiers_refuse_what_they_cannot_show(two_tasks: LawFit, clean: Observations) -> None:
     with pytest.raises(ValueError, match="`size` must be above 0 parameters, but is -1"):
         frontier(two_tasks, size=-1)
-    with pytest.raises(ValueError, match="`weights` must hold mixtures of 2 tasks that sum to 1"):
-        frontier(two_tasks, size=SIZE, weights=[[0.5, 0.6]])
     with pytest.raises(TableError, match="predicts no mixtures"):
         frontier(clean.frame, law="power", size=SIZE)
     alone = observe(clean.frame[clean.frame["task"] == "en-de"].drop(columns="mixture"))

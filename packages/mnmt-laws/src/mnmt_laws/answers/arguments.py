@@ -68,15 +68,6 @@ def check_shares(name: str, weights: Mapping[str, float], sources: list[str]) ->
     return {source: weights.get(source, 0.0) / total for source in sources}
 
 
-def check_level(level: object) -> float:
-    """Return the level of an interval, between 0 and 1."""
-    if isinstance(level, bool) or not isinstance(level, Real):
-        raise TypeError(f"`level` must be a number, but is {level!r}.")
-    if not 0 < float(level) < 1:
-        raise ArgumentError(f"`level` must be above 0 and below 1, such as 0.95, but is {float(level):g}.")
-    return float(level)
-
-
 def check_preference(tasks: list[str], preference: Mapping[str, float] | None) -> dict[str, float]:
     """Return λ of every task, summing to 1; by default equal.
 

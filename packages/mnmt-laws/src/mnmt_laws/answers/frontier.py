@@ -7,13 +7,11 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 import xarray as xr
-from numpy.typing import ArrayLike
 
-from mnmt_laws.answers.arguments import check_level
 from mnmt_laws.answers.decision.asked import Asked, forecast_for
 from mnmt_laws.answers.mixtures.simplex import efficient, simplex_points
 from mnmt_laws.arrays import Array
-from mnmt_laws.errors import ArgumentError, TableError
+from mnmt_laws.errors import TableError
 from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.fitting.uncertainty import bounds_of
 from mnmt_laws.forecasts.forecast import Forecast
@@ -31,8 +29,6 @@ def frontier(
     size: float | None = None,
     tokens: float | None = None,
     law: LawName | Law | Literal["auto"] = "auto",
-    weights: ArrayLike | None = None,
-    level: float = 0.95,
     refits: int = 200,
 ) -> xr.Dataset:
     """Predict every task's metric over the mixtures, at one size and training length.
@@ -42,25 +38,22 @@ def frontier(
         size: N, parameters; by default twice the largest fitted.
         tokens: D, target tokens of all tasks; by default the longest fitted, where lengths differ.
         law: One law, or `auto` for the average over the laws and rulers that the table admits.
-        weights: Mixtures (points, sources), or for two sources the weights of the first; by default evenly
-            spread, for two tasks over the weights observed.
-        level: Level of the intervals.
         refits: The number of draws.
 
     Returns:
-        `value` (mean over the draws), `lower` and `upper` (central interval of the draws) over (task, point);
+        `value` (mean over the draws), `lower` and `upper` (their central 95%) over (task, point);
         `weight` over (source, point), and over task where the tasks are the sources; `efficient` over point,
-        whether no other point is better on every task.
+        whether no other point is better on every task. Mixtures are evenly spread, those of two tasks over
+        the weights observed.
 
     Raises:
         TableError: If the mixtures have one source, or no law that predicts mixtures can be fitted.
         ArgumentError: If an argument is out of range.
     """
-    level = check_level(level)
     forecast, _ = forecast_for(source, Asked(size=size, tokens=tokens), law=law, refits=refits)
-    points = _mixtures(forecast, weights)
+    points = _mixtures(forecast)
     draws = forecast.losses(points)
-    low, high = bounds_of(draws, level)
+    low, high = bounds_of(draws)
     value, tasks = draws.mean(axis=0), forecast.tasks
     dims, sources = ("task", "point"), "task" if forecast.sources == tasks else "source"
     return xr.Dataset(
@@ -76,38 +69,22 @@ def frontier(
             **{name: number for name, number in vars(forecast.target).items() if number is not None},
             "units": forecast.observations.unit,
             "long_name": forecast.observations.metric,
-            "level": level,
             "law": ", ".join(member.form.name for member in forecast.members),
         },
     )
 
 
-def _mixtures(forecast: Forecast, weights: ArrayLike | None) -> Array:
-    """Return (points, sources) the requested mixtures, or the default ones."""
-    count = len(forecast.sources)
-    if count < 2:
+def _mixtures(forecast: Forecast) -> Array:
+    """Return (points, sources) mixtures, evenly spread."""
+    if len(forecast.sources) < 2:
         raise TableError(
             f"{forecast.observations.source}: a frontier needs two tasks or more, but the table has "
             f"{forecast.sources[0]} only."
         )
-    if weights is None and forecast.sources != forecast.observations.tasks[:2]:
-        return simplex_points(count)
-    points = np.asarray(
-        np.linspace(*observed_range(forecast.observations), _NUM_WEIGHTS) if weights is None else weights,
-        float,
-    )
-    mixtures = np.stack([points, 1.0 - points], axis=1) if points.ndim == 1 and count == 2 else points
-    if (
-        mixtures.ndim != 2
-        or mixtures.shape[1] != count
-        or not np.abs(mixtures.sum(axis=1) - 1).max(initial=0.0) <= 1e-6
-        or mixtures.min(initial=0.0) < 0
-    ):
-        raise ArgumentError(
-            f"`weights` must hold mixtures of {count} tasks that sum to 1, in the order "
-            f"{', '.join(forecast.sources)}."
-        )
-    return mixtures
+    if forecast.sources != forecast.observations.tasks[:2]:
+        return simplex_points(len(forecast.sources))
+    first = np.linspace(*observed_range(forecast.observations), _NUM_WEIGHTS)
+    return np.stack([first, 1.0 - first], axis=1)
 
 
 def observed_range(observations: Observations) -> tuple[float, float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 import pandas as pd
@@ -31,43 +31,8 @@ _LENGTHS = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Exposure:
-    """The answers about exposure."""
-
-    exponents: Exponents | None
-    """α, β and L∞ of each curve over size; None where no curve has three sizes, or the metric rises."""
-
-    free: Exponents | None
-    """The same with L∞ free, where lengths vary."""
-
-    transfer: EqualExposure | None
-    """Tasks beside others against the tasks alone; None without lengths."""
-
-    fractions: pd.DataFrame
-    """f(p) of each size, as `fractions_by_size` returns it."""
-
-    @property
-    def findings(self) -> tuple[str, ...]:
-        """What exponents follow, where lengths vary, and transfer, in sentences."""
-        follows = "" if self.free is None or self.exponents is None else self.exponents.describe()
-        transfer = "" if self.transfer is None else self.transfer.describe()
-        return tuple(sentence for sentence in (follows, transfer) if sentence)
-
-
 def answer_exposure(study: Study) -> Answer:
-    """Answer what a table can answer about exposure."""
-    exposure = measure_exposure(study)
-    return Answer(
-        findings=exposure.findings,
-        figures=(*_coefficients(study, exposure), *_fractions_by_size(exposure.fractions)),
-        tables=(transfer_table(exposure),),
-        document={"exposure": _document(exposure)},
-    )
-
-
-def measure_exposure(study: Study) -> Exposure:
-    """Return the exponents of curves over size, transfer at equal exposure, and f(p) by size."""
+    """Answer what a table can answer about exposure: exponents, transfer at equal exposure, f(p) by size."""
     observations, uncertainty = study.observations, study.uncertainty
     exponents = free = transfer = None
     with suppress(ArgumentError, TableError):
@@ -77,12 +42,17 @@ def measure_exposure(study: Study) -> Exposure:
     with suppress(ArgumentError):
         transfer = transfer_at_equal_exposure(observations)
     fractions = fractions_by_size(observations)
-    return Exposure(exponents=exponents, free=free, transfer=transfer, fractions=fractions)
+    follows = "" if free is None or exponents is None else exponents.describe()
+    return Answer(
+        findings=tuple(filter(None, (follows, "" if transfer is None else transfer.describe()))),
+        figures=(*_coefficients(study, exponents, free), *_fractions_by_size(fractions)),
+        tables=(_transfer_table(transfer),),
+        document={"exposure": _document(exponents, free, transfer, fractions)},
+    )
 
 
-def _coefficients(study: Study, exposure: Exposure) -> Iterator[FigureGroup]:
+def _coefficients(study: Study, exponents: Exponents | None, free: Exponents | None) -> Iterator[FigureGroup]:
     """Yield α, β and L∞ of curves over size, over the weight and, where lengths vary, the exposure."""
-    exponents, free = exposure.exponents, exposure.free
     if exponents is None:
         return
     joint = study.laws_by_weight.get("joint") if free is None else None
@@ -115,9 +85,8 @@ def _fractions_by_size(fractions: pd.DataFrame) -> Iterator[FigureGroup]:
     )
 
 
-def transfer_table(exposure: Exposure) -> TextTable:
+def _transfer_table(transfer: EqualExposure | None) -> TextTable:
     """Return the table of transfer at equal exposure."""
-    transfer = exposure.transfer
     rows = [] if transfer is None else transfer.means.to_dict("records")
     return TextTable(
         title="Transfer at equal exposure",
@@ -139,15 +108,19 @@ def transfer_table(exposure: Exposure) -> TextTable:
     )
 
 
-def _document(exposure: Exposure) -> dict[str, Any]:
+def _document(
+    exponents: Exponents | None,
+    free: Exponents | None,
+    transfer: EqualExposure | None,
+    fractions: pd.DataFrame,
+) -> dict[str, Any]:
     """Return the answers in the types of JSON."""
-    exponents, transfer = exposure.exponents, exposure.transfer
     return {
         "limits": None if exponents is None else exponents.limits,
         "curves": None if exponents is None else records(exponents.curves),
-        "curves_free": None if exposure.free is None else records(exposure.free.curves),
+        "curves_free": None if free is None else records(free.curves),
         "tests": [] if exponents is None else [plain(asdict(test)) for test in exponents.tests],
         "transfer": None if transfer is None else records(transfer.means),
         "transfer_by_size": None if transfer is None else records(transfer.by_size),
-        "fractions_by_size": records(exposure.fractions),
+        "fractions_by_size": records(fractions),
     }

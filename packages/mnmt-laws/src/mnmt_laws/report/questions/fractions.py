@@ -1,4 +1,4 @@
-"""Effective shares of the model: over the weight, and the relative gain."""
+"""Effective shares of the model over the weight."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pandas as pd
 
 from mnmt_laws.answers.fractions import EffectiveFractions
 from mnmt_laws.errors import ArgumentError, TableError
-from mnmt_laws.figures.weights import draw_fractions, draw_relative_gain
+from mnmt_laws.figures.weights import draw_fractions
 from mnmt_laws.report.answer import Answer, FigureGroup, records
 from mnmt_laws.report.study import Study
 from mnmt_laws.report.text import TextTable, format_interval, format_number
@@ -65,14 +65,5 @@ def _figures(study: Study, effective: EffectiveFractions | None) -> Iterator[Fig
             "f(p) = N_eff / N: the size of the single-task model that does as well, as a share of N. Above "
             "the diagonal a task has more of the model than its weight; the tasks share what they learn.",
             lambda: [draw_fractions(task=task, effective=effective, laws=study.law) for task in study.tasks],
-            folded=True,
-        )
-    if effective is not None and bool(effective.fractions.value.notnull().any()):
-        yield FigureGroup(
-            "Relative gain",
-            "How many times its weight a task has of the model, f(p) / p. At 1 it has just its share; lines "
-            "that rise to the left gain most where they are trained least. Lines whose intervals overlap "
-            "cannot be told apart.",
-            lambda: [draw_relative_gain({"": effective})],
             folded=True,
         )
