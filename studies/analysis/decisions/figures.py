@@ -46,7 +46,11 @@ def _panel(rows: pd.DataFrame, table: str, kinds: list[str]) -> alt.LayerChart:
     count = int(rows["count"].max())
     return marks.panel(
         line, bars, points,
-        x=alt.X("gain:Q", title="gain on p = λ, thousandths of a nat per token (or of the loss)"),
+        x=alt.X(
+            "gain:Q",
+            title="gain on p = λ, thousandths of a nat per token (or of the loss)",
+            axis=alt.Axis(tickCount=5),
+        ),
         y=alt.Y("method:N", title=None, sort=methods, axis=alt.Axis(grid=True)),
         color=color("method", methods, list(TASK_COLORS[: len(methods)])).legend(None),
         title=f"{table}: {count} decisions that can be won", height=ROW * len(methods),

@@ -21,6 +21,7 @@ from mnmt_laws.figures.style import (
 
 PLAIN = "plain"
 BOTH = "both"
+NAMES = {"explicit": "losses weighted", "smoothed": "label smoothing", "post-norm": "norms after"}
 _RUN = r"^(?P<choice>[a-z-]+)-d(?P<width>\d+)_"
 
 
@@ -80,7 +81,8 @@ def draw_choices(summary: pd.DataFrame) -> Chart:
     Args:
         summary: As `summarise` returns it, of one test set.
     """
-    panels = [_choices_panel(some, str(task)) for task, some in summary.groupby("task")]
+    named = summary.replace({"choice": NAMES})
+    panels = [_choices_panel(some, str(task)) for task, some in named.groupby("task")]
     return styled(*panels, columns=2)
 
 
@@ -92,7 +94,7 @@ def _choices_panel(rows: pd.DataFrame, task: str) -> alt.LayerChart:
     zero = zero.encode(y=alt.value(0), y2=alt.value("height"), color=alt.value(MUTED))
     titles = {"choice": "choice", "width": "width", "difference": "difference"}
     points = marks.with_tooltips(base.mark_point(filled=True, size=55), rows, titles)
-    x = alt.X("difference:Q", title="loss less plain training's (nats per token)")
+    x = alt.X("difference:Q", title="loss less plain training's (nats per token)", axis=alt.Axis(tickCount=5))
     y = alt.Y("choice:N", title=None, sort=[*dict.fromkeys(rows["choice"])])
     key = color("width", widths, TASK_COLORS[: len(widths)])
     return marks.panel(

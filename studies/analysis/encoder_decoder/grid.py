@@ -142,7 +142,7 @@ def draw_grid(rows: pd.DataFrame, fitted: LawFit, half: float) -> Chart:
 
 def _grid_panel(rows: pd.DataFrame, fitted: LawFit, task: str) -> alt.LayerChart:
     order = rows.drop_duplicates("encoder_layers").sort_values("encoder_layers")
-    labels = {layers: f"encoder of {layers}" for layers in order["encoder_layers"]}
+    labels = {layers: f"encoder layers: {layers}" for layers in order["encoder_layers"]}
     span = np.geomspace(rows["decoder_size"].min(), rows["decoder_size"].max(), _POINTS)
     lines = pd.concat(
         pd.DataFrame({

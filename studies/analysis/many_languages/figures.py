@@ -67,9 +67,9 @@ def draw_longer(lengths: Sequence[Figures]) -> Chart:
         marks.points(frame, line="model", steps="steps", value="mean loss", delta="worse than bilingual"),
     ]  # fmt: skip
     names = [*frame["line"].unique()]
-    return styled(
-        marks.panel(*layers, x=x, y=y, color=color("line", names, [COLOURS[n] for n in names]), width=420)
-    )
+    key = color("line", names, [COLOURS[name] for name in names])
+    title = "T = 1; dashed: twelve bilingual models together"
+    return styled(marks.panel(*layers, x=x, y=y, color=key, width=420, title=title))
 
 
 def _error_over_seeds(values: pd.Series) -> float:
