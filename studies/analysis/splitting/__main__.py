@@ -20,7 +20,7 @@ from studies.page import write_page
 from studies.tables import print_rows
 
 
-def main(*, out: Path = FOLDER, refits: int = 200) -> None:
+def main(*, out: Path = FOLDER, refits: int = 100) -> None:
     """Print and write everything.
 
     Args:

@@ -13,11 +13,11 @@ import pandas as pd
 from benchmarks.measurement import Figures
 from mnmt_data.synthetic.contexts import ContextsConfig, contexts_of, test_sources
 from studies.analysis.splitting.exponents import as_curves, regress
-from studies.analysis.splitting.tables import at_every_length, log_means, read, seeds_drawn_again
+from studies.analysis.splitting.tables import CELL, at_every_length, log_means, read, seeds_drawn_again
 
 STUDY = "studies/splitting.toml"
-TUNED, LONG = "tuning", "rates"
-"""Tables of several rates: of the main study's sizes, and of the smallest size for 32,000 steps."""
+TUNED, LONG = "rates-8000", "rates"
+"""Tables of several rates: of two sizes of the main study, and of the smallest size for 32,000 steps."""
 USUAL_RATE = 0.05
 """The rate of all other tables."""
 
@@ -80,7 +80,7 @@ def plateaus() -> list[Figures]:
 
 
 def read_rates(name: str) -> pd.DataFrame:
-    """Return the losses of a table whose runs' names tell their rate (`d8-rate-0125`), with `rate`."""
+    """Return the losses of a table whose runs' names tell their rate (`d8-rate-01`), with `rate`."""
     rows = read(name)
     digits = rows["run"].str.extract(r"-rate-(?P<rate>\d+)_")["rate"]
     return rows.assign(rate=("0." + digits).astype(float))
@@ -88,30 +88,39 @@ def read_rates(name: str) -> pd.DataFrame:
 
 def rates() -> Iterator[Figures]:
     """Yield each model's best rate, and the factor by which the usual rate's loss is above the least."""
-    for key, cell in read_rates(TUNED).groupby(["size", "step", "task", "weight"]):
+    for key, cell in read_rates(TUNED).groupby(CELL):
         means = np.exp(np.log(cell["reducible"]).groupby(cell["rate"]).mean())
         yield {
-            **dict(zip(("size", "step", "task", "weight"), key, strict=True)),
+            **dict(zip(CELL, key, strict=True)),
             "by rate": {f"{rate:g}": float(value) for rate, value in means.items()},
             "best rate": float(means.idxmin()), "lost": float(means[USUAL_RATE] / means.min()),
         }  # fmt: skip
 
 
 def exponents_by_rate() -> Iterator[Figures]:
-    """Yield the change of α per unit of log p T and of log p, at each rate and at each model's best rate."""
+    """Yield how α changes at each rate of several sizes, and at the best rate of each model.
+
+    `exposure` and `weight` are the changes per unit of log p T and of log p, `at equal length` that per unit
+    of log p among curves of one length.
+    """
     rows = read_rates(TUNED)
-    means = (
-        np.log(rows["reducible"])
-        .groupby([rows[n] for n in ("size", "step", "task", "weight", "rate")])
-        .mean()
-    )
-    best = means.groupby(level=[0, 1, 2, 3]).idxmin()
-    is_best = pd.MultiIndex.from_frame(rows[[*means.index.names]]).isin(best)
-    parts = {f"{rate:g}": rows[rows["rate"] == rate] for rate in sorted(rows["rate"].unique())}
-    for name, part in (parts | {"best": rows[is_best]}).items():
+    parts = {f"{rate:g}": part for rate, part in rows.groupby("rate") if part["size"].nunique() > 1}
+    for name, part in (parts | {"best": at_best_rates(rows)}).items():
         curves = as_curves(part)
-        slopes = regress(curves, ("exposure", "weight")).slopes
-        yield {"rate": name, "curves": curves["curve"].nunique(), "sizes": curves["size"].nunique(), **slopes}
+        of_length = curves.assign(group=curves["task"] + curves["step"].astype(str))
+        yield {
+            "rate": name, "curves": curves["curve"].nunique(),
+            **regress(curves, ("exposure", "weight")).slopes,
+            "at equal length": regress(of_length, ("weight",)).slopes["weight"],
+        }  # fmt: skip
+
+
+def at_best_rates(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of each model at the rate of its least mean log loss."""
+    keys = [*CELL, "rate"]
+    means = np.log(rows["reducible"]).groupby([rows[name] for name in keys]).mean()
+    best = means.groupby(level=CELL).idxmin()
+    return rows[pd.MultiIndex.from_frame(rows[keys]).isin(best)]
 
 
 def longer(*, draws: int) -> pd.DataFrame:

@@ -16,6 +16,9 @@ FOLDER = PAGES / "splitting"
 SHARED: Mapping[str, float] = {"unrelated": 0.0, "shared-25": 0.25, "shared-50": 0.5, "shared-100": 1.0}
 """The share of the teacher's features that both languages of a table have in common."""
 
+MORE = {"unrelated": ("unrelated-8000",)}
+"""Tables that belong to another: of longer training, for example."""
+
 CELL = ["task", "size", "weight", "step"]
 """What the seeds of a cell have in common."""
 
@@ -25,7 +28,8 @@ KNOWN = 1e-9
 
 def read(name: str) -> pd.DataFrame:
     """Return the test losses of trained tasks at the ends of runs, with `reducible` = L - irreducible."""
-    rows = pd.read_csv(FOLDER / f"{name}.csv")
+    files = [FOLDER / f"{each}.csv" for each in (name, *MORE.get(name, ()))]
+    rows = pd.concat([pd.read_csv(file) for file in files if file.exists()], ignore_index=True)
     last = rows["annealed"].eq(1) & rows["weight"].gt(0) & rows["testset"].eq("test")
     rows = rows[last & rows["metric"].eq("loss")].reset_index(drop=True)
     return rows.assign(reducible=rows["value"] - rows["irreducible"])
