@@ -1,10 +1,19 @@
-"""Rows of numbers as Markdown tables."""
+"""Run tables of a study read as one, and rows of numbers as Markdown tables."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from pathlib import Path
+
+import pandas as pd
 
 from benchmarks.measurement import Figures, print_table
+
+
+def read_runs(*files: Path) -> pd.DataFrame:
+    """Return the rows of run tables; names of runs begin with their study, since two may share one."""
+    rows = pd.concat([pd.read_csv(file) for file in files], ignore_index=True)
+    return rows.assign(run=rows["study"] + "/" + rows["run"])
 
 
 def print_rows(title: str, rows: Sequence[Figures], *, without: Collection[str] = ()) -> None:

@@ -5,14 +5,14 @@ python -m studies.analysis.splitting
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from tempfile import gettempdir
 
 import pandas as pd
 
 from benchmarks.measurement import Figures, run
-from mnmt_laws import exponents_by_exposure
-from studies.analysis.splitting import exponents, exposure, figures, fractions, sharing
+from studies.analysis.splitting import exponents, exposure, figures, fractions, rates, sharing
 from studies.analysis.splitting.constancy import constancy
 from studies.analysis.splitting.predictions import prediction_errors
 from studies.analysis.splitting.tables import FOLDER, read, seed_spreads
@@ -20,27 +20,29 @@ from studies.page import write_page
 from studies.tables import print_rows
 
 
-def main(*, out: Path = FOLDER, refits: int = 100) -> None:
+def main(*, out: Path = FOLDER, refits: int = 200) -> None:
     """Print and write everything.
 
     Args:
         out: Folder for results.json and the figures.
         refits: Refits, and draws of seeds, behind each interval.
     """
-    rows, plateaus = read("unrelated"), exposure.plateaus()
+    rows, plateaus, compared = read("unrelated"), exposure.plateaus(), rates.tables()
     no_context = {row["task"]: row["reducible"] for row in plateaus if not row["words"]}
     results: Figures = {}
     for name, table in {
         "seeds": lambda: seed_spreads(rows),
-        "constancy": lambda: constancy(rows),
-        "rivals": lambda: exponents.rivals(rows),
+        "constancy": lambda: of_each(constancy, compared),
+        "exponents": lambda: of_each(exponents.curve_exponents, compared),
+        "changes of exponents": lambda: rates.changes(compared),
+        "rivals": lambda: of_each(exponents.rivals, compared),
         "checks": lambda: exponents.checks(rows, no_context),
         "saturation": lambda: exponents.saturation(rows),
         "equal exposure": lambda: exposure.equal_exposure(rows, draws=refits),
+        "equal exposure, best rates": lambda: exposure.equal_exposure([*compared.values()][-1], draws=refits),
         "32,000 steps": lambda: exposure.longer(draws=refits),
         "plateaus": lambda: plateaus,
-        "rates": exposure.rates,
-        "exponents by rate": exposure.exponents_by_rate,
+        "rates": rates.rates,
         "f": lambda: fractions.fractions(rows, refits=refits),
         "f by size": lambda: fractions.shares_by_size(rows, draws=refits),
         "exponent of f over size": lambda: fractions.slopes_over_size(rows, draws=refits),
@@ -55,13 +57,19 @@ def main(*, out: Path = FOLDER, refits: int = 100) -> None:
         results[name] = answer.to_dict("records") if isinstance(answer, pd.DataFrame) else list(answer)
         print_rows(name, results[name])
     f, by_size = pd.DataFrame(results["f"]), pd.DataFrame(results["f by size"])
-    curves = exponents_by_exposure(rows.drop(columns=["tokens", "flops"]), metric="loss").curves
     charts = {
-        "exponents": figures.draw_exponents(curves),
+        "exponents": figures.draw_exponents(pd.DataFrame(results["exponents"])),
         "fractions": figures.draw_fractions(f, fractions.curves_of_eq_12(rows)),
         "shares": figures.draw_shares_by_size(by_size, f),
     }
     write_page(out, results, charts)
+
+
+def of_each(
+    question: Callable[[pd.DataFrame], Iterable[Figures]], tables: dict[str, pd.DataFrame]
+) -> Iterator[Figures]:
+    """Yield what is asked of each table, with its name."""
+    return ({"table": name} | row for name, rows in tables.items() for row in question(rows))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """What the exponent α of a curve over size follows: regressions of log reducible losses, L∞ known.
 
 A *curve* holds the losses of one task at one weight p and one length T over size. Each has a factor β of its
-own; its α is α of the task plus a line in the logarithms of some predictors. Intervals are of 95%, by errors
-common to the runs of one trunk (all that one model and seed branches to).
+own; its α is α of the task plus a line in the logarithms of some predictors. Intervals are Student's of 95%,
+by errors common to the runs of one trunk (all that one model and seed branches to).
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from itertools import pairwise
 
 import numpy as np
 import pandas as pd
+from scipy.stats import t as student
 
 from benchmarks.measurement import Figures
 from mnmt_laws.arrays import Array
 from mnmt_laws.laws import LawName
-from studies.analysis.splitting.tables import at_every_length, fit_reducible, rms
+from studies.analysis.splitting.tables import CELL, at_every_length, fit_reducible, rms
 
 CURVE = ["task", "weight", "step"]
 FREE = "free"
@@ -45,6 +46,22 @@ def as_curves(rows: pd.DataFrame) -> pd.DataFrame:
     )  # fmt: skip
 
 
+def curve_exponents(rows: pd.DataFrame) -> Iterator[Figures]:
+    """Yield α of each curve, with Student's 95% interval from how seeds of its task and length scatter."""
+    logs = np.log(rows["reducible"]).groupby([rows[name] for name in CELL])
+    cells = logs.agg(["mean", "var", "count"]).reset_index()
+    for (task, step), some in cells.groupby(["task", "step"]):
+        reach = student.ppf(0.975, (some["count"] - 1).sum()) * np.sqrt(some["var"].mean())
+        for weight, curve in some.groupby("weight"):
+            x = np.log(curve["size"]) - np.log(curve["size"]).mean()
+            alpha = -float(x @ curve["mean"] / (x @ x))
+            error = float(reach / np.sqrt(x @ x * curve["count"].mean()))
+            yield {
+                "task": task, "step": step, "weight": weight, "exposure": weight * step, "alpha": alpha,
+                "lower": alpha - error, "upper": alpha + error,
+            }  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Regression:
     """Log reducible losses on -log N times what α is a line in."""
@@ -63,10 +80,12 @@ def regress(rows: pd.DataFrame, predictors: Sequence[str], *, bent: bool = False
     values = inverse @ x.T @ y
     errors = y - x @ values
     scores = pd.DataFrame(x * errors[:, None]).groupby(rows["trunk"].to_numpy()).sum().to_numpy()
-    std = np.sqrt(np.diag(inverse @ scores.T @ scores @ inverse))
+    others = len(scores) - 1
+    std = np.sqrt(np.diag(inverse @ scores.T @ scores @ inverse) * len(scores) / others)
+    reach = float(student.ppf(0.975, others))
     names = [] if FREE in predictors else list(predictors)
     ends = zip(names, range(-len(names), 0), strict=True)
-    slopes = {name: [float(values[n] + z * std[n]) for z in (0, -1.96, 1.96)] for name, n in ends}
+    slopes = {name: [float(values[n] + z * std[n]) for z in (0, -reach, reach)] for name, n in ends}
     bic = len(y) * np.log(np.mean(errors**2)) + np.linalg.matrix_rank(x) * np.log(len(y))
     return Regression(slopes=slopes, bic=float(bic), error=rms(errors))
 

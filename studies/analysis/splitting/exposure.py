@@ -1,9 +1,8 @@
-"""What a task lacks that is read as often as alone, at the usual and at other rates; plateaus of losses."""
+"""What a task lacks that is read as often as alone; plateaus of losses."""
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator
 from itertools import chain, combinations
 from pathlib import Path
 
@@ -12,14 +11,12 @@ import pandas as pd
 
 from benchmarks.measurement import Figures
 from mnmt_data.synthetic.contexts import ContextsConfig, contexts_of, test_sources
-from studies.analysis.splitting.exponents import as_curves, regress
-from studies.analysis.splitting.tables import CELL, at_every_length, log_means, read, seeds_drawn_again
+from studies.analysis.splitting.rates import read_rates
+from studies.analysis.splitting.tables import at_every_length, log_means, seeds_drawn_again
 
 STUDY = "studies/splitting.toml"
-TUNED, LONG = "rates-8000", "rates"
-"""Tables of several rates: of two sizes of the main study, and of the smallest size for 32,000 steps."""
-USUAL_RATE = 0.05
-"""The rate of all other tables."""
+LONG = "rates"
+"""The table of the smallest size for 32,000 steps."""
 
 
 def equal_exposure(rows: pd.DataFrame, *, draws: int) -> pd.DataFrame:
@@ -77,50 +74,6 @@ def plateaus() -> list[Figures]:
                 "task": task, "words": [word + 1 for word in words], "reducible": float(share * loss)
             })  # fmt: skip
     return rows
-
-
-def read_rates(name: str) -> pd.DataFrame:
-    """Return the losses of a table whose runs' names tell their rate (`d8-rate-01`), with `rate`."""
-    rows = read(name)
-    digits = rows["run"].str.extract(r"-rate-(?P<rate>\d+)_")["rate"]
-    return rows.assign(rate=("0." + digits).astype(float))
-
-
-def rates() -> Iterator[Figures]:
-    """Yield each model's best rate, and the factor by which the usual rate's loss is above the least."""
-    for key, cell in read_rates(TUNED).groupby(CELL):
-        means = np.exp(np.log(cell["reducible"]).groupby(cell["rate"]).mean())
-        yield {
-            **dict(zip(CELL, key, strict=True)),
-            "by rate": {f"{rate:g}": float(value) for rate, value in means.items()},
-            "best rate": float(means.idxmin()), "lost": float(means[USUAL_RATE] / means.min()),
-        }  # fmt: skip
-
-
-def exponents_by_rate() -> Iterator[Figures]:
-    """Yield how α changes at each rate of several sizes, and at the best rate of each model.
-
-    `exposure` and `weight` are the changes per unit of log p T and of log p, `at equal length` that per unit
-    of log p among curves of one length.
-    """
-    rows = read_rates(TUNED)
-    parts = {f"{rate:g}": part for rate, part in rows.groupby("rate") if part["size"].nunique() > 1}
-    for name, part in (parts | {"best": at_best_rates(rows)}).items():
-        curves = as_curves(part)
-        of_length = curves.assign(group=curves["task"] + curves["step"].astype(str))
-        yield {
-            "rate": name, "curves": curves["curve"].nunique(),
-            **regress(curves, ("exposure", "weight")).slopes,
-            "at equal length": regress(of_length, ("weight",)).slopes["weight"],
-        }  # fmt: skip
-
-
-def at_best_rates(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of each model at the rate of its least mean log loss."""
-    keys = [*CELL, "rate"]
-    means = np.log(rows["reducible"]).groupby([rows[name] for name in keys]).mean()
-    best = means.groupby(level=CELL).idxmin()
-    return rows[pd.MultiIndex.from_frame(rows[keys]).isin(best)]
 
 
 def longer(*, draws: int) -> pd.DataFrame:

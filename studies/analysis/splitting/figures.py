@@ -20,15 +20,15 @@ SIDE = 300
 
 
 def draw_exponents(curves: pd.DataFrame) -> Chart:
-    """Draw α of each curve of `Exponents` with its 95% interval over the exposure, by length.
+    """Draw α of each curve with its 95% interval over the exposure, by length.
 
-    Points of the weights in `LABELLED` carry them.
+    A panel is of a table and a task that was trained alone, too. Points of weights in `LABELLED` carry them.
     """
-    reach = 1.96 * curves["alpha_std"]
-    points, names = _with_line(curves, "length", lambda length: f"T = {length:,.0f} steps")
+    curves = curves.groupby(["table", "task"]).filter(lambda part: bool(part["weight"].max() == 1))
+    points, names = _with_line(curves, "step", lambda step: f"T = {step:,} steps")
     points = points.assign(
-        value=curves["alpha"], lower=(curves["alpha"] - reach).clip(lower=0), upper=curves["alpha"] + reach,
-        kind="measured", label=[f"{p:g}" if p in LABELLED else "" for p in curves["weight"]],
+        value=curves["alpha"], lower=curves["lower"].clip(lower=0), kind="measured",
+        label=[f"{p:g}" if p in LABELLED else "" for p in curves["weight"]],
     )  # fmt: skip
     x = count_axis("exposure", points["exposure"], "exposure p T (steps)")
     y = value_axis("value", [0, *points["upper"]], "exponent α", log=False)
@@ -36,9 +36,9 @@ def draw_exponents(curves: pd.DataFrame) -> Chart:
     panels = [
         marks.panel(
             *marks.bars(part), marks.points(part, kinds=KINDS), _labels(part),
-            x=x, y=y, color=key, title=str(task), width=340, height=SIDE,
+            x=x, y=y, color=key, title=f"{task}, {table}", width=SIDE, height=SIDE,
         )
-        for task, part in points.groupby("task")
+        for (table, task), part in points.groupby(["table", "task"], sort=False)
     ]  # fmt: skip
     return styled(*panels, columns=2)
 

@@ -11,6 +11,7 @@ from benchmarks.measurement import Figures
 from mnmt_laws import ClusterBootstrap, LawFit, fit
 from mnmt_laws.laws import LawName
 from studies.page import PAGES
+from studies.tables import read_runs
 
 FOLDER = PAGES / "splitting"
 SHARED: Mapping[str, float] = {"unrelated": 0.0, "shared-25": 0.25, "shared-50": 0.5, "shared-100": 1.0}
@@ -28,8 +29,7 @@ KNOWN = 1e-9
 
 def read(name: str) -> pd.DataFrame:
     """Return the test losses of trained tasks at the ends of runs, with `reducible` = L - irreducible."""
-    files = [FOLDER / f"{each}.csv" for each in (name, *MORE.get(name, ()))]
-    rows = pd.concat([pd.read_csv(file) for file in files if file.exists()], ignore_index=True)
+    rows = read_runs(*(FOLDER / f"{each}.csv" for each in (name, *MORE.get(name, ()))))
     last = rows["annealed"].eq(1) & rows["weight"].gt(0) & rows["testset"].eq("test")
     rows = rows[last & rows["metric"].eq("loss")].reset_index(drop=True)
     return rows.assign(reducible=rows["value"] - rows["irreducible"])

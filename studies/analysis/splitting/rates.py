@@ -1,0 +1,76 @@
+"""The learning rate as a rival: the best rate of each model, and what exponents are there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+
+from benchmarks.measurement import Figures
+from studies.analysis.splitting.exponents import as_curves, regress
+from studies.analysis.splitting.tables import CELL, read
+
+TUNED = "rates-8000"
+"""The table of several rates, of some sizes and weights of the main study."""
+USUAL_RATE = 0.05
+"""The rate of the tables whose runs' names tell none."""
+LEAST = 0.3
+"""The least weight of those that `changes` looks at alone, too."""
+
+
+def read_rates(name: str) -> pd.DataFrame:
+    """Return the losses of a table whose runs' names tell their rate (`d8-rate-01`), with `rate`."""
+    rows = read(name)
+    digits = rows["run"].str.extract(r"-rate-(?P<rate>\d+)_")["rate"]
+    return rows.assign(rate=("0." + digits).astype(float))
+
+
+def tables() -> dict[str, pd.DataFrame]:
+    """Return the losses whose exponents are compared: of all sizes, of some at one rate, and at the best."""
+    whole, rows = read("unrelated"), read_rates(TUNED)
+    some = f"{rows['size'].nunique()} sizes"
+    return {
+        f"{whole['size'].nunique()} sizes": whole,
+        f"{some}, rate {USUAL_RATE:g}": rows[rows["rate"] == USUAL_RATE],
+        f"{some}, best rates": at_best_rates(rows),
+    }
+
+
+def at_best_rates(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of each model at the rate of its least mean log loss."""
+    keys = [*CELL, "rate"]
+    means = np.log(rows["reducible"]).groupby([rows[name] for name in keys]).mean()
+    best = means.groupby(level=CELL).idxmin()
+    return rows[pd.MultiIndex.from_frame(rows[keys]).isin(best)]
+
+
+def rates() -> Iterator[Figures]:
+    """Yield each model's best rate, and the factor by which the usual rate's loss is above the least.
+
+    The best rate is `at the edge` if it is the least or the largest tried: a better one may lie beyond.
+    """
+    for key, cell in read_rates(TUNED).groupby(CELL):
+        means = np.exp(np.log(cell["reducible"]).groupby(cell["rate"]).mean())
+        yield {
+            **dict(zip(CELL, key, strict=True)),
+            "by rate": {f"{rate:g}": float(value) for rate, value in means.items()},
+            "best rate": float(means.idxmin()), "lost": float(means[USUAL_RATE] / means.min()),
+            "at the edge": means.idxmin() in (means.index.min(), means.index.max()),
+        }  # fmt: skip
+
+
+def changes(tables: dict[str, pd.DataFrame]) -> Iterator[Figures]:
+    """Yield how α changes in each table per unit of log p T and log p together, or of log p at one length."""
+    for name, rows in tables.items():
+        curves = as_curves(rows)
+        yield {"table": name, "curves of": "all", **_slopes(curves, ("exposure", "weight"))}
+        for step, some in curves.groupby("step"):
+            yield {"table": name, "curves of": f"T = {step:,}", **_slopes(some, ("weight",))}
+            enough = some[some["weight"] >= LEAST]
+            label = f"T = {step:,}, p ≥ {LEAST:g}"
+            yield {"table": name, "curves of": label, **_slopes(enough, ("weight",))}
+
+
+def _slopes(curves: pd.DataFrame, predictors: tuple[str, ...]) -> Figures:
+    return {"curves": curves["curve"].nunique(), **regress(curves, predictors).slopes}
