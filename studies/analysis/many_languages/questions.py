@@ -83,6 +83,7 @@ def by_length(rows: pd.DataFrame, longer: pd.DataFrame, batches: pd.DataFrame) -
     """Yield, for each model and length, how much worse than bilingual it is (`delta`, nats a token).
 
     Twelve times the steps of a bilingual model cost what all twelve cost, and read a language as often.
+    `flops` is the cost of a seed, of twelve models together where they are bilingual.
 
     Args:
         rows: The study's runs, of `read_runs`.
@@ -90,14 +91,15 @@ def by_length(rows: pd.DataFrame, longer: pd.DataFrame, batches: pd.DataFrame) -
         batches: Bilingual models of as many tokens in twelve times as many steps.
     """
     alone = values_by_language(rows)[BILINGUAL]
-    models = pd.concat([rows[rows["name"].ne(BILINGUAL)], longer, batches.assign(name=UPDATED)])
+    models = pd.concat([rows, longer, batches.assign(name=UPDATED)])
     for (name, step), some in models.groupby(["name", "step"]):
         losses = values_by_language(some)[name]
         worse = (losses - alone).reindex(alone.index)
+        cost = some.drop_duplicates("run").groupby("seed")["flops"].sum().mean()
         seeds = [values_by_language(of_seed)[name].mean() for _, of_seed in some.groupby("seed")]
         yield {
             "model": name, "steps": step, "parameters": float(some["size"].median()),
-            "flops": float(some["flops"].median()), "mean": losses.mean(), "by_seed": seeds,
+            "flops": float(cost), "mean": losses.mean(), "by_seed": seeds,
             "delta": worse.mean(), "delta_interval": interval_of_mean(worse),
             "better_in": int((worse < 0).sum()),
         }  # fmt: skip
