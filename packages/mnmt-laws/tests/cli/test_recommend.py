@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
+
+from mnmt_laws import observe
+from mnmt_laws.forecasts.rivals import find_rivals
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -150,6 +154,53 @@ def test_models_of_one_mixture_cannot_say_what_another_would_do(run: Run, tmp_pa
     status, _, err = run("recommend", tmp_path / "runs.csv")
     assert (status, err.count("\n")) == (2, 1)
     assert "no law that predicts mixtures can be fitted; add runs of other mixtures" in err
+
+
+def two_lengths(sizes: Sequence[float]) -> pd.DataFrame:
+    """Return losses of two tasks after 1e8 tokens, and of the smaller two models after 4e8."""
+    cells = [(size, 1e8, p) for size in sizes for p in (0.2, 0.5, 0.8)]
+    cells += [(size, 4e8, p) for size, _, p in cells if size in sizes[:2]]
+    rows = [
+        {"task": task, "size": size, "weight": w, "tokens": tokens, "value": loss_of(task, size, tokens, w)}
+        for size, tokens, p in cells
+        for task, w in {"de": p, "fr": 1 - p}.items()
+    ]
+    return pd.DataFrame(rows).assign(metric="loss")
+
+
+def loss_of(task: str, size: float, tokens: float, weight: float) -> float:
+    amplitude = {"de": 1.0, "fr": 0.3}[task]
+    return float(1.5 + amplitude * (30 * (weight**0.5 * size) ** -0.2 + 600 * (weight * tokens) ** -0.3))
+
+
+def test_two_lengths_bear_laws_of_length_and_no_others_where_few_sizes_are_long() -> None:
+    laws = find_rivals(observe(two_lengths((1e6, 4e6, 1e7, 4e7))))
+    assert {"length", "share"} <= {law.name for law in laws}
+    assert all(law.knows_length for law in laws)
+
+
+@pytest.mark.slow
+def test_two_lengths_bear_advice_that_says_the_length_is_untested(run: Run, tmp_path: Path) -> None:
+    two_lengths((1e6, 4e6, 1e7, 4e7)).to_csv(tmp_path / "runs.csv", index=False)
+    command = ("recommend", tmp_path / "runs.csv", "--refits", 2, "--tokens", 8e8, "--size", 4e7, "--json")
+    status, out, _ = run(*command)
+    assert status == 0
+    answer = json.loads(out)
+    assert answer["warnings"][-1].startswith("the training length is 2.0 times the longest fitted")
+    assert answer["warnings"][-1].endswith("no back-test tells how far it errs there.")
+    weight = answer["weights"]["de"]
+    costs = [loss_of("de", 4e7, 8e8, p) + loss_of("fr", 4e7, 8e8, 1 - p) for p in np.arange(0.05, 1, 0.01)]
+    cost = loss_of("de", 4e7, 8e8, weight) + loss_of("fr", 4e7, 8e8, 1 - weight)
+    assert cost - min(costs) < 0.01 < costs[45] - min(costs)  # which equal weights cost
+    low, high = answer["intervals"]["de"]
+    assert low < loss_of("de", 4e7, 8e8, weight) < high
+
+
+def test_two_sizes_are_named_as_what_keeps_advice_away(run: Run, tmp_path: Path) -> None:
+    two_lengths((1e6, 4e6)).to_csv(tmp_path / "runs.csv", index=False)
+    status, _, err = run("recommend", tmp_path / "runs.csv")
+    assert status == 2
+    assert "can be fitted; two sizes show no exponent; add runs of a third" in err
 
 
 @pytest.mark.parametrize(

@@ -291,6 +291,8 @@ def _no_form(observations: Observations, law: LawName | Law | str, *, length: bo
     causes = mistyped(rows["task"])
     if not causes and rows["weight"].eq(1).all() and rows["mixture"].eq("").all():
         causes = ("every weight is 1; if a column holds the weights, name it by --column weight=COLUMN.",)
+    if not causes and rows["size"].nunique() == 2:
+        causes = ("two sizes show no exponent; add runs of a third.",)
     remedy = "add runs of other mixtures." if not causes else causes[0]
     return f"{observations.source}: no law that predicts mixtures can be fitted; {remedy}"
 

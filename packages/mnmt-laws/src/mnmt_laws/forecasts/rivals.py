@@ -35,7 +35,8 @@ _STORIES = {
     "mixture-limit": "L∞ varies",
     "mixture-additive": "L∞ varies",
 }
-_FEWEST = 3  # sizes, lengths or weights that an exponent needs
+_FEWEST = 3  # sizes or weights that an exponent needs
+_FEWEST_LENGTHS = 2  # over weights, the tokens of a task have more values than those of all tasks
 _VARIED = 1.2  # ratio of the longest to the shortest training above which laws of length are tried
 
 
@@ -95,7 +96,8 @@ def _has_predictors(rows: pd.DataFrame, law: Law) -> bool:
     read = [name for name in law.predictors if name not in ("weight", "partners")]
     for name in read:
         values = rows[name] if name in rows else pd.Series(np.nan, index=rows.index)
-        if values.isna().any() or values.nunique() < _FEWEST:
+        fewest = _FEWEST_LENGTHS if name == "tokens" else _FEWEST
+        if values.isna().any() or values.nunique() < fewest:
             return False
     if "flops" in read or "encoder_size" in read:
         return False  # other measures of size, not rivals of the laws of size
