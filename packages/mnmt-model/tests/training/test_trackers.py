@@ -120,8 +120,10 @@ def read_mlflow(folder: Path) -> Points:
 
     (run,) = mlflow_runs(folder)
     history = mlflow.MlflowClient().get_metric_history
+    # MLflow orders points by their millisecond, which two may share.
     return {
-        tag: [(each.step, each.value) for each in history(run.info.run_id, tag)] for tag in run.data.metrics
+        tag: sorted((each.step, each.value) for each in history(run.info.run_id, tag))
+        for tag in run.data.metrics
     }
 
 
