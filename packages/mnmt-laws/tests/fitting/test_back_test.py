@@ -34,6 +34,7 @@ def test_the_largest_size_is_predicted_by_a_fit_without_it(study_table, laws) ->
     assert test.error == pytest.approx(np.sqrt(np.mean(errors**2)), abs=1e-7)
     assert test.boundary == 83536
     assert test.reach == pytest.approx(148160 / 83536)
+    assert test.describe().startswith("Fitted without the largest size (1.8 times the next, 8.35e+04 param")
 
 
 def test_a_law_that_is_true_is_right_about_what_it_has_not_seen(clean: Observations) -> None:
@@ -53,6 +54,7 @@ def test_a_law_that_is_wrong_errs_beyond_noise(laws) -> None:  # type: ignore[no
     assert test is not None
     assert test.chance < 0.001
     assert test.excess > 1
+    assert test.signs == "all six above the prediction"
 
 
 def test_too_few_sizes_have_no_back_test(clean: Observations) -> None:

@@ -49,7 +49,7 @@ class HeldOut:
 
     @property
     def signs(self) -> str:
-        """On which side the measured values lie: `all 10 above the prediction`."""
+        """On which side the measured values lie: `all ten above the prediction`."""
         return describe_signs(self.rows["error"].to_numpy(float))
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -32,6 +32,15 @@ _MOST_MIXTURES = 24
 _FACTORS = {"compute": ("size", "tokens")}  # columns whose product is an axis
 OUTER: tuple[Axis, ...] = ("size", "tokens", "compute")
 """Axes with a far end, beyond which a law extrapolates."""
+
+_NAMES = {
+    "size": "the largest size", "tokens": "the longest training", "compute": "the greatest compute",
+    "mixture": "each mixture in turn",
+}  # fmt: skip
+_UNITS = {"size": "parameters", "tokens": "tokens", "compute": "parameters × tokens"}
+_WORDS = (
+    "none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,6 +78,23 @@ class BackTest:
         """Root mean square relative error."""
         return float(np.sqrt(np.mean(self.rows["error"] ** 2)))
 
+    @property
+    def signs(self) -> str:
+        """The side on which the measured values lie: `all ten above the prediction`."""
+        return describe_signs(self.rows["error"].to_numpy(float))
+
+    def describe(self) -> str:
+        """Return the back-test in a sentence."""
+        where = _NAMES[self.left_out]
+        if self.left_out != "mixture":
+            limit = f"{self.boundary:.3g} {_UNITS[self.left_out]}"
+            where = f"{where} ({self.reach:.1f} times the next, {limit})"
+        surprise = "" if not self.chance < 0.05 else ", more than noise explains"
+        return (
+            f"Fitted without {where}, the {self.law} law missed the values there by {self.error:.1%} "
+            f"(root mean square; {self.signs}{surprise})."
+        )
+
 
 def back_test(fit: LawFit, *, left_out: Axis = "size") -> BackTest | None:
     """Predict the largest size, the longest training, the greatest compute or each mixture without them.
@@ -88,9 +114,8 @@ def back_test(fit: LawFit, *, left_out: Axis = "size") -> BackTest | None:
     Raises:
         ValueError: If `left_out` is another.
     """
-    axes = get_args(Axis)
-    if left_out not in axes:
-        raise ArgumentError(f"`left_out` must be one of {', '.join(axes)}, but is {left_out!r}.")
+    if left_out not in _NAMES:
+        raise ArgumentError(f"`left_out` must be one of {', '.join(_NAMES)}, but is {left_out!r}.")
     masks = masks_of_mixtures(fit) if left_out == "mixture" else _mask_beyond(fit, left_out)
     if not len(masks) or not _can_predict(fit, left_out):
         return None
@@ -253,6 +278,11 @@ def _chow(fit: LawFit, predicted: Array, out: NDArray[np.bool_]) -> tuple[float,
     return size, (1 - 1 / ratio if ratio > 1 else 0.0), chance
 
 
+def count_in_words(count: int) -> str:
+    """Return a number up to twelve as a word, and others in digits."""
+    return _WORDS[count] if 0 <= count < len(_WORDS) else str(count)
+
+
 def describe_signs(errors: Array) -> str:
     """Describe the side of their predictions on which measured values lie.
 
@@ -260,13 +290,13 @@ def describe_signs(errors: Array) -> str:
         errors: (n,) measured less predicted, NaN where nothing was predicted.
 
     Returns:
-        `all 10 above the prediction`, `all 10 below the prediction`, or `7 of 10 above the prediction`.
+        `all ten above the prediction`, `all ten below the prediction`, or `7 of 10 above the prediction`.
     """
     known = errors[np.isfinite(errors)]
     count, above = len(known), int((known > 0).sum())
     if not count:
         return "nothing was predicted"
     if above in (0, count):
-        who = "the one value is" if count == 1 else f"all {count}"
+        who = "the one value is" if count == 1 else f"all {count_in_words(count)}"
         return f"{who} {'above' if above else 'below'} the prediction"
     return f"{above} of {count} above the prediction"

@@ -10,7 +10,7 @@ from mnmt_laws.report.questions.exposure import answer_exposure
 from mnmt_laws.report.questions.fractions import answer_fractions
 from mnmt_laws.report.questions.laws import answer_claims, answer_limits, answer_losses
 from mnmt_laws.report.questions.mixtures import answer_design, answer_frontier, answer_recommendation
-from mnmt_laws.report.questions.predictions import answer_held_out
+from mnmt_laws.report.questions.predictions import answer_back_tests, answer_held_out
 from mnmt_laws.report.questions.runs import answer_quality, answer_runs
 from mnmt_laws.report.study import Study
 
@@ -20,6 +20,7 @@ QUESTIONS: dict[str, Callable[[Study], Answer]] = {
     "quality": answer_quality,
     "irreducible": answer_limits,
     "held_out": answer_held_out,
+    "back_tests": answer_back_tests,
     "frontier": answer_frontier,
     "exposure": answer_exposure,
     "fractions": answer_fractions,

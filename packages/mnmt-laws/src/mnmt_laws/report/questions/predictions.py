@@ -1,4 +1,4 @@
-"""Predictions of models that no fit has seen: held-out runs."""
+"""Predictions of models that no fit has seen: held-out runs and back-tests."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Any
 from mnmt_laws.answers.predictions import HeldOut
 from mnmt_laws.figures.predictions import draw_held_out
 from mnmt_laws.figures.style import format_size
+from mnmt_laws.fitting.back_test import back_tests
 from mnmt_laws.fitting.parameters import null_if_nan
-from mnmt_laws.report.answer import Answer, FigureGroup, records
+from mnmt_laws.report.answer import Answer, FigureGroup, plain, records
 from mnmt_laws.report.study import Study
 from mnmt_laws.report.text import UNKNOWN, TextTable, format_interval, format_number, format_percent
 
@@ -66,3 +67,11 @@ def _document(held_out: HeldOut) -> dict[str, Any]:
         "hold_a_constant": held_out.num_constant,
         "untested": list(held_out.untested),
     }
+
+
+def answer_back_tests(study: Study) -> Answer:
+    """Return the law's errors on the largest sizes and longest runs, refitted without them."""
+    tests = back_tests(study.law)
+    names = ("left_out", "error", "signs", "reach", "chance")
+    rows = [{**{name: getattr(test, name) for name in names}, "sentence": test.describe()} for test in tests]
+    return Answer(document={"back_tests": plain(rows)})
