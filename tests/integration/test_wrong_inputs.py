@@ -48,7 +48,7 @@ def test_sweep_refuses_a_task_without_data(tmp_path, command, prepared, study_te
     (tmp_path / "results/tiny").mkdir(parents=True)
     (tmp_path / "results/tiny/data").symlink_to(prepared / "results/tiny/data")
     refused = command(tmp_path, "mnmt-model", "sweep", "tiny.toml")
-    check_refused(refused, prog="mnmt-model", says=["tiny.toml", "xx-cc", "xx-aa, xx-bb"])
+    check_refused(refused, prog="mnmt-model", says=["tiny.toml", "xx-cc", "`xx-bb` may be meant"])
     assert not (tmp_path / "results/tiny/runs").exists()
 
 
