@@ -49,6 +49,7 @@ def main(*, out: Path = FOLDER, refits: int = 200) -> None:
         "eq. 12 or free": lambda: fractions.eq_12_or_free(rows, refits=refits),
         "predictions": lambda: prediction_errors(rows, refits=refits),
         "sharing": lambda: sharing.sharing(refits=refits),
+        "exponents with shared features": sharing.predictors_of_exponents,
         "direction": lambda: sharing.direction(refits=refits),
         "direction by size": sharing.direction_by_size,
         "three against two": lambda: sharing.three_against_two(draws=refits),

@@ -9,21 +9,32 @@ import pandas as pd
 from scipy.stats import t as student
 
 from benchmarks.measurement import Figures
+from mnmt_laws import exponents_by_exposure, observe
+from mnmt_laws.answers.exposure import ALL
 from mnmt_laws.fitting.uncertainty import bounds_of
 from studies.analysis.splitting.fractions import fraction
-from studies.analysis.splitting.tables import SHARED, fit_reducible, log_means, read, seeds_drawn_again
+from studies.analysis.splitting.tables import fit_reducible, log_means, read, seeds_drawn_again
 
 INTO, OUT = "many-to-one", "lexicon"
+FEATURES = ("shared-25", "shared-50", "shared-100")
+"""Tables whose languages have 25, 50 and 100% of the teacher's features in common."""
 
 
 def sharing(*, refits: int) -> Iterator[Figures]:
     """Yield how many times as large f of the first task is with shared features, at the sizes of all."""
     unrelated = read("unrelated")
-    for name in [name for name, share in SHARED.items() if share]:
+    for name in FEATURES:
         rows = read(name)
         base = unrelated[unrelated["size"].isin(rows["size"])]
         for row in ratios(rows, base, task="xx-aa", refits=refits):
             yield {"table": name} | row
+
+
+def predictors_of_exponents() -> Iterator[Figures]:
+    """Yield the share of the variance of α that weight, length and exposure explain with shared features."""
+    for name in FEATURES:
+        exponents = exponents_by_exposure(observe(read(name).assign(role="fit")))
+        yield from ({"table": name, **test.r_squared} for test in exponents.tests if test.task == ALL)
 
 
 def direction(*, refits: int) -> Iterator[Figures]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 import pandas as pd
 
@@ -14,9 +12,6 @@ from studies.page import PAGES
 from studies.tables import read_runs
 
 FOLDER = PAGES / "splitting"
-SHARED: Mapping[str, float] = {"unrelated": 0.0, "shared-25": 0.25, "shared-50": 0.5, "shared-100": 1.0}
-"""The share of the teacher's features that both languages of a table have in common."""
-
 MORE = {"unrelated": ("unrelated-8000",)}
 """Tables that belong to another: of longer training, for example."""
 
