@@ -8,9 +8,8 @@ import pandas as pd
 
 from benchmarks.measurement import Figures
 from studies.analysis.splitting.exponents import FREE, as_curves, regress, seed_error
-from studies.analysis.splitting.tables import at_every_length
 
-EXPOSURES = {(100, 250), (350, 500), (600, 1000), (1400, 2400)}
+EXPOSURES = (100, 250), (350, 500), (600, 1000), (1400, 2400)
 """Ranges of p T in steps, each with weights of two or more lengths."""
 
 
@@ -20,11 +19,9 @@ def constancy(rows: pd.DataFrame) -> Iterator[Figures]:
     `BIC gain` is how far one α's BIC lies above that of α free: below 0 β alone varies. `seed left out` is
     the error of α free over that of one α, `weight` the change of α per unit of log p.
     """
-    curves = as_curves(at_every_length(rows))
+    curves = as_curves(rows)
     lengths = {f"T = {step:,}": curves["step"].eq(step) for step in sorted(curves["step"].unique())}
-    exposures = {
-        f"p T = {low} to {high}": curves["exposure"].between(low, high) for low, high in sorted(EXPOSURES)
-    }
+    exposures = {f"p T = {low} to {high}": curves["exposure"].between(low, high) for low, high in EXPOSURES}
     for kind, groups in {"length": lengths, "exposure": exposures}.items():
         parts = [curves[mask].assign(group=curves["task"] + name) for name, mask in groups.items()]
         for name, part in zip(groups, parts, strict=True):

@@ -18,7 +18,7 @@ from scipy.stats import t as student
 from benchmarks.measurement import Figures
 from mnmt_laws.arrays import Array
 from mnmt_laws.laws import LawName
-from studies.analysis.splitting.tables import CELL, at_every_length, fit_reducible, rms
+from studies.analysis.splitting.tables import CELL, fit_reducible, rms
 
 CURVE = ["task", "weight", "step"]
 FREE = "free"
@@ -114,7 +114,7 @@ def seed_error(rows: pd.DataFrame, predictors: Sequence[str]) -> float:
 
 def rivals(rows: pd.DataFrame) -> Iterator[Figures]:
     """Yield for each rival its BIC above that of exposure, held-out error and coefficients."""
-    curves = as_curves(at_every_length(rows))
+    curves = as_curves(rows)
     base = regress(curves, RIVALS["exposure p T"]).bic
     for name, predictors in RIVALS.items():
         regression = regress(curves, predictors)
@@ -131,13 +131,14 @@ def checks(rows: pd.DataFrame, plateaus: dict[str, float]) -> Iterator[Figures]:
     context. *Bent* gives curves a curvature in log N, a line in log exposure. *Of the law* replaces losses by
     those that a law fitted to them predicts, to see what its α would look like.
     """
-    curves, both = as_curves(at_every_length(rows)), ("exposure", "weight")
+    curves, both, sizes = as_curves(rows), ("exposure", "weight"), sorted(rows["size"].unique())
     worst = curves.groupby(["curve", "size"])["reducible"].mean().groupby("curve").max()
     limit = 0.5 * curves["task"].map(plateaus)
     parts = {
         "all": curves, "bent": curves, "off the plateau": curves[curves["curve"].map(worst) < limit],
         "2,000 steps or more": curves[curves["step"] >= 2000],
-        **{name: curves[curves["size"].isin(sizes)] for name, sizes in _halves(curves).items()},
+        "small sizes": curves[curves["size"].isin(sizes[:3])],
+        "large sizes": curves[curves["size"].isin(sizes[-3:])],
     }  # fmt: skip
     for name, part in parts.items():
         slopes = regress(part, both, bent=name == "bent").slopes
@@ -154,15 +155,9 @@ def checks(rows: pd.DataFrame, plateaus: dict[str, float]) -> Iterator[Figures]:
         }  # fmt: skip
 
 
-def _halves(rows: pd.DataFrame) -> dict[str, list[float]]:
-    """Return the three smallest and the three largest sizes, if there are more than three."""
-    sizes = sorted(rows["size"].unique())
-    return {"small sizes": sizes[:3], "large sizes": sizes[-3:]} if len(sizes) > 3 else {}
-
-
 def saturation(rows: pd.DataFrame, *, ends: Sequence[float] = (0, 250, 1000, np.inf)) -> Iterator[Figures]:
     """Yield the change of α per unit of log exposure within ranges of exposure."""
-    curves = as_curves(at_every_length(rows))
+    curves = as_curves(rows)
     for low, high in pairwise(ends):
         part = curves[curves["exposure"].between(low, high, inclusive="right")]
         yield {

@@ -12,7 +12,7 @@ import pandas as pd
 from benchmarks.measurement import Figures
 from mnmt_data.synthetic.contexts import ContextsConfig, contexts_of, test_sources
 from studies.analysis.splitting.rates import read_rates
-from studies.analysis.splitting.tables import at_every_length, log_means, seeds_drawn_again
+from studies.analysis.splitting.tables import log_means, seeds_drawn_again
 
 STUDY = "studies/splitting.toml"
 LONG = "rates"
@@ -24,10 +24,9 @@ def equal_exposure(rows: pd.DataFrame, *, draws: int) -> pd.DataFrame:
 
     A run at weight p and T steps is compared with runs at weight 1 and p T steps of the same size: reducible
     losses, those alone between their lengths on log axes. 1 would be exposure alone. Geometric means over
-    the sizes that have all lengths; 95% intervals over seeds.
+    sizes; 95% intervals over seeds.
     """
-    rows, rng = at_every_length(rows), np.random.default_rng(0)
-    gaps = mean_gaps(rows)
+    rng, gaps = np.random.default_rng(0), mean_gaps(rows)
     others = pd.DataFrame([mean_gaps(seeds_drawn_again(rows, rng)) for _ in range(draws)])
     low, high = (np.exp(others[gaps.index].quantile(end)) for end in (0.025, 0.975))
     return pd.DataFrame({"ratio": np.exp(gaps), "lower": low, "upper": high}).reset_index()
@@ -36,7 +35,8 @@ def equal_exposure(rows: pd.DataFrame, *, draws: int) -> pd.DataFrame:
 def mean_gaps(rows: pd.DataFrame) -> pd.Series:
     """Return the mean log ratio by task, weight and step."""
     means = log_means(rows).rename("log").reset_index()
-    gaps = pd.concat([_gaps(cell) for _, cell in means.groupby(["task", "size"])])
+    cells = [cell for _, cell in means.groupby(["task", "size"]) if cell["weight"].eq(1).any()]
+    gaps = pd.concat([_gaps(cell) for cell in cells])
     return gaps.groupby(["task", "weight", "step"])["gap"].mean()
 
 
@@ -44,8 +44,6 @@ def _gaps(cell: pd.DataFrame) -> pd.DataFrame:
     """Return the shared tasks whose own steps lie between the lengths of those alone, with their `gap`."""
     alone, shared = cell[cell["weight"] == 1].sort_values("step"), cell[cell["weight"] < 1]
     steps = shared["weight"] * shared["step"]
-    if alone.empty:
-        return shared.assign(gap=np.nan).iloc[:0]
     others = np.interp(np.log(steps), np.log(alone["step"]), alone["log"])
     is_between = steps.between(0.9999 * alone["step"].min(), alone["step"].max())
     return shared.assign(gap=shared["log"] - others)[is_between]

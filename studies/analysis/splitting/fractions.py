@@ -20,7 +20,7 @@ CURVE = np.linspace(0.02, 1.0, 50)
 def fractions(rows: pd.DataFrame, *, refits: int) -> Iterator[Figures]:
     """Yield f(p) = (β_1 / β_p)^(1/α) (eq. 10) of the joint law of each length, and f̂(p) of eq. 12 there."""
     for step, some in rows.groupby("step"):
-        joint, capacity = (fit_reducible(some, law, refits=refits) for law in ("joint", "capacity"))
+        joint, capacity = fit_reducible(some, "joint", refits=refits), fit_reducible(some, "capacity")
         for task in joint.tasks:
             for weight in joint.fitted_weights(task)[:-1]:
                 value, draws = fraction(joint, task, weight)
@@ -54,15 +54,13 @@ def curves_of_eq_12(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def shares_by_size(rows: pd.DataFrame, *, draws: int) -> pd.DataFrame:
-    """Return f of each size, read without a law, after the longest training that all sizes have.
+    """Return f of each size, read without a law, after the longest training.
 
     N_eff is the size at which the task alone has the loss of the mixed model, log loss linear in log N
     between two sizes; f is NaN where the model is worse than the smallest alone or better than the
     largest. 95% intervals over seeds.
     """
-    lengths = rows.groupby("step")["size"].nunique()
-    rows = rows[rows["step"] == lengths.index[lengths == lengths.max()].max()]
-    rng = np.random.default_rng(0)
+    rows, rng = rows[rows["step"] == rows["step"].max()], np.random.default_rng(0)
     others = pd.DataFrame([read_shares(seeds_drawn_again(rows, rng)) for _ in range(draws)])
     low, high = (others.quantile(end) for end in (0.025, 0.975))
     return pd.DataFrame({"value": read_shares(rows), "lower": low, "upper": high}).reset_index()
@@ -94,7 +92,7 @@ def slopes_over_size(rows: pd.DataFrame, *, draws: int) -> pd.DataFrame:
 
 
 def _slopes(rows: pd.DataFrame) -> pd.Series:
-    table = log_means(rows).unstack("size").dropna(axis=1)
+    table = log_means(rows).unstack("size")
     x = np.log(table.columns.to_numpy(float))
     alphas = pd.Series(-np.polyfit(x, table.to_numpy().T, 1)[0], index=table.index)
     alone = alphas.xs(1.0, level="weight")

@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.measurement import Figures
-from mnmt_laws import LawFit, TableError, predict_interval
+from mnmt_laws import LawFit, predict_interval
 from mnmt_laws.laws import LawName
 from studies.analysis.rulers import median_error, ruler
-from studies.analysis.splitting.tables import above_entropy, at_every_length, fit_reducible, read
+from studies.analysis.splitting.tables import above_entropy, fit_reducible, read
 
 AT_LENGTH: tuple[LawName, ...] = ("joint", "capacity", "linear-capacity")
 """Laws of one length."""
@@ -34,9 +34,8 @@ def questions(rows: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame, pd.DataFr
             rows[rows["weight"] != UNSEEN],
             some[some["weight"] == UNSEEN],
         )
-    whole = at_every_length(rows)
-    longest = whole["step"].eq(whole["step"].max())
-    yield f"{whole['step'].max():,} steps from fewer", whole[~longest], whole[longest]
+    longest = rows["step"].eq(rows["step"].max())
+    yield f"{rows['step'].max():,} steps from fewer", rows[~longest], rows[longest]
     three = read("three")
     for step, some in three[three["task"].isin(rows["task"])].groupby("step"):
         yield f"three tasks, {step:,} steps", rows[rows["size"].isin(some["size"])], some
@@ -71,14 +70,11 @@ def _by_task(train: pd.DataFrame, tests: pd.DataFrame) -> Iterator[tuple[pd.Data
 
 def laws_of(train: pd.DataFrame, test: pd.DataFrame) -> Iterator[tuple[str, LawFit]]:
     """Yield the fits of all laws that can predict the rows left out."""
+    is_new = not set(test["weight"]) <= set(train["weight"])
     for law in (*AT_LENGTH, *OF_LENGTH):
-        is_new = not set(test["weight"]) <= set(train["weight"])
         some = _of_lengths(train, test, law)
         if len(some) and not (is_new and law in ("joint", "share-free")):
-            try:
-                yield law, fit_reducible(some, law)
-            except TableError:  # two sizes are too few
-                continue
+            yield law, fit_reducible(some, law)
 
 
 def _of_lengths(train: pd.DataFrame, test: pd.DataFrame, law: LawName) -> pd.DataFrame:
@@ -87,13 +83,10 @@ def _of_lengths(train: pd.DataFrame, test: pd.DataFrame, law: LawName) -> pd.Dat
 
 
 def with_intervals(fitted: LawFit, rows: pd.DataFrame) -> pd.DataFrame:
-    """Return reducible losses with columns `observed`, `predicted` and the ends of intervals."""
+    """Return reducible losses with columns `observed` and the ends of intervals."""
     rows = above_entropy(rows)
     known = predict_interval(fitted, rows)
-    return rows.assign(
-        observed=rows["value"], predicted=known.predicted, lower=known.law_lower, upper=known.law_upper,
-        predicted_lower=known.lower, predicted_upper=known.upper,
-    )  # fmt: skip
+    return rows.assign(observed=rows["value"], predicted_lower=known.lower, predicted_upper=known.upper)
 
 
 def _error(rows: pd.DataFrame, predicted: object) -> float | None:

@@ -30,12 +30,6 @@ def read(name: str) -> pd.DataFrame:
     return rows.assign(reducible=rows["value"] - rows["irreducible"])
 
 
-def at_every_length(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of the sizes that were trained for every length."""
-    lengths = rows.groupby("size")["step"].nunique()
-    return rows[rows["size"].isin(lengths.index[lengths == lengths.max()])]
-
-
 def above_entropy(rows: pd.DataFrame) -> pd.DataFrame:
     """Return rows whose value is the reducible loss, so that errors are of its logarithm."""
     return rows.assign(value=rows["reducible"], irreducible=KNOWN).reset_index(drop=True)
