@@ -13,8 +13,8 @@ from tempfile import gettempdir
 import pandas as pd
 
 from benchmarks.measurement import print_table, run
-from mnmt_laws.figures.style import Chart, styled
-from studies.analysis.architectures.gaps import draw_gaps, draw_scores, effects, gaps_to_encdec, panel, trends
+from mnmt_laws.figures.style import Chart
+from studies.analysis.architectures.gaps import draw_gaps, draw_scores, effects, gaps_to_encdec, trends
 from studies.analysis.architectures.laws import (
     draw_laws,
     draw_parameters,
@@ -57,10 +57,13 @@ def main(*, folder: Path = OUT, out: Path = OUT, refits: int = 200, runs: Path |
     losses, scores = read_losses(rows), {name: read_losses(rows, metric=name) for name in METRICS}
     by_setting = settings(rows, pd.read_csv(folder / "lengths.csv"))
     fits = {name: fit_architectures(some, refits=refits) for name, some in by_setting.items()}
-    parameters = parameters_of(fits)
+    parameters, groups = parameters_of(fits), losses[losses["task"].isin(KINDS)]
     tables = {
         "laws": parameters, "predictions": pd.DataFrame(predictions(by_setting["all"])),
-        "rankings": pd.DataFrame(rankings(by_setting, rows)), **differences(losses, ""),
+        "rankings": pd.DataFrame(rankings(by_setting, rows)),
+        "gaps to EncDec of equal size": trends(gaps_to_encdec(groups)),
+        "gaps to EncDec of equal FLOPs": trends(gaps_to_encdec(groups, predictor="flops")),
+        "effects": trends(effects(groups), by="effect"),
         "losses": by_width(losses), **{name: by_width(some) for name, some in scores.items()},
         "gaps by length": pd.concat(
             trends(gaps_to_encdec(by_setting[name])).assign(setting=name) for name in [*by_setting][1:]
@@ -76,36 +79,10 @@ def main(*, folder: Path = OUT, out: Path = OUT, refits: int = 200, runs: Path |
         "transfer": draw_scores(scores["bleu"], {
             GERMAN: "English to German and back", FRENCH: "English to French and back"}, METRICS["bleu"]),
     }  # fmt: skip
-    if (folder / "tuned.csv").exists():
-        more, charts["tuned"] = tuned(pd.read_csv(folder / "tuned.csv"))
-        tables |= more
     for name, frame in tables.items():
         print(f"\n### {name}\n")
         print_table(frame.round(4).to_dict("records"))
     write_page(out, {name: frame.to_dict("records") for name, frame in tables.items()}, charts)
-
-
-def differences(losses: pd.DataFrame, when: str) -> dict[str, pd.DataFrame]:
-    """Return the gaps to the encoder-decoder and the effects of single choices, with their trends."""
-    losses = losses[losses["task"].isin(KINDS)]
-    return {
-        f"gaps to EncDec of equal size{when}": trends(gaps_to_encdec(losses)),
-        f"gaps to EncDec of equal FLOPs{when}": trends(gaps_to_encdec(losses, predictor="flops")),
-        f"effects{when}": trends(effects(losses), by="effect"),
-    }
-
-
-def tuned(rows: pd.DataFrame) -> tuple[dict[str, pd.DataFrame], Chart]:
-    """Return the differences and the figure of gaps of each length of training at the tuned rate."""
-    ends = rows[rows["step"].eq(rows.groupby("run")["step"].transform("max"))]
-    tables, panels = {}, []
-    for step, some in ends.groupby("step"):
-        losses = read_losses(some)
-        tables |= differences(losses, f", {step} steps")
-        gaps = gaps_to_encdec(losses[losses["task"].eq(SUPERVISED)])
-        what = "loss less EncDec's of equal size (nats per token)"
-        panels.append(panel(gaps, f"{step:,} steps", what, zero=True))
-    return tables, styled(*panels, columns=2)
 
 
 def by_width(rows: pd.DataFrame) -> pd.DataFrame:

@@ -2,8 +2,7 @@
 
     python -m studies.analysis.many_languages
 
-First `--uses experts.json`, of what `mnmt-eval analyse --json` printed, writes the table of the experts, and
-`--prepared results` that of the vocabularies.
+First `--uses experts.json`, of what `mnmt-eval analyse --json` printed, writes the table of the experts.
 """
 
 from __future__ import annotations
@@ -21,11 +20,8 @@ from studies.analysis.many_languages.models import (
     EXPERTS,
     FOLDER,
     LONGER,
-    OWN_VOCABULARY,
     SMALL_BATCHES,
     TABLE,
-    TENTH,
-    TOKENS,
     UPDATED,
     gains,
     longest,
@@ -35,43 +31,28 @@ from studies.analysis.many_languages.questions import (
     by_length,
     contrasts,
     gains_by_text,
-    own_vocabularies,
     write_experts,
-    write_tokens,
 )
 from studies.page import write_page
 from studies.tables import print_rows
 
 
-def main(
-    *, folder: Path = FOLDER, out: Path = FOLDER, uses: Path | None = None, prepared: Path | None = None
-) -> None:
+def main(*, folder: Path = FOLDER, out: Path = FOLDER, uses: Path | None = None) -> None:
     """Print and write what the tables say.
 
     Args:
         folder: Where the tables are.
         out: Folder for results.json and the figures.
         uses: Output of `mnmt-eval analyse --json`, of which experts.csv is made.
-        prepared: Folder of the prepared studies, of which tokens.csv is made.
     """
     rows, longer = read_runs(folder / TABLE), read_runs(folder / LONGER)
     batches = read_runs(folder / SMALL_BATCHES).assign(name=UPDATED)
     if uses is not None:
         write_experts(uses, folder / EXPERTS, dict(zip(rows["run"], rows["name"], strict=True)))
-    if prepared is not None:
-        write_tokens(prepared, folder / TOKENS)
     lengths = list(by_length(rows, longer, batches))
     results, charts = at_equal_cost(rows, longer, batches)
     results = {"by_length": lengths, **results}
     charts["longer"] = draw_longer(lengths)
-    if (folder / OWN_VOCABULARY).is_file():
-        separate = read_runs(folder / OWN_VOCABULARY)
-        tokens = pd.read_csv(folder / TOKENS)
-        results["own_vocabularies"] = list(own_vocabularies(rows, longest(longer), separate, tokens))
-    if (folder / TENTH).is_file():
-        table = little_text(folder / TENTH, rows)
-        results["little_text"] = table.to_dict("records")
-        charts["little-text"] = draw_gains({"a tenth of the text of four languages": table})
     shares = pd.read_csv(folder / EXPERTS)
     known = ["model", "layer", "told", "told_lower", "told_upper", "least_load", "most_load"]
     results["specialisation"] = shares.drop_duplicates(["model", "layer"])[known].to_dict("records")
@@ -100,22 +81,6 @@ def at_equal_cost(
 
 def _shares(rows: pd.DataFrame) -> pd.Series:
     return rows.drop_duplicates("task").set_index("task")["share"]
-
-
-def little_text(table: Path, rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the gains of all languages where four have a tenth of the text.
-
-    Their own models have as little, and are taken at the better of two lengths; those of the others are in
-    the study's own table.
-    """
-    tenth = read_runs(table)
-    alone = tenth[tenth["name"].eq(BILINGUAL)]
-    best = alone.groupby(["task", "step"])["value"].mean().groupby("task").idxmin()
-    alone = alone.set_index(["task", "step"]).loc[best].reset_index()
-    others = rows[rows["name"].eq(BILINGUAL) & ~rows["task"].isin(alone["task"])]
-    models = tenth[tenth["name"].ne(BILINGUAL)]
-    names = models["name"].str.replace("-long", "")
-    return gains(models.assign(name=names), pd.concat([alone, others]))
 
 
 if __name__ == "__main__":

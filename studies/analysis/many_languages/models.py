@@ -13,7 +13,6 @@ from studies.page import PAGES
 FOLDER = PAGES / "many-languages"
 
 TABLE, LONGER, SMALL_BATCHES, EXPERTS = "runs.csv", "longer.csv", "small-batches.csv", "experts.csv"
-OWN_VOCABULARY, TOKENS, TENTH = "own-vocabulary.csv", "tokens.csv", "tenth.csv"
 
 BILINGUAL = "bilingual"
 UPDATED = "bilingual, a twelfth of the batch"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +11,6 @@ import pandas as pd
 from scipy.stats import spearmanr
 
 from benchmarks.measurement import Figures
-from mnmt_data.store import open_prepared
 from studies.analysis.many_languages.models import (
     BILINGUAL,
     UPDATED,
@@ -24,30 +23,27 @@ CONTRASTS = (
     *((f"moe{count}, T = 1", "dense, T = 1") for count in (4, 16, 64)),
     ("moe16, T = 5", "dense, T = 5"),
     ("dense-deep, T = 1", "dense, T = 1"),
-    ("dense-rate-1, T = 1", "dense, T = 1"),
-    ("dense-deep-rate-1, T = 1", "dense-rate-1, T = 1"),
     ("moe16-deep, T = 1", "moe16, T = 1"),
     *((f"{name}, T = 5", f"{name}, T = 1") for name in ("dense", "moe4", "moe16", "moe64")),
 )
 """Models of one length that differ in one thing."""
 
 
-def contrasts(rows: pd.DataFrame, pairs: Iterable[tuple[str, str]] = CONTRASTS) -> Iterator[Figures]:
+def contrasts(rows: pd.DataFrame) -> Iterator[Figures]:
     """Yield the mean difference of two models over the languages, with its interval over languages.
 
     `by_seed` has the mean difference of the models of each seed.
     """
     table = values_by_language(rows)
     by_seed = [values_by_language(part) for _, part in rows.groupby("seed")]
-    for name, other in pairs:
+    for name, other in CONTRASTS:
         if {name, other} <= set(table.columns):
             less = table[name] - table[other]
             yield {
                 "steps": int(rows["step"].max()), "model": name, "other": other,
                 "difference": float(less.mean()), "interval": interval_of_mean(less),
                 "better_in": int((less < 0).sum()),
-                "by_seed": [float((of_seed[name] - of_seed[other]).mean()) for of_seed in by_seed
-                            if {name, other} <= set(of_seed)],
+                "by_seed": [float((of_seed[name] - of_seed[other]).mean()) for of_seed in by_seed],
             }  # fmt: skip
 
 
@@ -103,48 +99,6 @@ def by_length(rows: pd.DataFrame, longer: pd.DataFrame, batches: pd.DataFrame) -
             "delta": worse.mean(), "delta_interval": interval_of_mean(worse),
             "better_in": int((worse < 0).sum()),
         }  # fmt: skip
-
-
-def own_vocabularies(
-    rows: pd.DataFrame, longer: pd.DataFrame, separate: pd.DataFrame, tokens: pd.DataFrame
-) -> Iterator[Figures]:
-    """Yield bits a character of one model of all languages, and of own models with two vocabularies.
-
-    Args:
-        rows: The study's runs, whose bilingual models share a vocabulary.
-        longer: Models of all languages that cost as much as twelve.
-        separate: Runs of `many-languages-own-vocabulary.toml`.
-        tokens: The table of `write_tokens`.
-    """
-    bits = tokens.set_index(["vocabulary", "task"])
-    bits = bits["tokens"] / bits["characters"] / np.log(2)
-    table = pd.DataFrame({
-        "own": separate.groupby("task")["value"].mean() * bits["own"],
-        "shared": values_by_language(rows)[BILINGUAL] * bits["shared"],
-        "one model": values_by_language(longer)["dense, T = 5"] * bits["shared"],
-    }).dropna()  # fmt: skip
-    yield from ({"task": task, **values} for task, values in table.to_dict("index").items())
-    for name in ("shared", "one model"):
-        worse = table[name] / table["own"] - 1
-        yield {"task": f"{name} over own, relative", name: worse.mean(), "interval": interval_of_mean(worse)}
-
-
-def write_tokens(results: Path, table: Path) -> None:
-    """Write the tokens and characters of the test references, by task and vocabulary.
-
-    Args:
-        results: Folder of the prepared studies `many-languages` and `many-languages-own-vocabulary-LANG`.
-        table: The table to write.
-    """
-    rows = []
-    for folder in sorted(results.glob("many-languages*/data")):
-        data = open_prepared(folder)
-        vocabulary = {"many-languages": "shared"}.get(folder.parent.name, "own")
-        for task in data.tasks if "tenth" not in folder.parent.name else ():
-            characters = sum(map(len, data.text("test", task)[1]))
-            count = data.description.counts["test"][task].tgt_tokens
-            rows.append({"vocabulary": vocabulary, "task": task, "tokens": count, "characters": characters})
-    pd.DataFrame(rows).to_csv(table, index=False)
 
 
 def write_experts(uses: Path, table: Path, names: dict[str, str]) -> None:
