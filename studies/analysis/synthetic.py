@@ -36,7 +36,7 @@ from studies.tables import print_rows
 OUT = PAGES / "synthetic"
 IMPORTANCE = {"xx-aa": 2.0, "xx-bb": 1.0}
 HARD, EASY = "xx-aa", "xx-bb"
-REPORTED = ("report.json", "figures/trade-off-frontier-1.svg")
+REPORT_FILES = ("report.json", "figures/trade-off-frontier-1.svg")
 """What pages show of `mnmt-laws report`."""
 KINDS = {"trained": "circle", "trained after the prediction": marks.RING}
 
@@ -53,7 +53,7 @@ def main(*, refits: int = 200, smoke: bool = False) -> None:
     advice = recommend(study, size=size, preference=IMPORTANCE, refits=refits)
     results = {
         "target": list(by_mixture(costs)),
-        "predicted": list(predicted(advice)),
+        "predicted": list(forecasts(advice)),
         "reached": [worth(costs, advice.weights[HARD])],
     }
     everything = observe(with_target(), metric="loss", testset="test")
@@ -73,7 +73,7 @@ def copy_report(method: ResidualBootstrap) -> None:
     """Build the report of the study, and keep what pages show of it."""
     with TemporaryDirectory() as place:
         build_report(OUT / "runs.csv", out=place, testset="test", uncertainty=method, preference=IMPORTANCE)
-        for name in REPORTED:
+        for name in REPORT_FILES:
             shutil.copy(Path(place) / name, OUT)
 
 
@@ -108,7 +108,7 @@ def by_mixture(costs: pd.DataFrame) -> Iterator[Figures]:
         yield {f"weight of {HARD}": float(weight), **numbers, "scatter": float(rows["mean"].std())}
 
 
-def predicted(advice: Recommendation) -> Iterator[Figures]:
+def forecasts(advice: Recommendation) -> Iterator[Figures]:
     """Yield the advised weight with the weights that cost about as little, and what rules would cost more."""
     yield {"mixture": "advised", "weight": advice.weights[HARD], "interval": list(advice.ranges[HARD])}
     for rival in advice.rivals:

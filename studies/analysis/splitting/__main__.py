@@ -13,9 +13,8 @@ import pandas as pd
 
 from benchmarks.measurement import Figures, run
 from studies.analysis.splitting import exponents, exposure, figures, fractions, rates, sharing
-from studies.analysis.splitting.constancy import constancy
 from studies.analysis.splitting.predictions import prediction_errors
-from studies.analysis.splitting.tables import FOLDER, read, seed_spreads
+from studies.analysis.splitting.tables import FOLDER, seed_spreads
 from studies.page import write_page
 from studies.tables import print_rows
 
@@ -27,19 +26,20 @@ def main(*, out: Path = FOLDER, refits: int = 200) -> None:
         out: Folder for results.json and the figures.
         refits: Refits, and draws of seeds, behind each interval.
     """
-    rows, plateaus, compared = read("unrelated"), exposure.plateaus(), rates.tables()
+    plateaus, compared = exposure.plateaus(), rates.tables()
+    rows, _, best = compared.values()
     no_context = {row["task"]: row["reducible"] for row in plateaus if not row["words"]}
     results: Figures = {}
     for name, table in {
         "seeds": lambda: seed_spreads(rows),
-        "constancy": lambda: of_each(constancy, compared),
+        "one α or free": lambda: of_each(exponents.one_or_free, compared),
         "exponents": lambda: of_each(exponents.curve_exponents, compared),
         "changes of exponents": lambda: rates.changes(compared),
         "rivals": lambda: of_each(exponents.rivals, compared),
         "checks": lambda: exponents.checks(rows, no_context),
         "saturation": lambda: exponents.saturation(rows),
         "equal exposure": lambda: exposure.equal_exposure(rows, draws=refits),
-        "equal exposure, best rates": lambda: exposure.equal_exposure([*compared.values()][-1], draws=refits),
+        "equal exposure, best rates": lambda: exposure.equal_exposure(best, draws=refits),
         "32,000 steps": lambda: exposure.longer(draws=refits),
         "plateaus": lambda: plateaus,
         "rates": rates.rates,

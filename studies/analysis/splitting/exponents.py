@@ -26,13 +26,15 @@ FREE = "free"
 
 RIVALS: dict[str, tuple[str, ...]] = {
     "one α": (), "weight p": ("weight",), "length T": ("step",), "exposure p T": ("exposure",),
-    "p and p T": ("weight", "exposure"), "mean loss of the curve": ("level",),
-    "all three": ("weight", "exposure", "level"), "α of each curve": (FREE,),
+    "p and p T": ("weight", "exposure"), "mean loss of the curve": ("level",), "α of each curve": (FREE,),
 }  # fmt: skip
 """What α is a line in."""
 
-LENGTH_LAWS: tuple[LawName, ...] = ("share-tied", "length", "exponent-exposure")
-"""Laws of size, length and weight: two of one α and a term of training, one whose α follows exposure."""
+EXPOSURES = (100, 250), (350, 500), (600, 1000), (1400, 2400)
+"""Ranges of p T in steps, each with weights of two or more lengths."""
+
+LENGTH_LAWS: tuple[LawName, ...] = ("share-tied", "exponent-exposure")
+"""Laws of size, length and weight: one of one α and a term of training, one whose α follows exposure."""
 
 
 def as_curves(rows: pd.DataFrame) -> pd.DataFrame:
@@ -112,6 +114,26 @@ def seed_error(rows: pd.DataFrame, predictors: Sequence[str]) -> float:
     return rms(errors)
 
 
+def one_or_free(rows: pd.DataFrame) -> Iterator[Figures]:
+    """Yield for curves of equal length or exposure what an α of each weight is worth over one α of the task.
+
+    `BIC gain` is how far one α's BIC lies above that of α free: below 0 β alone varies. `seed left out` is
+    the error of α free over that of one α, `weight` the change of α per unit of log p.
+    """
+    curves = as_curves(rows)
+    lengths = {f"T = {step:,}": curves["step"].eq(step) for step in sorted(curves["step"].unique())}
+    exposures = {f"p T = {low} to {high}": curves["exposure"].between(low, high) for low, high in EXPOSURES}
+    for kind, groups in {"length": lengths, "exposure": exposures}.items():
+        parts = [curves[mask].assign(group=curves["task"] + name) for name, mask in groups.items()]
+        for name, part in zip((*groups, "all of these"), (*parts, pd.concat(parts)), strict=True):
+            yield {
+                "equal": kind, "curves of": name, "curves": part["curve"].nunique(), "losses": len(part),
+                "BIC gain": regress(part, ()).bic - regress(part, (FREE,)).bic,
+                "seed left out": seed_error(part, (FREE,)) / seed_error(part, ()),
+                "weight": regress(part, ("weight",)).slopes["weight"],
+            }  # fmt: skip
+
+
 def rivals(rows: pd.DataFrame) -> Iterator[Figures]:
     """Yield for each rival its BIC above that of exposure, held-out error and coefficients."""
     curves = as_curves(rows)
@@ -136,7 +158,6 @@ def checks(rows: pd.DataFrame, plateaus: dict[str, float]) -> Iterator[Figures]:
     limit = 0.5 * curves["task"].map(plateaus)
     parts = {
         "all": curves, "bent": curves, "off the plateau": curves[curves["curve"].map(worst) < limit],
-        "2,000 steps or more": curves[curves["step"] >= 2000],
         "small sizes": curves[curves["size"].isin(sizes[:3])],
         "large sizes": curves[curves["size"].isin(sizes[-3:])],
     }  # fmt: skip
@@ -146,13 +167,9 @@ def checks(rows: pd.DataFrame, plateaus: dict[str, float]) -> Iterator[Figures]:
     for law in LENGTH_LAWS:
         fitted = fit_reducible(curves, law)
         expected = curves.assign(reducible=fitted.predict(curves))
+        slopes = regress(as_curves(expected), both).slopes
         error = rms(np.log(expected["reducible"] / curves["reducible"]))
-        parameters = sum(fitted.num_parameters(task) for task in fitted.tasks)
-        bic = len(curves) * np.log(error**2) + parameters * np.log(len(curves))
-        yield {
-            "curves": f"of the law {law}", "number": curves["curve"].nunique(),
-            **regress(as_curves(expected), both).slopes, "error": error, "BIC": float(bic),
-        }  # fmt: skip
+        yield {"curves": f"of the law {law}", "number": curves["curve"].nunique(), **slopes, "error": error}
 
 
 def saturation(rows: pd.DataFrame, *, ends: Sequence[float] = (0, 250, 1000, np.inf)) -> Iterator[Figures]:

@@ -14,7 +14,7 @@ from mnmt_laws.figures.weights import WEIGHT_AXIS
 
 EQUAL = "f = p"
 KINDS = {"measured": "circle"}
-LABELLED = (0.05, 0.3, 1.0)
+LABELS = (0.05, 0.3, 1.0)
 SIDE = 300
 """Width and height of a panel, in pixels."""
 
@@ -22,13 +22,13 @@ SIDE = 300
 def draw_exponents(curves: pd.DataFrame) -> Chart:
     """Draw α of each curve with its 95% interval over the exposure, by length.
 
-    A panel is of a table and a task that was trained alone, too. Points of weights in `LABELLED` carry them.
+    A panel is of a table and a task that was trained alone, too. Points of weights in `LABELS` carry them.
     """
     curves = curves.groupby(["table", "task"]).filter(lambda part: bool(part["weight"].max() == 1))
     points, names = _with_line(curves, "step", lambda step: f"T = {step:,} steps")
     points = points.assign(
         value=curves["alpha"], lower=curves["lower"].clip(lower=0), kind="measured",
-        label=[f"{p:g}" if p in LABELLED else "" for p in curves["weight"]],
+        label=[f"{p:g}" if p in LABELS else "" for p in curves["weight"]],
     )  # fmt: skip
     x = count_axis("exposure", points["exposure"], "exposure p T (steps)")
     y = value_axis("value", [0, *points["upper"]], "exponent α", log=False)

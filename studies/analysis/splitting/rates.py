@@ -11,7 +11,7 @@ from benchmarks.measurement import Figures
 from studies.analysis.splitting.exponents import as_curves, regress
 from studies.analysis.splitting.tables import CELL, read
 
-TUNED = "rates-8000"
+BY_RATE = "rates-8000"
 """The table of several rates, of some sizes and weights of the main study."""
 USUAL_RATE = 0.05
 """The rate of the tables whose runs' names tell none."""
@@ -28,7 +28,7 @@ def read_rates(name: str) -> pd.DataFrame:
 
 def tables() -> dict[str, pd.DataFrame]:
     """Return the losses whose exponents are compared: of all sizes, of some at one rate, and at the best."""
-    whole, rows = read("unrelated"), read_rates(TUNED)
+    whole, rows = read("unrelated"), read_rates(BY_RATE)
     some = f"{rows['size'].nunique()} sizes"
     return {
         f"{whole['size'].nunique()} sizes": whole,
@@ -50,7 +50,7 @@ def rates() -> Iterator[Figures]:
 
     The best rate is `at the edge` if it is the least or the largest tried: a better one may lie beyond.
     """
-    for key, cell in read_rates(TUNED).groupby(CELL):
+    for key, cell in read_rates(BY_RATE).groupby(CELL):
         means = np.exp(np.log(cell["reducible"]).groupby(cell["rate"]).mean())
         yield {
             **dict(zip(CELL, key, strict=True)),
