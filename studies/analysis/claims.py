@@ -152,7 +152,7 @@ def sections(claims: ClaimsFile) -> Iterator[str]:
     yield "## Verdicts\n\n" + table(("", *VERDICTS), verdict_counts(claims)) + "\n"
     count = sum(bool(claim.was) for claim in claims.claims)
     yield f"<details>\n<summary>{count} verdicts that changed</summary>\n\n"
-    yield table(("", "before", "now", "what changed it"), changes(claims)) + "\n</details>\n\n"
+    yield table(("", "what changed it"), changes(claims)) + "\n</details>\n\n"
     for name, paper in claims.papers.items():
         rows = [claim for claim in claims.claims if claim.paper == name and claim.verdict in OBSERVED]
         yield f"## {paper.title}\n\n<details>\n<summary>{len(rows)} claims and verdicts</summary>\n\n"
@@ -176,14 +176,16 @@ def verdict_counts(claims: ClaimsFile) -> Iterator[Sequence[str]]:
 
 
 def changes(claims: ClaimsFile) -> Iterator[Sequence[str]]:
-    """Yield the claims whose verdicts changed alike for one reason, with both verdicts and the reason."""
-    ids: dict[tuple[str, ...], list[str]] = {}
+    """Yield for each two verdicts the reasons of the change, each with its claims."""
+    rows: dict[str, dict[tuple[str, str], list[str]]] = {}
     for claim in claims.claims:
         if claim.was:
-            key = (claims.papers[claim.paper].title, claim.was, claim.verdict, claim.because)
-            ids.setdefault(key, []).append(claim.id)
-    for (title, was, verdict, because), group in ids.items():
-        yield (f"{title.split()[0]}: {'; '.join(group)}", was, verdict, because)
+            reason = claim.because, claims.papers[claim.paper].title.split()[0]
+            reasons = rows.setdefault(f"{claim.was} → {claim.verdict}", {})
+            reasons.setdefault(reason, []).append(claim.id.split(": ")[-1])
+    for verdicts, reasons in rows.items():
+        cells = [f"{because} ({paper}: {'; '.join(ids)})" for (because, paper), ids in reasons.items()]
+        yield verdicts, "<br>".join(cells)
 
 
 def tested_row(claim: Claim, claims: ClaimsFile) -> Sequence[str]:
