@@ -22,12 +22,6 @@ cd ARCHIVE && for file in "$4"*.deb; do echo "${file%%_*}"; done
 }
 
 
-def ar_member(name, content):
-    """Return a member of an ar archive: a header of 60 bytes, and content of an even length."""
-    header = f"{name:<16}{0:<12}{0:<6}{0:<6}{100644:<8}{len(content):<10}`\n"
-    return header.encode() + content + b"\n" * (len(content) % 2)
-
-
 @pytest.fixture
 def make_package():
     """Makes a .deb of {path: content}; a content that is a str is the end of a link."""

@@ -16,7 +16,6 @@ from mnmt_model.sweep import SweepConfig
 from mnmt_model.sweep.study_check import check_study
 
 PROJECT = Path(__file__).parents[2] / "pyproject.toml"
-SIZE = "[sweep.sizes.d24]\nd_model = 24"
 FIT = "mixtures = [{ xx-aa = 1.0 }, { xx-aa = 0.3, xx-bb = 0.7 }]"
 GOAL = '[goal]\nsize = "d24"\nimportance = { xx-aa = 2, xx-bb = 1 }'
 

@@ -43,11 +43,11 @@ class Branching:
     """`(steps, batch, beam)`, which hypothesis of the step before each continues."""
 
     @classmethod
-    def random(cls, seed: int, *, steps: int, batch: int = len(SRC)) -> "Branching":
+    def random(cls, seed: int, *, steps: int) -> "Branching":
         generator = torch.Generator().manual_seed(seed)
-        tokens = torch.randint(2, VOCAB_SIZE, (steps, batch, BEAM), generator=generator)
+        tokens = torch.randint(2, VOCAB_SIZE, (steps, len(SRC), BEAM), generator=generator)
         tokens[0] = 0
-        return cls(tokens, torch.randint(0, BEAM, (steps, batch, BEAM), generator=generator))
+        return cls(tokens, torch.randint(0, BEAM, (steps, len(SRC), BEAM), generator=generator))
 
     def ancestors(self) -> list[Tensor]:
         """The masks `(batch, beam, beam * LONGEST)` of each step."""
@@ -65,10 +65,6 @@ class Branching:
         for tokens, parents in zip(self.tokens[1:], self.parents[1:], strict=True):
             histories = torch.cat([histories.take_along_dim(parents[..., None], 1), tokens[..., None]], dim=2)
         return histories[..., 1:]
-
-    def only(self, sentences: list[int]) -> "Branching":
-        """Those of the given sentences."""
-        return Branching(self.tokens[:, sentences], self.parents[:, sentences])
 
 
 def start(incremental: IncrementalModel, src: Tensor) -> FlatState:
