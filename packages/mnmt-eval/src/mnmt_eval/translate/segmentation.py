@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,14 +45,12 @@ def encode_parts(vocab: SourceVocabulary, text: str, *, target: str, max_source:
     pieces = [Piece(text=sentence.strip()) for sentence in split_sentences(text)]
     while True:
         encoded = vocab.encode_sources([piece.text for piece in pieces], target=target)
-        fits = [length <= max_source for length in encoded.lengths.tolist()]
-        if all(fit or len(piece.text) < 2 for piece, fit in zip(pieces, fits, strict=True)):
+        lengths = encoded.lengths.tolist()
+        fits = [n <= max_source or len(piece.text) < 2 for piece, n in zip(pieces, lengths, strict=True)]
+        if all(fits):
             break
-        pieces = [
-            half
-            for piece, fit in zip(pieces, fits, strict=True)
-            for half in ([piece] if fit or len(piece.text) < 2 else _halves(piece))
-        ]
+        halves = ([piece] if fit else _halves(piece) for piece, fit in zip(pieces, fits, strict=True))
+        pieces = list(chain.from_iterable(halves))
     return [SourcePart(text=piece.text, joint=piece.joint, ids=encoded[i]) for i, piece in enumerate(pieces)]
 
 
