@@ -15,7 +15,7 @@ import pandas as pd
 from benchmarks.measurement import print_table, run
 from studies.analysis.decisions.advice import FILE, IMPORTANCE
 from studies.analysis.decisions.figures import draw_gains
-from studies.analysis.decisions.judgement import costs_of, decisions_of, summarise
+from studies.analysis.decisions.judgement import WON, costs_of, decisions_of, summarise
 from studies.analysis.decisions.tables import known_tables, new_tables
 from studies.page import PAGES, write_page
 
@@ -36,16 +36,16 @@ def main(*, advice: Path = FILE, out: Path = PAGES / "decisions") -> None:
         for decision in decisions_of(table, choices[choices["table"].eq(table.name)])
     )
     summaries = {
-        "by table": summarise(decisions, ["table", "small"]),
-        "by want": summarise(decisions, ["want"]),
-        "all": summarise(decisions, ["small"]),
+        "by table": summarise(decisions, ["table", "small", WON]),
+        "by table, all decisions": summarise(decisions, ["table", "small"]),
+        "all": summarise(decisions, ["small", WON]),
     }
     costs = pd.DataFrame(cost for table in tables for cost in costs_of(table))
     for title, rows in {"small models": costs, **summaries}.items():
         print(f"\n### {title}\n")
         print_table(rows.round(4).to_dict("records"))
     won = summaries["by table"]
-    won = won[won["can be won"] & won["method"].ne(IMPORTANCE)]
+    won = won[won[WON] & won["method"].ne(IMPORTANCE)]
     stakes = decisions[["table", "want", "best", "stake", "scatter"]].drop_duplicates()
     results = {"small models": costs, **summaries, "stakes": stakes}
     records = {name: rows.to_dict("records") for name, rows in results.items()}

@@ -15,6 +15,8 @@ from studies.analysis.decisions.wants import WEIGHTS, Wish, curves
 
 DRAWS = 300
 LEVEL = 0.95
+WON = "can be won"
+"""Whether the stake is above a run's scatter."""
 
 
 class Truth:
@@ -61,33 +63,30 @@ def decisions_of(table: Table, advice: pd.DataFrame) -> Iterator[Figures]:
                 reached = _at(costs, row["weight"])
                 yield row | {
                     "regret": float(reached[0] - costs[0].min()), "stake": stake, "scatter": scatter,
-                    "best": float(WEIGHTS[costs[0].argmin()]), "gains": free - reached,
+                    WON: stake > scatter, "best": float(WEIGHTS[costs[0].argmin()]), "gains": free - reached,
                 }  # fmt: skip
 
 
 def _at(costs: Array, weight: float) -> Array:
     """Return (draws,) costs at a weight, linear between those of the grid."""
-    place = np.interp(weight, WEIGHTS, np.arange(len(WEIGHTS)))
-    low = min(int(place), len(WEIGHTS) - 2)
-    return np.asarray(costs[:, low] + (place - low) * (costs[:, low + 1] - costs[:, low]))
+    return np.array([np.interp(weight, WEIGHTS, row) for row in costs])
 
 
 def summarise(decisions: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
-    """Return a row for each group and method, of the decisions that can be won and of those that cannot.
+    """Return a row for each group and method.
 
-    Columns: `can be won` (the stake is above a run's scatter), `count`, means of `stake`, `scatter`, `regret`
-    and `stated`, the `gain` on p = λ with its interval over other seeds of the target, and `held`, in how
-    many of those that state a regret it was at most twice as much.
+    Columns: `count`, means of `stake`, `scatter`, `regret` and `stated`, the `gain` on p = λ with its
+    interval over other seeds of the target, and `held`, in how many of those that state a regret it was at
+    most twice as much.
     """
-    decisions = decisions.assign(**{"can be won": decisions["stake"] > decisions["scatter"]})
     rows = []
-    for key, part in decisions.groupby([*by, "can be won", "method"], sort=False):
+    for key, part in decisions.groupby([*by, "method"], sort=False):
         gains = np.mean(np.stack(part["gains"].to_list()), axis=0)
         lower, upper = np.quantile(gains[1:], [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
         known = part[part["stated"].notna()]
         means = part[["stake", "scatter", "regret", "stated"]].mean().to_dict()
         held = int((known["regret"] <= 2 * known["stated"]).sum())
-        names = dict(zip([*by, "can be won", "method"], key, strict=True))
+        names = dict(zip([*by, "method"], key, strict=True))
         rows.append(
             names | {"count": len(part)} | means
             | {"gain": gains[0], "lower": lower, "upper": upper, "held": held, "of": len(known)}
