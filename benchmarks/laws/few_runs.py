@@ -38,15 +38,10 @@ def main(*, runs: Counts = (4, 6, 8, 12), tables: int = 30, refits: int = 100, o
         out: JSON file for the figures.
     """
     known = pd.DataFrame(_simulated(runs, tables, refits))
-    rows = known.groupby(["models", "prior"], sort=False).mean().reset_index().to_dict("records")
-    print_table([{key: _text(value) for key, value in row.items()} for row in rows])
-    write_report(
-        out, "weak priors for few runs", {"simulated": rows}, provenance("mnmt-laws", "numpy", "scipy")
-    )
-
-
-def _text(value: object) -> str:
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
+    means = known.groupby(["models", "prior"], sort=False).mean().reset_index()
+    print_table(means.round(1).to_dict("records"))
+    rows = {"simulated": means.to_dict("records")}
+    write_report(out, "weak priors for few runs", rows, provenance("mnmt-laws", "numpy", "scipy"))
 
 
 def _simulated(runs: Counts, tables: int, refits: int) -> Iterator[dict[str, object]]:
