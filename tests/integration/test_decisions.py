@@ -40,9 +40,7 @@ def test_a_run_scatters_as_its_seeds_do():
     wants = importlib.import_module("studies.analysis.decisions.wants")
     truth = truth_of_power_laws()
     assert truth.scatter == pytest.approx(np.full(2, np.sqrt(2) * NOISE))
-    expected = (
-        np.sqrt(2) * NOISE * 0.5**-EXPONENT / np.sqrt(2)
-    )  # the mean of two independent losses at p = .5
+    expected = NOISE * 0.5**-EXPONENT  # the mean of two independent losses at p = .5
     assert truth.run_scatter(wants.Wish(name="")) == pytest.approx(expected, rel=0.1)
 
 
