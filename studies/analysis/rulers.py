@@ -32,13 +32,19 @@ def held_out_errors(observations: Observations, held_out: HeldOut) -> Iterator[F
     rows = with_rulers(observations, held_out.rows)
     kinds = rows[list(NEW)].apply(lambda row: " and ".join(NEW[name] for name in NEW if row[name]), axis=1)
     for kind, part in rows.groupby(kinds):
-        inside = {
-            name: int(part[column].between(part["predicted_lower"], part["predicted_upper"]).sum())
-            for name, column in (("inside", "observed"), ("a constant inside", "constant"))
-        }
-        width = (part["predicted_upper"] - part["predicted_lower"]) / (part["predicted"] - _floor(part))
         errors = {name: median_error(part, name) for name in ("predicted", "line", "interpolation")}
-        yield {"new": kind, "count": len(part), **errors, **inside, "median width": float(width.median())}
+        yield {"new": kind, "count": len(part), **errors, **coverage(part)}
+
+
+def coverage(rows: pd.DataFrame) -> Figures:
+    """Return how many intervals of a new model hold the loss, how many a constant, and how wide they are."""
+    lower, upper = rows["predicted_lower"], rows["predicted_upper"]
+    width = (upper - lower) / (rows["predicted"] - _floor(rows))
+    return {
+        "inside": int(rows["observed"].between(lower, upper).sum()),
+        "a constant inside": int(rows["constant"].between(lower, upper).sum()),
+        "median width": float(width.median()),
+    }
 
 
 def median_error(rows: pd.DataFrame, column: str) -> float | None:

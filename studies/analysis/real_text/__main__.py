@@ -1,6 +1,6 @@
 """Ask of three pairs of real tasks what laws say and what needs none, and write docs/studies/real-text.
 
-python -m studies.analysis.real_text                       every table that is there
+python -m studies.analysis.real_text                       as the page has it
 python -m studies.analysis.real_text --refits 20           rougher intervals, sooner
 """
 
@@ -17,7 +17,7 @@ from studies.analysis.real_text.exposure import (
     describe_shares,
     describe_transfer,
 )
-from studies.analysis.real_text.figures import draw_all
+from studies.analysis.real_text.figures import FIGURES
 from studies.analysis.real_text.laws import (
     Fits,
     compare_laws,
@@ -63,7 +63,7 @@ def main(*, folder: Path = FOLDER, out: Path = FOLDER, refits: int = 60) -> None
     results |= {"differences": list(differences(fits)), "related": list(costs_of_sharing(folder))}
     for name, rows in results.items():
         print_rows(name, rows, without=("findings",))
-    write_page(out, results, dict(draw_all(fits)))
+    write_page(out, results, {name: draw(fits) for name, draw in FIGURES.items()})
 
 
 if __name__ == "__main__":

@@ -23,16 +23,14 @@ from mnmt_laws import (
 from studies.analysis.real_text.pairs import TESTSETS, Pair, read_pair
 
 BATCH = 2048
-"""Target tokens of a step."""
+"""Source and target tokens of a step."""
 
 KEYS = ["task", "weight", "length"]
 
 
 def exponents(pair: Pair, testset: str = "test") -> Exponents:
-    """Return the slopes of log loss over log N after every length that each size was trained for."""
-    rows = _rows(pair, testset)
-    sizes = rows.groupby("step")["size"].transform("nunique")
-    return exponents_by_exposure(observe(rows[sizes.eq(len(pair.sizes))].assign(role="fit")))
+    """Return the slopes of log loss over log N."""
+    return exponents_by_exposure(observe(_rows(pair, testset).assign(role="fit")))
 
 
 def _rows(pair: Pair, testset: str) -> pd.DataFrame:
@@ -81,7 +79,7 @@ def describe_transfer(pair: Pair) -> Iterator[Figures]:
 
 
 def shares_by_size(pair: Pair, testset: str = "test") -> pd.DataFrame:
-    """Return f of each size, read without a law after the longest common training.
+    """Return f of each size, read without a law after the longest training.
 
     Columns as of `fractions_by_size`, with ends of seeds. Where a model is worse than the smallest alone, or
     better than the largest, f is not known; `bound` is the greatest or the least that it can be.
@@ -90,7 +88,8 @@ def shares_by_size(pair: Pair, testset: str = "test") -> pd.DataFrame:
     rows = rows[rows["step"].eq(pair.lengths[-1])]
     whole = fractions_by_size(rows)
     bound = whole["upper"].where(whole["upper"].lt(float("inf")), whole["lower"])
-    kind = whole["lower"].gt(0).map({True: "at least", False: "at most"}).mask(whole["value"].notna(), "read")
+    limits = {True: "at least", False: "at most"}
+    kind = whole["lower"].gt(0).map(limits).mask(whole["value"].notna(), "measured")
     table = _with_seeds(rows, fractions_by_size)
     return table.merge(whole[[*_MODEL]].assign(bound=bound, kind=kind), on=_MODEL)
 

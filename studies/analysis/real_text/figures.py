@@ -24,19 +24,13 @@ from mnmt_laws.figures.style import Chart, classes, color, count_axis, ramp, sty
 from studies.analysis.real_text.exposure import exponents, shares_by_size, transfer_by_size
 from studies.analysis.real_text.laws import Fits
 from studies.analysis.real_text.pairs import TESTSETS
-from studies.analysis.real_text.quality import is_scored, scores
+from studies.analysis.real_text.quality import scores
 
 HALF = 0.5
 """The weight at which tasks are shown at equal exposure."""
 
 OUT, INTO, SCORED = "en-de-zh", "de-zh-en", "en-de-fr"
 """The pairs whose exponents the first figure shows, and the pair of Figs. 8 and 19."""
-
-
-def draw_all(fits: Mapping[str, Fits]) -> Iterator[tuple[str, Chart]]:
-    """Yield the name and the chart of each figure."""
-    is_shown = SCORED in fits and is_scored(fits[SCORED].pair)
-    yield from ((name, draw(fits)) for name, draw in FIGURES.items() if name != "quality" or is_shown)
 
 
 def _grid(panels: Iterable[Chart], columns: int = 2) -> Chart:
@@ -61,15 +55,14 @@ def _first_figure(fits: Mapping[str, Fits]) -> Iterator[Chart]:
     pairs = [fit.pair for fit in fits.values()]
     parts = [_longest(transfer_by_size(pair), pair.name) for pair in pairs]
     title = f"loss beside another task less alone, read as often, p = {HALF:g}"
-    yield _over_size(pd.concat(parts), "line", title=title, label="difference (nats per token)")
+    yield _over_size(pd.concat(parts), title=title, label="difference (nats per token)")
     parts = [_longest(shares_by_size(pair), pair.name) for pair in pairs]
-    yield _over_size(pd.concat(parts), "line", title=f"f read without a law, p = {HALF:g}",
+    yield _over_size(pd.concat(parts), title=f"f read without a law, p = {HALF:g}",
                      label="effective share f = N_eff / N")  # fmt: skip
     for name, place, words in ((OUT, 1, "over exposure"), (INTO, 0, "over the weight")):
-        if name in fits:
-            task = fits[name].pair.tasks[0]
-            panels = panels_of(draw_coefficients(exponents(fits[name].pair), task=task, names=["alpha"]))
-            yield _titled(panels[place], f"{task}, exponent α {words}, ± 1 std")
+        task = fits[name].pair.tasks[0]
+        panels = panels_of(draw_coefficients(exponents(fits[name].pair), task=task, names=["alpha"]))
+        yield _titled(panels[place], f"{task}, exponent α {words}, ± 1 std")
 
 
 def _longest(rows: pd.DataFrame, pair: str) -> pd.DataFrame:
@@ -82,13 +75,13 @@ def _longest(rows: pd.DataFrame, pair: str) -> pd.DataFrame:
     return rows[rows["length"].eq(longest)].assign(line=rows["task"].map(names))
 
 
-def _over_size(rows: pd.DataFrame, by: str, *, title: str, label: str, shades: bool = False) -> Chart:
-    """Draw values over size with the ends of seeds as bars, a colour for each line."""
-    labels = list(dict.fromkeys(rows[by]))
-    points = rows.assign(line=rows[by], kind=rows.get("kind", "read"))
-    known = points[points["kind"].eq("read")]
+def _over_size(rows: pd.DataFrame, *, title: str, label: str, shades: bool = False) -> Chart:
+    """Draw values over size with the ends of seeds as bars, a colour for each `line`."""
+    labels = list(dict.fromkeys(rows["line"]))
+    points = rows.assign(kind=rows.get("kind", "measured"))
+    known = points[points["kind"].eq("measured")]
     y = value_axis("value", points[["value", "lower", "upper"]].stack(), label, log=False)
-    kinds = {"read": "circle", "at most": "triangle-down", "at least": "triangle-up"}
+    kinds = {"measured": "circle", "at most": "triangle-down", "at least": "triangle-up"}
     layers = [marks.lines(known, interpolate="linear", strokeWidth=1.2), *marks.bars(known),
               marks.points(marks.describe(points), kinds=kinds, value=label)]  # fmt: skip
     key = color("line", labels, ramp(len(labels)) if shades else None)
@@ -101,8 +94,8 @@ def _shares_by_size(fits: Fits, task: str) -> Chart:
     rows = shares_by_size(fits.pair)
     rows = rows[rows["task"].eq(task) & rows.groupby(["task", "weight"])["size"].transform("size").gt(2)]
     rows = rows.assign(value=rows["bound"]).sort_values("weight")
-    rows["p"], _ = classes(rows["weight"], lambda weight: f"p = {weight:.3g}")
-    return _over_size(rows, "p", title="", label="effective share f = N_eff / N", shades=True)
+    rows["line"], _ = classes(rows["weight"], lambda weight: f"p = {weight:.3g}")
+    return _over_size(rows, title="", label="effective share f = N_eff / N", shades=True)
 
 
 def _shares(fits: Fits, task: str) -> Chart:
@@ -115,14 +108,12 @@ def _gains(fits: Mapping[str, Fits]) -> Iterator[Chart]:
     known = {(name, testset): effective_fractions(fit.longest("joint", testset))
              for name, fit in fits.items() for testset in TESTSETS}  # fmt: skip
     titles = {name: fit.pair.title for name, fit in fits.items()}
-    if OUT in fits:
-        sets = {words: known[OUT, testset] for testset, words in TESTSETS.items()}
-        yield _titled(draw_relative_gain(sets), f"{titles[OUT]}: in and out of domain")
+    sets = {words: known[OUT, testset] for testset, words in TESTSETS.items()}
+    yield _titled(draw_relative_gain(sets), f"{titles[OUT]}: in and out of domain")
     for names, task, words in (((OUT, SCORED), "en-de", "en-de: a far and a near second language"),
                                ((OUT, INTO), None, "out of English and into it")):  # fmt: skip
-        sets = {titles[name]: known[name, "test"] for name in names if name in fits}
-        if len(sets) == 2:
-            yield _titled(draw_relative_gain(sets, task=task), words)
+        sets = {titles[name]: known[name, "test"] for name in names}
+        yield _titled(draw_relative_gain(sets, task=task), words)
 
 
 def _losses(fits: Fits, task: str, *, testset: str) -> Chart:

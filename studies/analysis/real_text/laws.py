@@ -48,7 +48,7 @@ class Fits:
         return fit(rows, law=law, objective=objective, uncertainty=ResidualBootstrap(refits=self.refits))
 
     def longest(self, law: LawName, testset: str = "test", metric: str = "loss") -> LawFit:
-        """Return a fit to the models of the longest common training."""
+        """Return a fit to the models of the longest training."""
         return self.of(law, testset, self.pair.lengths[-1], metric)
 
 

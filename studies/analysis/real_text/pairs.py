@@ -22,10 +22,6 @@ TITLES = {
 
 TESTSETS = {"test": "in domain", "debian": "out of domain"}
 
-LEAST = 200
-"""Steps from which laws are fitted. In shorter trainings the rate rises for much of the time; they serve to
-compare tasks that were read as often."""
-
 MODEL = ["task", "size", "mixture", "step"]
 """What seeds of a model share."""
 
@@ -56,24 +52,13 @@ class Pair:
 
     @cached_property
     def lengths(self) -> list[int]:
-        """Steps, from `LEAST` on, for which mixtures of every size were trained, ascending."""
-        return [step for step, sizes in self._sizes_by_length.items()
-                if step >= LEAST and sizes == len(self.sizes)]  # fmt: skip
-
-    @cached_property
-    def longer(self) -> list[int]:
-        """Steps beyond these, for which mixtures of some sizes were trained."""
-        return [step for step in self._sizes_by_length if step > self.lengths[-1]]
-
-    @cached_property
-    def _sizes_by_length(self) -> dict[int, int]:
-        mixed = self.rows[self.rows["first"].between(0, 1, inclusive="neither")]
-        return {int(step): part["size"].nunique() for step, part in mixed.groupby("step")}
+        """Steps of all models, ascending."""
+        return sorted(map(int, self.rows["step"].unique()))
 
     @cached_property
     def grid(self) -> list[float]:
-        """Weights of the first task that every size has after the longest common training."""
-        sizes = self.rows[self.rows["step"].eq(self.lengths[-1])].groupby("first")["size"].nunique()
+        """Weights of the first task that every size has."""
+        sizes = self.rows.groupby("first")["size"].nunique()
         return [float(weight) for weight in sizes.index[sizes == len(self.sizes)]]
 
     def losses(self, *, testset: str = "test", metric: str = "loss") -> pd.DataFrame:
@@ -83,16 +68,15 @@ class Pair:
     def observations(
         self, *, testset: str = "test", step: int | None = None, metric: str = "loss"
     ) -> Observations:
-        """Return what the models of the grid's weights reached after one length, or after all common ones."""
+        """Return what the models of the grid's weights reached after one length, or after all."""
         rows = self.losses(testset=testset, metric=metric)
         rows = rows[rows["first"].isin(self.grid) & rows["step"].isin([step] if step else self.lengths)]
         return observe(rows.assign(role="fit"), metric=metric, testset=testset)
 
 
 def read_pairs(folder: Path = FOLDER) -> list[Pair]:
-    """Return the pairs whose tables exist."""
-    files = {name: folder / f"{name}.csv" for name in TITLES}
-    return [read_pair(file, name) for name, file in files.items() if file.is_file()]
+    """Return all pairs."""
+    return [read_pair(folder / f"{name}.csv", name) for name in TITLES]
 
 
 def read_pair(file: Path, name: str) -> Pair:

@@ -13,7 +13,7 @@ from mnmt_laws import ResidualBootstrap, fit, observe, predict_held_out
 from mnmt_laws.laws import LawName
 from studies.analysis.real_text.laws import WITH_LENGTH
 from studies.analysis.real_text.pairs import TESTSETS, Pair
-from studies.analysis.rulers import with_rulers
+from studies.analysis.rulers import coverage, with_rulers
 
 METHODS = ("law", "line", "interpolation", "no change")
 """A law, the rulers of `studies.analysis.rulers`, and the loss after the training before."""
@@ -52,15 +52,12 @@ def questions(pair: Pair, testset: str) -> Iterator[Question]:
     before, largest = grid[grid["step"].isin(shorter)], last["size"].eq(pair.sizes[-1])
     for words, asked in (("smaller sizes", last[~largest]), ("largest size", last[largest])):
         yield Question(new="length", target=f"{longest} steps, {words}", known=before, asked=asked)
-    for step in pair.longer:
-        yield Question(new="length", target=f"{step} steps", known=grid[grid["step"].isin(pair.lengths)],
-                       asked=grid[grid["step"].eq(step)])  # fmt: skip
 
 
 def prediction_errors(pair: Pair, *, refits: int) -> Iterator[Figures]:
-    """Yield the errors of every method; `chosen` had the least in the row before, of the same kind.
+    """Yield the median relative error of every method, and the law's intervals of a new model.
 
-    Predictions rest on all that is known; intervals are the law's, of a new model.
+    `chosen` had the least error in the row before, of the same kind.
     """
     for testset in TESTSETS:
         answers: dict[tuple[str, str], list[pd.DataFrame]] = {}
@@ -72,7 +69,7 @@ def prediction_errors(pair: Pair, *, refits: int) -> Iterator[Figures]:
             medians = {name: float(_errors(table, name).median()) for name in METHODS}
             yield {
                 "pair": pair.name, "testset": testset, "new": new, "target": target, "count": len(table),
-                **medians, "chosen": best if new == kind else "", **_intervals(table),
+                **medians, "chosen": best if new == kind else "", **coverage(table),
             }  # fmt: skip
             best, kind = min(METHODS, key=lambda name: np.nan_to_num(medians[name], nan=np.inf)), new
 
@@ -82,9 +79,10 @@ def answer(question: Question, *, refits: int) -> pd.DataFrame:
     rows = pd.concat([question.known.assign(role="fit"), question.asked.assign(role="held-out")])
     observations = observe(rows, metric="loss")
     fitted = fit(observations, law=question.law, uncertainty=ResidualBootstrap(refits=refits))
-    table = with_rulers(observations, predict_held_out(fitted).rows).rename(columns={"predicted": "law"})
+    table = with_rulers(observations, predict_held_out(fitted).rows)
     longer = question.new == "length"
-    return table.assign(**{"no change": _before(question.known, table) if longer else np.nan})
+    unchanged = _before(question.known, table) if longer else np.nan
+    return table.assign(**{"law": table["predicted"], "no change": unchanged})
 
 
 def _before(known: pd.DataFrame, rows: pd.DataFrame) -> np.ndarray:
@@ -97,13 +95,3 @@ def _before(known: pd.DataFrame, rows: pd.DataFrame) -> np.ndarray:
 
 def _errors(rows: pd.DataFrame, method: str) -> pd.Series:
     return (rows["observed"] / rows[method].astype(float) - 1).abs()
-
-
-def _intervals(rows: pd.DataFrame) -> Figures:
-    """Return the law's largest error, how many losses lie above it and in its interval, and the width."""
-    inside = rows["observed"].between(rows["predicted_lower"], rows["predicted_upper"])
-    width = (rows["predicted_upper"] - rows["predicted_lower"]) / rows["law"]
-    return {
-        "largest": float(_errors(rows, "law").max()), "above": int(rows["observed"].gt(rows["law"]).sum()),
-        "inside": int(inside.sum()), "width": float(width.median()),
-    }  # fmt: skip

@@ -16,13 +16,8 @@ from studies.analysis.real_text.pairs import TESTSETS, Pair
 LAWS = ("per-weighting", "joint", "capacity", "linear-capacity")
 
 
-def is_scored(pair: Pair) -> bool:
-    """Return whether models of the longest common training were scored by chrF."""
-    return bool(pair.rows.loc[pair.rows["step"].eq(pair.lengths[-1]), "metric"].eq("chrf").any())
-
-
 def scores(pair: Pair, testset: str) -> pd.DataFrame:
-    """Return loss, chrF and BLEU of the runs trained on the task, after the longest common training."""
+    """Return loss, chrF and BLEU of the runs trained on the task, after the longest training."""
     rows = pair.rows[pair.rows["step"].eq(pair.lengths[-1])]
     metrics = pair_metrics(rows.drop(columns="first"), testset=testset)
     return metrics[metrics["weight"].gt(0)].dropna(subset="chrf").reset_index(drop=True)
@@ -30,7 +25,7 @@ def scores(pair: Pair, testset: str) -> pd.DataFrame:
 
 def describe_quality(fits: Fits) -> Iterator[Figures]:
     """Yield, for each task and score, the line over the loss, and whether a curve is nearer to the scores."""
-    for testset in TESTSETS if is_scored(fits.pair) else ():
+    for testset in TESTSETS:
         table = scores(fits.pair, testset)
         for metric in ("chrf", "bleu"):
             lines = quality_lines(table, metric).set_index("task")
@@ -67,7 +62,7 @@ def bend(loss: np.ndarray, score: np.ndarray) -> Figures:
 
 def laws_of_chrf(fits: Fits) -> Iterator[Figures]:
     """Yield the share of the variance of chrF that each law explains."""
-    for testset in TESTSETS if is_scored(fits.pair) else ():
+    for testset in TESTSETS:
         for law in LAWS:
             fitted = fits.longest(law, testset, "chrf")  # type: ignore[arg-type]
             for task in fitted.tasks:

@@ -10,7 +10,7 @@ import pandas as pd
 from benchmarks.measurement import Figures
 from mnmt_laws import effective_fractions
 from studies.analysis.real_text.laws import Fits
-from studies.analysis.real_text.pairs import TESTSETS, TITLES
+from studies.analysis.real_text.pairs import TESTSETS
 
 
 def all_shares(fits: Fits) -> Iterator[Figures]:
@@ -35,19 +35,18 @@ def differences(fits: Mapping[str, Fits]) -> Iterator[Figures]:
     0.1 means that f is 10% greater. Refits of different tables or test sets are taken as independent; those
     of both test sets share models, so that their interval is too wide rather than too narrow.
     """
-    for name, (pair, task, testset), (other, partner, base) in _questions():
-        if pair in fits and other in fits:
-            value, draws = _log_shares(fits[pair], task, testset)
-            base_value, base_draws = _log_shares(fits[other], partner, base)
-            weights = value.index.intersection(base_value.index)
-            means = draws[weights].mean(axis=1).to_numpy(), base_draws[weights].mean(axis=1).to_numpy()
-            apart = means[0] - means[1][::-1]  # refits of two tables do not belong together
-            yield {
-                "question": name, "first": f"{task} of {pair}, {testset}",
-                "second": f"{partner} of {other}, {base}", "weights": weights.tolist(),
-                "difference": float((value[weights] - base_value[weights]).mean()),
-                "interval": np.quantile(apart, [0.025, 0.975]).tolist(),
-            }  # fmt: skip
+    for name, (pair, task, testset), (other, partner, base) in _questions(fits):
+        value, draws = _log_shares(fits[pair], task, testset)
+        base_value, base_draws = _log_shares(fits[other], partner, base)
+        weights = value.index.intersection(base_value.index)
+        means = draws[weights].mean(axis=1).to_numpy(), base_draws[weights].mean(axis=1).to_numpy()
+        apart = means[0] - means[1][::-1]  # refits of two tables do not belong together
+        yield {
+            "question": name, "first": f"{task} of {pair}, {testset}",
+            "second": f"{partner} of {other}, {base}", "weights": weights.tolist(),
+            "difference": float((value[weights] - base_value[weights]).mean()),
+            "interval": np.quantile(apart, [0.025, 0.975]).tolist(),
+        }  # fmt: skip
 
 
 def _log_shares(fits: Fits, task: str, testset: str) -> tuple[pd.Series, pd.DataFrame]:
@@ -61,16 +60,14 @@ def _log_shares(fits: Fits, task: str, testset: str) -> tuple[pd.Series, pd.Data
     return known, draws.transpose("draw", "weight").to_pandas()[known.index]
 
 
-def _questions() -> Iterator[tuple[str, tuple[str, str, str], tuple[str, str, str]]]:
+def _questions(
+    fits: Mapping[str, Fits],
+) -> Iterator[tuple[str, tuple[str, str, str], tuple[str, str, str]]]:
     """Yield what is compared: (pair, task, test set) with another."""
     for testset in TESTSETS:
         yield "related", ("en-de-fr", "en-de", testset), ("en-de-zh", "en-de", testset)
         for task, back in (("de-en", "en-de"), ("zh-en", "en-zh")):
             yield "into English", ("de-zh-en", task, testset), ("en-de-zh", back, testset)
-    for pair in TITLES:
-        for task in TASKS[pair]:
+    for pair, fit in fits.items():
+        for task in fit.pair.tasks:
             yield "domain", (pair, task, "debian"), (pair, task, "test")
-
-
-TASKS = {"en-de-fr": ("en-de", "en-fr"), "en-de-zh": ("en-de", "en-zh"), "de-zh-en": ("de-en", "zh-en")}
-"""The tasks of each pair."""
