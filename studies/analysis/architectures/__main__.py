@@ -38,7 +38,7 @@ from studies.page import PAGES, write_page
 
 OUT = PAGES / "architectures"
 KINDS = (SUPERVISED, ZERO_SHOT)
-METRICS = {"bleu": "BLEU", "language": "in the right language (%)"}
+METRICS = ("bleu", "language")
 LONGEST = "longest eighth"
 
 
@@ -77,7 +77,7 @@ def main(*, folder: Path = OUT, out: Path = OUT, refits: int = 200, runs: Path |
         "losses": draw_laws({title: by_setting[name] for title, name in panels.items()},
                             {title: fits[name] for title, name in panels.items()}),
         "transfer": draw_scores(scores["bleu"], {
-            GERMAN: "English to German and back", FRENCH: "English to French and back"}, METRICS["bleu"]),
+            GERMAN: "English to German and back", FRENCH: "English to French and back"}),
     }  # fmt: skip
     for name, frame in tables.items():
         print(f"\n### {name}\n")

@@ -74,8 +74,8 @@ def effects(rows: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(size=frame["width"].map(sizes))
 
 
-def trend(size: Array, value: Array, pair: Array, *, level: float = 0.95) -> dict[str, float]:
-    """Return the mean of some differences and its change per doubling of size, with intervals.
+def trend(size: Array, value: Array, pair: Array) -> dict[str, float]:
+    """Return the mean of some differences and its change per doubling of size, with 95% intervals.
 
     The line is a least-squares fit with a level for each pair and one slope; intervals are Student's, from
     the scatter about it, which holds seed noise and whatever is no line.
@@ -86,7 +86,7 @@ def trend(size: Array, value: Array, pair: Array, *, level: float = 0.95) -> dic
     slope = float(inside @ rest / (inside @ inside))
     freedom = len(value) - pairs.nunique() - 1
     scatter = float(np.sqrt(np.sum((rest - slope * inside) ** 2) / freedom))
-    reach = float(student.ppf((1 + level) / 2, freedom)) * scatter
+    reach = float(student.ppf(0.975, freedom)) * scatter
     half, half_slope = reach / len(value) ** 0.5, reach / (inside @ inside) ** 0.5
     mean = float(np.mean(value))
     return {
@@ -119,11 +119,11 @@ def draw_gaps(losses: pd.DataFrame) -> Chart:
     return styled(*panels, columns=2)
 
 
-def draw_scores(scores: pd.DataFrame, groups: Mapping[str, str], metric: str) -> Chart:
-    """Draw a score of translations over size, a panel for each group of tasks with its title."""
+def draw_scores(scores: pd.DataFrame, groups: Mapping[str, str]) -> Chart:
+    """Draw BLEU over size, a panel for each group of tasks with its title."""
     scores = scores.assign(lower=scores["lower"].clip(lower=0.0))
     rows = {group: scores[scores["task"].eq(group)] for group in groups}
-    return styled(*(panel(rows[group], title, metric) for group, title in groups.items()), columns=2)
+    return styled(*(panel(rows[group], title, "BLEU") for group, title in groups.items()), columns=2)
 
 
 def panel(

@@ -11,13 +11,7 @@ from scipy.stats import t as student
 
 from benchmarks.measurement import Figures
 from mnmt_laws.figures import marks
-from mnmt_laws.figures.style import (
-    MUTED,
-    TASK_COLORS,
-    Chart,
-    color,
-    styled,
-)
+from mnmt_laws.figures.style import MUTED, TASK_COLORS, Chart, color, styled
 
 PLAIN = "plain"
 BOTH = "both"
@@ -41,24 +35,24 @@ def differences(rows: pd.DataFrame) -> pd.DataFrame:
     return others.assign(difference=others["value"] - others[PLAIN])[["choice", *keys, "difference"]]
 
 
-def summarise(frame: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
-    """Return mean differences with Student's intervals, of each width and of both, in each task and test set.
+def summarise(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return mean differences with Student's 95% intervals, by width and over both, task and test set.
 
     `pairs` counts the pairs of runs; over both widths they are taken as repetitions of one difference.
     """
     both = pd.concat([frame.assign(width="d" + frame["width"].astype(str)), frame.assign(width=BOTH)])
     keys = ["testset", "task", "choice", "width"]
     rows = [
-        dict(zip(keys, key, strict=True)) | _mean_of(some["difference"], level)
+        dict(zip(keys, key, strict=True)) | _mean_of(some["difference"])
         for key, some in both.groupby(keys, sort=False)
     ]
     return pd.DataFrame(rows).sort_values(keys[:2], kind="stable", ignore_index=True)
 
 
-def _mean_of(values: pd.Series, level: float) -> Figures:
+def _mean_of(values: pd.Series) -> Figures:
     count, mean = len(values), float(values.mean())
     error = float(values.std(ddof=1)) / count**0.5 if count > 1 else np.nan
-    half = float(student.ppf((1 + level) / 2, count - 1)) * error if count > 1 else np.nan
+    half = float(student.ppf(0.975, count - 1)) * error if count > 1 else np.nan
     return {"difference": mean, "lower": mean - half, "upper": mean + half, "pairs": count}
 
 
@@ -69,10 +63,10 @@ def seed_noise(rows: pd.DataFrame) -> pd.DataFrame:
     return spread.reset_index()
 
 
-def reach_of_a_run(noise: pd.DataFrame, *, level: float = 0.95) -> float:
-    """Return half of the interval of one run, from the spread over seeds of `seed_noise`, pooled."""
+def reach_of_a_run(noise: pd.DataFrame) -> float:
+    """Return half of the 95% interval of one run, from the spread over seeds of `seed_noise`, pooled."""
     freedom = float((noise["count"] - 1).sum())
-    return float(student.ppf((1 + level) / 2, freedom)) * float((noise["std"] ** 2).mean()) ** 0.5
+    return float(student.ppf(0.975, freedom)) * float((noise["std"] ** 2).mean()) ** 0.5
 
 
 def draw_choices(summary: pd.DataFrame) -> Chart:

@@ -14,14 +14,7 @@ from benchmarks.measurement import Figures
 from mnmt_laws import LawFit, ResidualBootstrap, fit
 from mnmt_laws.arrays import Array
 from mnmt_laws.figures import marks
-from mnmt_laws.figures.style import (
-    Chart,
-    color,
-    count_axis,
-    ramp,
-    styled,
-    value_axis,
-)
+from mnmt_laws.figures.style import Chart, color, count_axis, ramp, styled, value_axis
 from mnmt_laws.laws import LawName
 
 LAWS: tuple[LawName, ...] = ("bivariate", "power")

@@ -65,7 +65,7 @@ def gains(rows: pd.DataFrame, alone: pd.DataFrame) -> pd.DataFrame:
     """Return by how much each model of all languages is better than a language's own, a row each.
 
     Columns: `name`, `task`, `value` (nats a token, positive is better), `lower` and `upper` (95%, Student's,
-    from the spread over seeds pooled over the languages), and `share` if the rows have it.
+    from the spread over seeds pooled over the languages), and `share`.
 
     Args:
         rows: Runs of one length.
@@ -89,8 +89,8 @@ def _mean_and_error(rows: pd.DataFrame) -> tuple[pd.Series, float]:
     return table.mean(axis=1), float(table.var(axis=1).mean()) / table.shape[1]
 
 
-def interval_of_mean(values: pd.Series, *, seed: int = 0, draws: int = 2000) -> list[float]:
+def interval_of_mean(values: pd.Series) -> list[float]:
     """Return the 95% interval of a mean over languages, languages drawn with replacement."""
-    rng, numbers = np.random.default_rng(seed), values.dropna().to_numpy(float)
-    means = numbers[rng.integers(len(numbers), size=(draws, len(numbers)))].mean(axis=1)
+    rng, numbers = np.random.default_rng(0), values.dropna().to_numpy(float)
+    means = numbers[rng.integers(len(numbers), size=(2000, len(numbers)))].mean(axis=1)
     return [float(end) for end in np.quantile(means, [0.025, 0.975])]

@@ -67,10 +67,10 @@ def gains_by_text(gains: pd.DataFrame) -> Iterator[Figures]:
         yield {"model": f"{kind}, read alike", "per_doubling": even - (uneven - even) / 4}
 
 
-def _slope(x: np.ndarray, y: np.ndarray, *, draws: int = 2000) -> tuple[float, list[float]]:
+def _slope(x: np.ndarray, y: np.ndarray) -> tuple[float, list[float]]:
     """Return the least-squares slope and its 95% interval."""
     rng = np.random.default_rng(0)
-    samples = [sample for sample in rng.integers(len(x), size=(draws, len(x))) if np.ptp(x[sample]) > 0]
+    samples = [sample for sample in rng.integers(len(x), size=(2000, len(x))) if np.ptp(x[sample]) > 0]
     slopes = [float(np.polyfit(x[sample], y[sample], 1)[0]) for sample in samples]
     return float(np.polyfit(x, y, 1)[0]), [float(end) for end in np.quantile(slopes, [0.025, 0.975])]
 
