@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-import numpy as np
 import pandas as pd
 
 from benchmarks.measurement import Figures, run
@@ -34,7 +33,8 @@ OUT = PAGES / "contexts"
 TABLES = {1: "runs.csv", 2: "languages-2.csv", 3: "languages-3.csv"}
 """Run tables by the seed of their languages."""
 
-WEIGHTS = (0.3, 0.5, 0.7)
+WEIGHT = 0.3
+"""The weight of f."""
 SAME_LENGTH = 1.2  # lengths that differ by a smaller factor are one
 COLUMNS = {"with length": "predicted", "without length": "ignorant", "line": "line"}
 
@@ -80,16 +80,13 @@ def parameters(fitted: LawFit, limits: pd.DataFrame) -> Iterator[Figures]:
         row = {"task": task, "alpha": float(fitted.parameters.alpha.sel(task=task)), "alpha_interval": alpha}
         row |= {"known": limit["true"], "limit": limit["fitted"]}
         row |= {"limit_interval": list(limit[["lower", "upper"]])}
-        shares = fitted_fraction(fitted, task=task, weight=WEIGHTS)
-        draws = np.asarray(fitted_fraction(fitted, task=task, weight=WEIGHTS, draws=True))
-        bounds = bounds_of(draws.reshape(-1, len(WEIGHTS)))
-        for weight, share, lower, upper in zip(WEIGHTS, shares, *bounds, strict=True):
-            row |= {f"f({weight})": float(share), f"f({weight})_interval": [float(lower), float(upper)]}
-        yield row
+        row |= {f"f({WEIGHT})": float(fitted_fraction(fitted, task=task, weight=WEIGHT))}
+        draws = fitted_fraction(fitted, task=task, weight=WEIGHT, draws=True)
+        yield row | {f"f({WEIGHT})_interval": [float(end) for end in bounds_of(draws)]}
 
 
 def by_length(fitted: LawFit, rows: pd.DataFrame) -> Figures:
-    """Return errors on the models trained twice as long as any fitted one, and f(.3) by length.
+    """Return errors on the models trained twice as long as any fitted one, and f by length.
 
     `share-tied` was fitted to all lengths; the law without a length to the longest fitted one alone, whose
     losses it takes for those of any length.
@@ -99,8 +96,8 @@ def by_length(fitted: LawFit, rows: pd.DataFrame) -> Figures:
     row = {name: median_error(rows, column) for name, column in COLUMNS.items()}
     for tokens, law in laws.items():
         for task in law.tasks:
-            share = float(fitted_fraction(law, task=task, weight=0.3))
-            row[f"f(0.3) of {task} at {tokens:.3g} tokens"] = share
+            share = float(fitted_fraction(law, task=task, weight=WEIGHT))
+            row[f"f({WEIGHT}) of {task} at {tokens:.3g} tokens"] = share
     return row
 
 
