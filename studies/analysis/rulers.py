@@ -93,7 +93,7 @@ def _at(logs: pd.DataFrame, axes: Sequence[str], target: dict[str, float]) -> fl
 
 def _floor(rows: pd.DataFrame) -> pd.Series:
     """Return the known irreducible losses, 0 where none is known."""
-    return rows["irreducible"].fillna(0.0) if "irreducible" in rows else pd.Series(0.0, index=rows.index)
+    return rows["irreducible"].fillna(0.0)
 
 
 def draw_predictions(rows: pd.DataFrame, groups: pd.Series) -> Chart:
