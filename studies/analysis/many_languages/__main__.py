@@ -15,24 +15,8 @@ import pandas as pd
 from benchmarks.measurement import Figures, run
 from mnmt_laws.figures.style import Chart
 from studies.analysis.many_languages.figures import KINDS, draw_experts, draw_gains, draw_longer
-from studies.analysis.many_languages.models import (
-    BILINGUAL,
-    EXPERTS,
-    FOLDER,
-    LONGER,
-    SMALL_BATCHES,
-    TABLE,
-    UPDATED,
-    gains,
-    longest,
-    read_runs,
-)
-from studies.analysis.many_languages.questions import (
-    by_length,
-    contrasts,
-    gains_by_text,
-    write_experts,
-)
+from studies.analysis.many_languages.models import BILINGUAL, FOLDER, UPDATED, gains, longest, read_runs
+from studies.analysis.many_languages.questions import by_length, contrasts, gains_by_text, write_experts
 from studies.page import write_page
 from studies.tables import print_rows
 
@@ -45,15 +29,15 @@ def main(*, folder: Path = FOLDER, out: Path = FOLDER, uses: Path | None = None)
         out: Folder for results.json and the figures.
         uses: Output of `mnmt-eval analyse --json`, of which experts.csv is made.
     """
-    rows, longer = read_runs(folder / TABLE), read_runs(folder / LONGER)
-    batches = read_runs(folder / SMALL_BATCHES).assign(name=UPDATED)
+    rows, longer = read_runs(folder / "runs.csv"), read_runs(folder / "longer.csv")
+    batches = read_runs(folder / "small-batches.csv").assign(name=UPDATED)
     if uses is not None:
-        write_experts(uses, folder / EXPERTS, dict(zip(rows["run"], rows["name"], strict=True)))
+        write_experts(uses, folder / "experts.csv", dict(zip(rows["run"], rows["name"], strict=True)))
     lengths = list(by_length(rows, longer, batches))
     results, charts = at_equal_cost(rows, longer, batches)
     results = {"by_length": lengths, **results}
     charts["longer"] = draw_longer(lengths)
-    shares = pd.read_csv(folder / EXPERTS)
+    shares = pd.read_csv(folder / "experts.csv")
     known = ["model", "layer", "told", "told_lower", "told_upper", "least_load", "most_load"]
     results["specialisation"] = shares.drop_duplicates(["model", "layer"])[known].to_dict("records")
     charts["experts"] = draw_experts(shares, "moe16, T = 1")

@@ -12,8 +12,6 @@ from studies.page import PAGES
 
 FOLDER = PAGES / "many-languages"
 
-TABLE, LONGER, SMALL_BATCHES, EXPERTS = "runs.csv", "longer.csv", "small-batches.csv", "experts.csv"
-
 BILINGUAL = "bilingual"
 UPDATED = "bilingual, a twelfth of the batch"
 

@@ -11,12 +11,7 @@ import pandas as pd
 from scipy.stats import spearmanr
 
 from benchmarks.measurement import Figures
-from studies.analysis.many_languages.models import (
-    BILINGUAL,
-    UPDATED,
-    interval_of_mean,
-    values_by_language,
-)
+from studies.analysis.many_languages.models import BILINGUAL, UPDATED, interval_of_mean, values_by_language
 
 CONTRASTS = (
     *((name, UPDATED) for name in ("dense, T = 1", "moe16, T = 1", "dense, T = 5", "moe16, T = 5")),
