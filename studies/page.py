@@ -1,13 +1,13 @@
-"""A page of docs/studies: the folder of its run tables, and of the numbers and figures made from them."""
+"""A page of docs/studies: the folder of its run tables, and the numbers and figures made from them."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.measurement import Figures
+from benchmarks.measurement import Figures, print_table
 from mnmt_laws.figures import save
 from mnmt_laws.figures.style import Chart
 
@@ -35,3 +35,15 @@ def _rounded(value: Any) -> Any:
     if isinstance(value, float):
         return float(f"{value:.{_DIGITS}g}") if abs(value) < float("inf") else None
     return value
+
+
+def print_rows(title: str, rows: Sequence[Figures], *, without: Collection[str] = ()) -> None:
+    """Print a heading and a table, numbers with three digits, some columns left out."""
+    print(f"\n### {title}\n")
+    print_table([{key: _short(value) for key, value in row.items() if key not in without} for row in rows])
+
+
+def _short(value: object) -> object:
+    if isinstance(value, float):
+        return f"{value:.3g}"
+    return " to ".join(str(_short(item)) for item in value) if isinstance(value, list) else value

@@ -26,8 +26,7 @@ from mnmt_laws import (
 from mnmt_laws.answers.fractions import fitted_fraction
 from mnmt_laws.fitting.uncertainty import bounds_of
 from studies.analysis.rulers import draw_predictions, held_out_errors, median_error, with_rulers
-from studies.page import PAGES, write_page
-from studies.tables import print_rows
+from studies.page import PAGES, print_rows, write_page
 
 OUT = PAGES / "contexts"
 TABLES = {1: "runs.csv", 2: "languages-2.csv", 3: "languages-3.csv"}

@@ -30,8 +30,7 @@ from mnmt_laws import (
 from mnmt_laws.figures import marks
 from mnmt_laws.figures.style import Chart, color, count_axis, ramp, styled, value_axis
 from studies.analysis.rulers import draw_predictions, held_out_errors, with_rulers
-from studies.page import PAGES, write_page
-from studies.tables import print_rows
+from studies.page import PAGES, print_rows, write_page
 
 OUT = PAGES / "synthetic"
 IMPORTANCE = {"xx-aa": 2.0, "xx-bb": 1.0}

@@ -17,8 +17,7 @@ from mnmt_laws.figures.style import Chart
 from studies.analysis.many_languages.figures import KINDS, draw_experts, draw_gains, draw_longer
 from studies.analysis.many_languages.models import BILINGUAL, FOLDER, UPDATED, gains, longest, read_runs
 from studies.analysis.many_languages.questions import by_length, contrasts, gains_by_text, write_experts
-from studies.page import write_page
-from studies.tables import print_rows
+from studies.page import print_rows, write_page
 
 
 def main(*, folder: Path = FOLDER, out: Path = FOLDER, uses: Path | None = None) -> None:

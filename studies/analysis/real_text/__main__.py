@@ -30,8 +30,7 @@ from studies.analysis.real_text.pairs import FOLDER, read_pairs
 from studies.analysis.real_text.predictions import prediction_errors
 from studies.analysis.real_text.quality import describe_quality, laws_of_chrf
 from studies.analysis.real_text.shares import all_shares, differences
-from studies.page import write_page
-from studies.tables import print_rows
+from studies.page import print_rows, write_page
 
 QUESTIONS: dict[str, Callable[[Fits], Iterator[Figures]]] = {
     "transfer": lambda fits: describe_transfer(fits.pair),

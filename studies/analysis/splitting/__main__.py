@@ -15,8 +15,7 @@ from benchmarks.measurement import Figures, run
 from studies.analysis.splitting import exponents, exposure, figures, fractions, rates, sharing
 from studies.analysis.splitting.predictions import prediction_errors
 from studies.analysis.splitting.tables import FOLDER, seed_spreads
-from studies.page import write_page
-from studies.tables import print_rows
+from studies.page import print_rows, write_page
 
 
 def main(*, out: Path = FOLDER, refits: int = 200) -> None:

@@ -9,7 +9,6 @@ from benchmarks.measurement import Figures
 from mnmt_laws import ClusterBootstrap, LawFit, fit
 from mnmt_laws.laws import LawName
 from studies.page import PAGES
-from studies.tables import read_runs
 
 FOLDER = PAGES / "splitting"
 MORE = {"unrelated": ("unrelated-8000",)}
@@ -24,7 +23,8 @@ KNOWN = 1e-9
 
 def read(name: str) -> pd.DataFrame:
     """Return the test losses of trained tasks at the ends of runs, with `reducible` = L - irreducible."""
-    rows = read_runs(*(FOLDER / f"{each}.csv" for each in (name, *MORE.get(name, ()))))
+    rows = pd.concat([pd.read_csv(FOLDER / f"{each}.csv") for each in (name, *MORE.get(name, ()))])
+    rows["run"] = rows["study"] + "/" + rows["run"]  # two studies may have a name in common
     last = rows["annealed"].eq(1) & rows["weight"].gt(0) & rows["testset"].eq("test")
     rows = rows[last & rows["metric"].eq("loss")].reset_index(drop=True)
     return rows.assign(reducible=rows["value"] - rows["irreducible"])
