@@ -28,9 +28,6 @@ class FigureGroup:
     draw: Callable[[], Sequence[Chart]]
     """Draws the charts, each of one panel or several."""
 
-    wide: bool = False
-    """Whether a chart takes the whole width of the page."""
-
     folded: bool = False
     """Whether the page shows it when it is opened only."""
 
