@@ -146,8 +146,7 @@ def select(
         ValueError: If `at` is no length.
     """
     rows = _choose(table, metric, testset, architecture)
-    last = last_measurements(rows, table.source) if at is None else read_at(rows, at, table.source)
-    frame, remarks = last
+    frame, remarks = last_measurements(rows, table.source) if at is None else read_at(rows, at, table.source)
     require_unique(frame, CELL, table.locator)
     ordered = frame.sort_values(_ORDER, kind="stable").reset_index(drop=True)
     first = ordered.iloc[0]
