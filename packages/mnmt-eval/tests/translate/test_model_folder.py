@@ -119,6 +119,14 @@ def test_languages_have_any_of_their_codes(folder: Path) -> None:
         assert french != rows[0]
 
 
+def test_a_prefix_is_put_before_every_source(marian: Path) -> None:
+    plain = open_model_folder(marian, config=CONFIG).vocab
+    prefixed = open_model_folder(marian, config=CONFIG, prefix=">>fra<< the ").vocab
+    texts = ["the tree.", "house"]
+    french = plain.encode_sources([f"the {text}" for text in texts], target="en-fr")
+    assert prefixed.encode_sources(texts, target="en-de").values.tolist() == french.values.tolist()
+
+
 def test_a_pair_without_a_prefix_is_refused(tmp_path: Path) -> None:
     folder = write_folder("t5", tmp_path)
     with pytest.raises(
