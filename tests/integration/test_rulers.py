@@ -1,4 +1,4 @@
-"""Rulers find what lies on a line of log axes, and keep to their own kind of new value."""
+"""Rulers find what lies on a line of log axes, and nothing beyond the weights trained."""
 
 import importlib
 import itertools
