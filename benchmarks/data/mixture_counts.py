@@ -1,6 +1,6 @@
 """The counts of tasks in a stream, against the weights of the mixture.
 
-Claim: the counts are multinomial, and a small weight is met exactly. No peer. Cited in docs/data/mixing.md.
+Claim: the counts are multinomial, and a small weight is met exactly. No peer.
 
 Over many seeds, a chi-square test compares the counts of the first draws with the weights. If the draws are
 correct, the p-values are uniform (Kolmogorov-Smirnov). The bias of the weight 0.001 is measured over 10^9

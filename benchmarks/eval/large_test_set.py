@@ -1,7 +1,6 @@
 r"""Time and memory of a comparison of large test sets.
 
 Claim: the memory of `mnmt-eval compare` hardly grows with the test set, beyond its text and its statistics.
-Cited in docs/eval/metrics.md.
 
 Two systems replace and drop words of random lines. Printed are the processor's seconds, the largest memory of
 the process, and a checksum of its JSON, which must not depend on how the work is cut.

@@ -1,7 +1,7 @@
 r"""Quality of long sources, whole and in parts, against the lengths that a model was trained on.
 
 Claims: quality falls from about the 99% quantile of the training sources' lengths on, and parts of at most
-that length keep it. Cited in docs/eval/translating.md.
+that length keep it.
 
 The model translates between two made-up languages, whose sentences have a log-normal number of words with a
 median of 10: every word has one translation, and each fifth kind of word goes behind the next. So a short

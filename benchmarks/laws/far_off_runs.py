@@ -1,7 +1,7 @@
 """False alarms and detections of runs far off the law, on simulated tables.
 
 Claim: a clean table names no run in more than 98 of 100 cases, and one that lies a fifth, or twelve times the
-noise, above its law is named in most. No peer: the truth is known. Cited in docs/laws/uncertainty.md.
+noise, above its law is named in most. No peer: the truth is known.
 
 Tables have 8 to 60 rows and noise of .3 to 3%, drawn at random. In a second copy of each, one random row is
 raised.

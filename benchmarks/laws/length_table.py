@@ -3,7 +3,7 @@
 Claim: a law in which a task learns as it would alone from its share f̂ of the parameters and of the training
 predicts longer training better than laws of own tokens, of the whole mixture's tokens, or without length.
 Peers: the laws of Hoffmann et al. 2022 on own tokens, He et al. 2024, Shukor et al. 2025, Longpre et al. 2025
-(ATLAS), and the capacity law of Fernandes et al. 2023. Cited in docs/laws/mathematics.md.
+(ATLAS), and the capacity law of Fernandes et al. 2023.
 
 The table is `teacher_n_t_p.csv` in the folder that `--tables` or the environment variable MNMT_TABLES names:
 tiny models of two languages alike, whose entropies are known exactly. Without it nothing is measured.

@@ -5,7 +5,7 @@ within half a percent; on RegMix's (17 domains, 512 models of one size) a law wi
 the 256 held-out models at least as well as its authors' regression trees. Peers: these trees
 (LightGBM with the authors' settings, stopped early on the held-out models as they do), and the laws of Ye et
 al. 2024 and Shukor et al. 2025. Choices among their mixtures cost less than equal and proportional weights.
-Cited in docs/laws/mathematics.md and docs/studies/decisions.md.
+Cited in docs/studies/decisions.md.
 
 The tables are not ours to distribute; name the folder that holds `scalebench_domain.csv` and `regmix/` by
 `--tables` or the environment variable MNMT_TABLES. What is not there is skipped with a sentence.

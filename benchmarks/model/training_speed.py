@@ -1,7 +1,7 @@
 r"""Training speed on a CPU.
 
 Claim: ours trains a T5 1.1 faster, from the same weights to the same losses. Peer: Hugging Face transformers'
-T5, of equal shape, weights, pairs and optimiser. Cited in docs/model/measured.md.
+T5, of equal shape, weights, pairs and optimiser.
 
 The peer is timed on our own batches, of sentences of similar lengths, and for the smallest model on batches
 of as many of the same pairs in random order, as a DataLoader makes them. The trainers take turns, a step
