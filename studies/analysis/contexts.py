@@ -101,7 +101,7 @@ def by_length(fitted: LawFit, rows: pd.DataFrame) -> Figures:
 
 
 def laws_by_length(observations: Observations) -> dict[float, LawFit]:
-    """Return the capacity law of the models of each training length, by its target tokens."""
+    """Return the capacity law of the models of each training length, by its tokens."""
     rows = observations.fit.sort_values("tokens")
     number = (rows["tokens"] / rows["tokens"].shift() > SAME_LENGTH).cumsum()
     return {

@@ -10,7 +10,7 @@ from mnmt_laws.errors import ArgumentError, did_you_mean
 
 UNITS = {
     "size": "parameters",
-    "tokens": "target tokens of all tasks",
+    "tokens": "tokens of all tasks",
     "budget": "FLOPs",
 }
 

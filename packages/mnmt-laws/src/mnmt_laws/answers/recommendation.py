@@ -47,7 +47,7 @@ class Recommendation:
     """N, parameters; None where no form knows size."""
 
     tokens: float | None = None
-    """D, target tokens of all tasks; None where the table has one length."""
+    """D, tokens of all tasks; None where the table has one length."""
 
     budget: float | None = None
     """FLOPs of the run, where they were given."""
@@ -120,7 +120,7 @@ def recommend(
     Args:
         source: A run table or anything that `observe` takes, a fit, or a forecast.
         size: N, parameters; by default twice the largest fitted.
-        tokens: D, target tokens of all tasks; by default the longest fitted, where lengths differ.
+        tokens: D, tokens of all tasks; by default the longest fitted, where lengths differ.
         budget: C, the FLOPs of the run, in place of size or tokens, or of both.
         law: One law, or `auto` for the average over the laws and rulers that the table admits.
         aim: What is wanted; see `Aim`. Targets make it `targets`. Where neither they nor `preference` are

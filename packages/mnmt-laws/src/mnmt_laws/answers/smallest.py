@@ -49,7 +49,7 @@ class SmallestModel:
     """N with a chance of 90%; infinite if no size has it."""
 
     tokens: float | None = None
-    """D, target tokens of all tasks; None where the table has one length."""
+    """D, tokens of all tasks; None where the table has one length."""
 
     budget: float | None = None
     """FLOPs, where the length was open."""
@@ -86,7 +86,7 @@ def smallest_model(
     Args:
         source: A run table or anything that `observe` takes, a fit, or a forecast.
         targets: The metric that tasks should reach; tasks without a target get any weight.
-        tokens: D, target tokens of all tasks.
+        tokens: D, tokens of all tasks.
         law: One law, or `auto` for the average over the laws and rulers that the table admits.
         flops_per_token_parameter: The cost of a run, 6 in C = 6 N D.
         refits: The number of draws.

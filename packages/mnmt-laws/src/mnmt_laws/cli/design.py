@@ -53,7 +53,7 @@ def design(
     Args:
         source: A run table of two tasks or more, or a folder of run records.
         size: The number of parameters that advice is for; by default twice the largest of the table.
-        tokens: Its training length, target tokens of all tasks; by default the longest of the table.
+        tokens: Its training length, tokens of all tasks; by default the longest of the table.
         want: What is wanted.
         runs: The number of runs to propose.
         budget: The FLOPs that all of them may cost at most.

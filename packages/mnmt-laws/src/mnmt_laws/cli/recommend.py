@@ -47,7 +47,7 @@ def recommend(
     Args:
         source: A run table of two tasks or more, or a folder of run records.
         size: The number of parameters N; by default twice the largest of the table.
-        tokens: The training length D, target tokens of all tasks; by default the longest of the table.
+        tokens: The training length D, tokens of all tasks; by default the longest of the table.
         budget: The FLOPs of the run, in place of size or tokens or both.
         want: What is wanted.
         law: One law, or the average over the laws and rulers that predicted best what was left out.

@@ -26,7 +26,7 @@ class Target:
     """N, parameters."""
 
     tokens: float | None = None
-    """D, target tokens of all tasks."""
+    """D, tokens of all tasks."""
 
     def given_to(self, fit: LawFit) -> dict[str, float]:
         """Return the numbers from which a law predicts."""

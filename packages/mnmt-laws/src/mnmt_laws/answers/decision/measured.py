@@ -56,7 +56,7 @@ class Measured:
     """N, parameters."""
 
     tokens: float | None
-    """D, target tokens; None where the table has one length."""
+    """D, tokens of all tasks; None where the table has one length."""
 
     sources: list[str]
 

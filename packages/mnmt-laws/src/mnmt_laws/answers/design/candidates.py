@@ -31,7 +31,7 @@ class CandidateRun(NamedTuple):
     """Weights of the sources."""
 
     tokens: float | None = None
-    """D, target tokens of all tasks; None for a law without length."""
+    """D, tokens of all tasks; None for a law without length."""
 
     @property
     def arguments(self) -> tuple[float, ...]:
