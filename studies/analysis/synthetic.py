@@ -8,40 +8,37 @@ mixtures with `[sweep] seeds = [1, 2, 3]`.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
+import altair as alt
 import numpy as np
 import pandas as pd
+from scipy.stats import t as student
 
 from benchmarks.measurement import Figures, run
 from mnmt_laws import (
+    LawFit,
     Observations,
     Recommendation,
     ResidualBootstrap,
-    build_report,
     fit,
     observe,
     predict_held_out,
     recommend,
 )
-from mnmt_laws.figures import marks
-from mnmt_laws.figures.style import Chart, color, count_axis, ramp, styled, value_axis
+from mnmt_laws.figures import draw_frontier, marks
+from mnmt_laws.figures.style import INK, Chart, color, count_axis, ramp, styled, value_axis
 from studies.analysis.rulers import draw_predictions, held_out_errors, with_rulers
 from studies.page import PAGES, print_rows, write_page
 
 OUT = PAGES / "synthetic"
 IMPORTANCE = {"xx-aa": 2.0, "xx-bb": 1.0}
 HARD, EASY = "xx-aa", "xx-bb"
-REPORT_FILES = ("report.json", "figures/trade-off-frontier-1.svg")
-"""What pages show of `mnmt-laws report`."""
 KINDS = {"trained": "circle", "trained after the prediction": marks.RING}
 
 
 def main(*, refits: int = 200, smoke: bool = False) -> None:
-    """Print and write what was advised and worth, errors of laws and rulers, README's picture and the report.
+    """Print and write what was advised and worth, errors of laws and rulers, and README's picture.
 
     Args:
         refits: Draws of the forecast.
@@ -49,31 +46,38 @@ def main(*, refits: int = 200, smoke: bool = False) -> None:
     """
     study, target = observe(OUT / "runs.csv", testset="test"), observe(OUT / "target.csv", testset="test")
     costs, size = costs_of(target.frame), float(target.frame["size"].iloc[0])
-    advice = recommend(study, size=size, preference=IMPORTANCE, refits=refits)
+    everything = observe(with_target(), metric="loss", testset="test")
+    advice = recommend(everything, size=size, preference=IMPORTANCE, refits=refits)
     results = {
         "target": list(by_mixture(costs)),
         "predicted": list(forecasts(advice)),
-        "reached": [worth(costs, advice.weights[HARD])],
+        "reached": [worth(rows, advice.weights[HARD]) for rows in (costs, costs_of(study.held_out))],
     }
-    everything = observe(with_target(), metric="loss", testset="test")
-    held_out = predict_held_out(fit(everything, law="capacity", uncertainty=ResidualBootstrap(refits=refits)))
+    law = fit(everything, law="capacity", uncertainty=ResidualBootstrap(refits=refits))
+    results["law"], held_out = list(parameters(law)), predict_held_out(law)
     rows = with_rulers(everything, held_out.rows)
     results["held out"] = list(held_out_errors(everything, held_out))
     results["by ruler"] = list(mean_by_ruler(rows))
     for name, table in results.items():
         print_rows(name, table)
     if not smoke:
-        charts = {"overview": draw_overview(study), "predictions": draw_predictions(rows, rows["task"])}
+        charts = {
+            "frontier": draw_target(advice, costs),
+            "overview": draw_overview(study, half_interval(np.log(costs[EASY]))),
+            "predictions": draw_predictions(rows, rows["task"]),
+        }
         write_page(OUT, results, charts)
-        copy_report(ResidualBootstrap(refits=refits))
 
 
-def copy_report(method: ResidualBootstrap) -> None:
-    """Build the report of the study, and keep what pages show of it."""
-    with TemporaryDirectory() as place:
-        build_report(OUT / "runs.csv", out=place, testset="test", uncertainty=method, preference=IMPORTANCE)
-        for name in REPORT_FILES:
-            shutil.copy(Path(place) / name, OUT)
+def parameters(law: LawFit) -> Iterator[Figures]:
+    """Yield α and L∞ of each task with 95% intervals."""
+    intervals = law.interval()
+    for task in law.tasks:
+        row = {"task": task}
+        for name in ("alpha", "l_inf"):
+            row[name] = float(law.parameters[name].sel(task=task))
+            row[f"{name}_interval"] = [float(end) for end in intervals[name].sel(task=task)]
+        yield row
 
 
 def with_target() -> pd.DataFrame:
@@ -83,13 +87,11 @@ def with_target() -> pd.DataFrame:
 
 
 def mean_by_ruler(rows: pd.DataFrame) -> Iterator[Figures]:
-    """Yield the mean by importance that the ruler predicts for every mixture of the target table."""
-    losses = rows.drop_duplicates(["task", "mixture"]).pivot_table(
-        index="mixture", columns="task", values="line"
-    )
+    """Yield the mean by importance that law and ruler predict for every mixture of the target table."""
+    table = rows.drop_duplicates(["task", "mixture"]).set_index(["mixture", "task"])[["predicted", "line"]]
     importance = pd.Series(IMPORTANCE) / sum(IMPORTANCE.values())
-    for mixture, mean in (losses[list(IMPORTANCE)] @ importance).items():
-        yield {"mixture": mixture, "mean": float(mean)}  # NaN beyond the weights trained
+    means = table.mul(importance, axis=0, level="task").groupby(level="mixture").agg("sum", min_count=2)
+    yield from means.reset_index().to_dict("records")  # NaN beyond the weights trained
 
 
 def costs_of(frame: pd.DataFrame) -> pd.DataFrame:
@@ -108,32 +110,67 @@ def by_mixture(costs: pd.DataFrame) -> Iterator[Figures]:
 
 
 def forecasts(advice: Recommendation) -> Iterator[Figures]:
-    """Yield the advised weight with the weights that cost about as little, and what rules would cost more."""
-    yield {"mixture": "advised", "weight": advice.weights[HARD], "interval": list(advice.ranges[HARD])}
+    """Yield the advised weight with those that cost at most `amount` more, and what rules would cost more."""
+    yield {
+        "mixture": "advised", "weight": advice.weights[HARD], "interval": list(advice.ranges[HARD]),
+        "amount": advice.amount,
+    }  # fmt: skip
     for rival in advice.rivals:
         row = {"mixture": rival.name, "weight": rival.weights[HARD], "interval": list(rival.interval)}
         yield row | {"cost": rival.loss, "chance": rival.chance}
 
 
 def worth(costs: pd.DataFrame, advised: float) -> Figures:
-    """Return what the mixture nearest to the advised one gains over equal weights, in runs' scatter."""
+    """Return what the mixture nearest to the advised one gains over equal weights, in runs' scatter.
+
+    `half` is half of the 95% interval of a difference between two mixtures.
+    """
     groups = costs["mean"].groupby(level="hard")
     means, scatter = groups.mean(), float(np.sqrt(groups.var().mean()))
     weight = min(means.index, key=lambda trained: abs(trained - advised))
     gain = float(means[0.5] - means[weight])
     return {
         "weight": weight, "gain": gain, "scatter": scatter, "gain / scatter": gain / scatter,
+        "half": half_interval(costs["mean"]) * (2 / groups.size().min()) ** 0.5,
         "best weight": float(means.idxmin()), "regret": float(means[weight] - means.min()),
     }  # fmt: skip
 
 
-def draw_overview(study: Observations) -> Chart:
-    """Draw README's picture: losses of the easier language over size, a line of the joint law a share."""
+def half_interval(values: pd.Series) -> float:
+    """Return half of the 95% interval of a run, from seeds of the same mixture, pooled."""
+    groups = values.groupby(level="hard")
+    freedom = len(values) - groups.ngroups
+    return float(student.ppf(0.975, freedom)) * float(np.sqrt(groups.var().mean()))
+
+
+def draw_target(advice: Recommendation, costs: pd.DataFrame) -> Chart:
+    """Draw the forecast frontiers, and the means of the target table with their intervals over seeds."""
+    study = advice.forecast.observations
+    chart = draw_frontier(advice.forecast, sizes=sorted(study.frame["size"].unique()))
+    groups = costs.groupby(level="hard")
+    means = groups.mean().rename(columns={HARD: "first", EASY: "second"})
+    for task, axis, ends in ((HARD, "first", ("x", "x2")), (EASY, "second", ("y", "y2"))):
+        half = half_interval(costs[task]) / groups.size().min() ** 0.5
+        rows = means.assign(low=means[axis] - half, high=means[axis] + half)
+        bars = alt.Chart(marks.data(rows)).mark_rule(opacity=0.5)
+        chart.layer.append(
+            bars.encode(**dict(zip(ends, ("low:Q", "high:Q"), strict=True)), color=alt.value(INK))
+        )
+    chart.title = "lines: forecast; shaded: 95% of it; bars: 95% over seeds"
+    return chart
+
+
+def draw_overview(study: Observations, half: float) -> Chart:
+    """Draw README's picture: losses of the easier language over size, a line of the joint law a share.
+
+    Bars are a run's log loss ± `half`.
+    """
     joint = fit(study, law="joint", uncertainty=ResidualBootstrap(refits=0))
     rows = pd.concat([study.fit, study.held_out])
     rows = rows[rows["task"] == EASY]
     kinds = np.where(rows["role"] == "held-out", *reversed(KINDS))
-    rows = rows.assign(kind=kinds, p=rows["weight"].map(share_label))
+    ends = {"lower": rows["value"] * np.exp(-half), "upper": rows["value"] * np.exp(half)}
+    rows = rows.assign(kind=kinds, p=rows["weight"].map(share_label), **ends)
     weights = np.sort(study.fit.loc[study.fit["task"] == EASY, "weight"].unique())
     sizes = np.geomspace(rows["size"].min(), rows["size"].max(), 30)
     grid = pd.DataFrame([(weight, size) for weight in weights for size in sizes], columns=["weight", "size"])
@@ -143,11 +180,13 @@ def draw_overview(study: Observations) -> Chart:
     return styled(
         marks.panel(
             marks.lines(grid),
+            *marks.bars(rows),
             marks.points(rows, kinds=KINDS),
+            title="lines: the law of the filled points; bars: 95% of a run",
             x=count_axis("size", rows["size"], "parameters of the model, without embeddings"),
             y=value_axis(
                 "value",
-                pd.concat([rows["value"], grid["value"]]),
+                pd.concat([rows["lower"], rows["upper"], grid["value"]]),
                 "test loss of one language, nats a token",
                 log=False,
             ),
