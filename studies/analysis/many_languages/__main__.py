@@ -39,7 +39,7 @@ def main(*, folder: Path = FOLDER, out: Path = FOLDER, uses: Path | None = None)
     shares = pd.read_csv(folder / "experts.csv")
     known = ["model", "layer", "told", "told_lower", "told_upper", "least_load", "most_load"]
     results["specialisation"] = shares.drop_duplicates(["model", "layer"])[known].to_dict("records")
-    charts["experts"] = draw_experts(shares, "moe16, T = 1")
+    charts["experts"] = draw_experts(shares[shares["model"].eq("moe16, T = 1")])
     for name, table in results.items():
         print_rows(name, table)
     write_page(out, results, charts)
@@ -52,8 +52,8 @@ def at_equal_cost(
     models, alone = longest(longer), rows[rows["name"].eq(BILINGUAL)]
     better = gains(pd.concat([models, batches.assign(share=batches["task"].map(_shares(rows)))]), alone)
     panels = {
-        f"T = {heat}": better[better["name"].isin([*(f"{kind}, T = {heat}" for kind in KINDS), UPDATED])]
-        for heat in (1, 5)
+        words.format(heat): better[better["name"].isin([*(f"{kind}, T = {heat}" for kind in KINDS), UPDATED])]
+        for heat, words in ((1, "read in proportion to the text (T = {})"), (5, "read nearly alike (T = {})"))
     }
     results = {
         "gains": better.to_dict("records"), "gains_by_text": list(gains_by_text(better)),

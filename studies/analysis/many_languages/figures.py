@@ -12,9 +12,10 @@ from scipy.stats import t as student
 from benchmarks.measurement import Figures
 from mnmt_laws.figures import marks
 from mnmt_laws.figures.style import MUTED, TASK_COLORS, Chart, color, count_axis, styled, value_axis
-from studies.analysis.many_languages.models import LANGUAGES, UPDATED
+from studies.analysis.many_languages.models import BILINGUAL, LANGUAGES, UPDATED
 
 KINDS = {"dense": "dense", "moe16": "16 experts", UPDATED: "bilingual, small batches"}
+ALONE = {BILINGUAL: "bilingual", UPDATED: KINDS[UPDATED]}
 COLOURS = dict(zip(KINDS.values(), TASK_COLORS, strict=False))
 GAIN = "gain over the language's own model (nats a token)"
 
@@ -52,22 +53,23 @@ def _gains_panel(gains: pd.DataFrame, title: str, y: alt.Y) -> alt.LayerChart:
 
 
 def draw_longer(lengths: Sequence[Figures]) -> Chart:
-    """Draw the mean loss at T = 1 over FLOPs, and the mean of twelve bilingual models."""
+    """Draw the mean loss at T = 1 over FLOPs, and the means of twelve bilingual models."""
     frame = pd.DataFrame(lengths).rename(columns={"mean": "value"})
-    bilingual = float((frame["value"] - frame["delta"]).mean())
+    baselines = frame.set_index("model")["value"]
     frame["line"] = frame["model"].str.removesuffix(", T = 1").map(KINDS)
     frame = frame[frame["line"].notna() & frame["model"].ne(UPDATED)].assign(kind="trained")
     half = float(student.ppf(0.975, len(frame))) * _error_over_seeds(frame["by_seed"])
     frame = frame.assign(lower=frame["value"] - half, upper=frame["value"] + half)
     x = count_axis("flops", frame["flops"], "FLOPs of the training")
-    y = value_axis("value", [*frame["value"], bilingual], "mean test loss (nats a token)", log=False)
+    y = value_axis("value", [*frame["lower"], *frame["upper"]], "mean test loss (nats a token)", log=False)
+    span = [frame["flops"].min(), frame["flops"].max()]
     layers = [
-        marks.reference(flops=[frame["flops"].min(), frame["flops"].max()], value=[bilingual, bilingual]),
+        *(marks.reference(line, flops=span, value=[baselines[name]] * 2) for name, line in ALONE.items()),
         marks.lines(frame[["flops", "value", "line"]], interpolate="linear"), *marks.bars(frame),
         marks.points(frame, line="model", steps="steps", value="mean loss", delta="worse than bilingual"),
     ]  # fmt: skip
-    names = [*frame["line"].unique()]
-    key = color("line", names, [COLOURS[name] for name in names])
+    colours = COLOURS | {ALONE[BILINGUAL]: MUTED}
+    key = color("line", [*colours], [*colours.values()])
     title = "T = 1; dashed: twelve bilingual models together"
     return styled(marks.panel(*layers, x=x, y=y, color=key, width=420, title=title))
 
@@ -77,23 +79,27 @@ def _error_over_seeds(values: pd.Series) -> float:
     return float(np.mean([np.var(seeds, ddof=1) / len(seeds) for seeds in values])) ** 0.5
 
 
-def draw_experts(shares: pd.DataFrame, model: str) -> Chart:
-    """Draw the share of each expert in the choices of each language, a panel for encoder and decoder."""
-    some = shares[shares["model"].eq(model)]
-    return styled(*(_experts_panel(part, str(layer)) for layer, part in some.groupby("layer", sort=False)),
-                  columns=2)  # fmt: skip
+def draw_experts(shares: pd.DataFrame) -> Chart:
+    """Draw the share of each expert in the choices of each language, a panel for encoder and decoder.
+
+    Args:
+        shares: Rows of experts.csv of one model.
+    """
+    layers = shares.groupby("layer", sort=False)
+    return styled(*(_experts_panel(rows, str(layer)) for layer, rows in layers), columns=2)
 
 
 def _experts_panel(rows: pd.DataFrame, layer: str) -> alt.Chart:
     rows = rows.assign(language=rows["task"].map(LANGUAGES))
     scale = alt.Scale(scheme="blues", domainMin=0)
+    key = alt.Legend(title="share of the choices", format="~%")
     cells: alt.Chart = (
         alt.Chart(marks.data(rows)).mark_rect()
         .encode(
-            x=alt.X("expert:O", title=f"expert of {layer}", axis=alt.Axis(labelAngle=0)),
+            x=alt.X("expert:O", title="expert", axis=alt.Axis(labelAngle=0)),
             y=alt.Y("language:N", title="language", sort=list(dict.fromkeys(rows["language"]))),
-            color=alt.Color("share:Q", scale=scale, legend=alt.Legend(title="share", format="~%")),
+            color=alt.Color("share:Q", scale=scale, legend=key),
         )
-        .properties(width=300, height=240)
+        .properties(width=300, height=240, title=f"{layer.replace(' ', ', layer ')}; T = 1, 400 steps")
     )  # fmt: skip
     return cells
