@@ -19,7 +19,14 @@ from studies.analysis.encoder_decoder.choices import (
     seed_noise,
     summarise,
 )
-from studies.analysis.encoder_decoder.grid import contest, draw_grid, fit_grid, law_rows, read_grid, swaps
+from studies.analysis.encoder_decoder.grid import (
+    contest,
+    depth_effects,
+    draw_grid,
+    fit_grid,
+    law_rows,
+    read_grid,
+)
 from studies.page import PAGES, write_page
 
 OUT = PAGES / "encoder-decoder"
@@ -42,7 +49,7 @@ def main(*, folder: Path = OUT, out: Path = OUT, refits: int = 400) -> None:
     tables = {
         "laws": pd.DataFrame([row for name, fitted in fits.items() for row in law_rows(fitted, name)]),
         "contest": pd.DataFrame([row for testset in TESTSETS for row in contest(grid, testset)]),
-        "swaps": swaps(grid), "choices": summary, "seed noise": noise,
+        "depths": pd.DataFrame(depth_effects(grid)), "choices": summary, "seed noise": noise,
     }  # fmt: skip
     for name, frame in tables.items():
         print(f"\n### {name}\n")

@@ -43,13 +43,14 @@ def summarise(frame: pd.DataFrame) -> pd.DataFrame:
     both = pd.concat([frame.assign(width="d" + frame["width"].astype(str)), frame.assign(width=BOTH)])
     keys = ["testset", "task", "choice", "width"]
     rows = [
-        dict(zip(keys, key, strict=True)) | _mean_of(some["difference"])
+        dict(zip(keys, key, strict=True)) | mean_of(some["difference"])
         for key, some in both.groupby(keys, sort=False)
     ]
     return pd.DataFrame(rows).sort_values(keys[:2], kind="stable", ignore_index=True)
 
 
-def _mean_of(values: pd.Series) -> Figures:
+def mean_of(values: pd.Series) -> Figures:
+    """Return a mean difference with Student's 95% interval, and of how many pairs of runs."""
     count, mean = len(values), float(values.mean())
     error = float(values.std(ddof=1)) / count**0.5 if count > 1 else np.nan
     half = float(student.ppf(0.975, count - 1)) * error if count > 1 else np.nan
@@ -76,11 +77,12 @@ def draw_choices(summary: pd.DataFrame) -> Chart:
         summary: As `summarise` returns it, of one test set.
     """
     named = summary.replace({"choice": NAMES})
-    panels = [_choices_panel(some, str(task)) for task, some in named.groupby("task")]
+    ends = alt.Scale(domain=[named["lower"].min(), named["upper"].max()], padding=10)
+    panels = [_choices_panel(some, str(task), ends) for task, some in named.groupby("task")]
     return styled(*panels, columns=2)
 
 
-def _choices_panel(rows: pd.DataFrame, task: str) -> alt.LayerChart:
+def _choices_panel(rows: pd.DataFrame, task: str, scale: alt.Scale) -> alt.LayerChart:
     widths = [*dict.fromkeys(rows["width"])]
     base = alt.Chart(marks.data(rows)).encode(yOffset=alt.YOffset("width:N", sort=widths))
     bars = base.mark_rule(strokeWidth=2, opacity=0.5).encode(x="lower:Q", x2="upper:Q")
@@ -88,8 +90,9 @@ def _choices_panel(rows: pd.DataFrame, task: str) -> alt.LayerChart:
     zero = zero.encode(y=alt.value(0), y2=alt.value("height"), color=alt.value(MUTED))
     titles = {"choice": "choice", "width": "width", "difference": "difference"}
     points = marks.with_tooltips(base.mark_point(filled=True, size=55), rows, titles)
-    x = alt.X("difference:Q", title="loss less plain training's (nats per token)", axis=alt.Axis(tickCount=5))
-    y = alt.Y("choice:N", title=None, sort=[*dict.fromkeys(rows["choice"])])
+    title = "loss minus that of plain training (nats a token)"
+    x = alt.X("difference:Q", title=title, axis=alt.Axis(tickCount=5), scale=scale)
+    y = alt.Y("choice:N", title=None, sort=[*NAMES.values()])
     key = color("width", widths, TASK_COLORS[: len(widths)])
     return marks.panel(
         zero, bars, points, x=x, y=y, color=key, title=task, height=60 * rows["choice"].nunique()

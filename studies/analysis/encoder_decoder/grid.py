@@ -16,6 +16,7 @@ from mnmt_laws.arrays import Array
 from mnmt_laws.figures import marks
 from mnmt_laws.figures.style import Chart, color, count_axis, ramp, styled, value_axis
 from mnmt_laws.laws import LawName
+from studies.analysis.encoder_decoder.choices import mean_of
 
 LAWS: tuple[LawName, ...] = ("bivariate", "power")
 _DEPTHS = r"^e(?P<encoder_layers>\d+)d(?P<decoder_layers>\d+)_"
@@ -39,13 +40,14 @@ def contest(rows: pd.DataFrame, testset: str) -> Iterator[Figures]:
     """Yield for each task the root mean square relative error of four predictions of depths left out.
 
     They are both laws, a line (a plane in the logarithms of both sizes and of the loss), and interpolation
-    between the neighbouring depths, which the four corners do not have.
+    between the neighbouring depths. The four corners, which have none, are never left out.
     """
     some = rows[rows["testset"].eq(testset)]
-    depths = some["encoder_layers"].astype(str) + "-" + some["decoder_layers"].astype(str)
-    errors = pd.DataFrame([
-        row for value in depths.unique() for row in _errors_without(depths.eq(value), some)
-    ])  # fmt: skip
+    layers = some[["encoder_layers", "decoder_layers"]]
+    inner = some[~(layers.eq(layers.min()) | layers.eq(layers.max())).all(axis=1)]
+    errors = pd.DataFrame(
+        [row for run in inner["run"].unique() for row in _errors_without(some["run"].eq(run), some)]
+    )
     for task, part in errors.groupby("task"):
         squares = part.drop(columns="task") ** 2
         yield {"testset": testset, "task": task, **(squares.mean() ** 0.5), "models": len(part)}
@@ -72,10 +74,9 @@ def _by_rulers(rest: pd.DataFrame, row: Mapping[Hashable, Any]) -> dict[str, flo
         line = logs[rest[SIZES[other]].eq(row[SIZES[other]])].sort_values(SIZES[axis])
         x, y = line[SIZES[axis]], line["value"]
         between.append(np.interp(place[axis], x, y, left=np.nan, right=np.nan))
-    known = [value for value in between if np.isfinite(value)]
     return {
         "line": float(np.exp(plane[0] + plane[1:] @ place)),
-        "interpolation": float(np.exp(np.mean(known))) if known else np.nan,
+        "interpolation": float(np.exp(np.nanmean(between))),
     }
 
 
@@ -98,22 +99,26 @@ def _interval(name: str, value: float, draws: Array) -> Figures:
     return {name: value, f"{name}_lower": float(low), f"{name}_upper": float(high)}
 
 
-def swaps(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return for each two depths the loss of the deeper encoder less that of the deeper decoder.
+def depth_effects(rows: pd.DataFrame) -> Iterator[Figures]:
+    """Yield differences of loss between depths, nats a token, with Student's 95% intervals over pairs.
 
-    Columns: `testset`, `task`, `deep`, `shallow`, `difference` (nats per token, the mean over seeds),
-    `spread` (its standard deviation over seeds), `seeds` (their number) and `sizes` (ratio of their N).
+    `by_size` is what the models' sizes explain, by a line through loss over log N.
     """
-    keys = ["testset", "task", "seed", "encoder_layers", "decoder_layers"]
-    frame = rows[[*keys, "value", "size"]]
-    mirrored = frame.rename(columns={"encoder_layers": "decoder_layers", "decoder_layers": "encoder_layers"})
-    pairs = frame.merge(mirrored, on=keys, suffixes=("", "_mirrored"))
-    pairs = pairs[pairs["encoder_layers"] > pairs["decoder_layers"]]
-    pairs = pairs.assign(
-        difference=pairs["value"] - pairs["value_mirrored"], sizes=pairs["size"] / pairs["size_mirrored"]
-    ).rename(columns={"encoder_layers": "deep", "decoder_layers": "shallow"})
-    cells = pairs.groupby(["testset", "task", "deep", "shallow", "sizes"])["difference"]
-    return cells.agg(difference="mean", spread="std", seeds="count").reset_index()
+    for (testset, task), some in rows.groupby(["testset", "task"]):
+        slope = float(np.polyfit(np.log(some["size"]), some["value"], 1)[0])
+        sizes = dict(_contrasts(some.assign(size=np.log(some["size"])), "size"))
+        for name, values in _contrasts(some, "value"):
+            row = {"testset": testset, "task": task, "contrast": name, **mean_of(pd.Series(values))}
+            yield row | {"by_size": slope * float(sizes[name].mean())}
+
+
+def _contrasts(rows: pd.DataFrame, column: str) -> Iterator[tuple[str, Array]]:
+    """Yield differences of swapped depths, and of most and fewest layers at each depth of the other side."""
+    table = rows.pivot(index="encoder_layers", columns="decoder_layers", values=column)
+    values, most, fewest = table.to_numpy(), table.index.max(), table.index.min()
+    yield "deeper encoder minus deeper decoder", (values - values.T)[np.tril_indices(len(values), -1)]
+    yield f"{most} encoder layers minus {fewest}", values[-1] - values[0]
+    yield f"{most} decoder layers minus {fewest}", values[:, -1] - values[:, 0]
 
 
 _POINTS = 30  # of a line
@@ -144,6 +149,8 @@ def _grid_panel(rows: pd.DataFrame, fitted: LawFit, task: str) -> alt.LayerChart
         })
         for layers, size in zip(order["encoder_layers"], order["encoder_size"], strict=True)
     )  # fmt: skip
+    apart = 1 + 0.03 * (rows["encoder_layers"].rank(method="dense") - 2.5)
+    rows = rows.assign(decoder_size=rows["decoder_size"] * apart)
     points = marks.describe(rows, label=rows["encoder_layers"].map(labels), kind="trained")
     base = alt.Chart(marks.data(points[["decoder_size", "value", "label", "lower", "upper"]]))
     bars = base.mark_rule(opacity=0.5).encode(y="lower:Q", y2="upper:Q")
@@ -152,4 +159,4 @@ def _grid_panel(rows: pd.DataFrame, fitted: LawFit, task: str) -> alt.LayerChart
     x = count_axis("decoder_size", span, "decoder size (parameters)")
     y = value_axis("value", [*rows["lower"], *rows["upper"]], "loss (nats per token)", log=False)
     key = color("label", [*labels.values()], ramp(len(labels)))
-    return marks.panel(*layers, x=x, y=y, color=key, title=task)
+    return marks.panel(*layers, x=x, y=y, color=key, title=f"{task}; lines: eq. 2; bars: 95% of a run")
