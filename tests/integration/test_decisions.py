@@ -17,15 +17,20 @@ def at_root(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
 
 
-def truth_of_power_laws():
-    """Return the judgement of two tasks with L = p^-EXPONENT, seeds at plus and minus NOISE in log loss."""
+def power_laws():
+    """Return the losses of two tasks with L = p^-EXPONENT, seeds at plus and minus NOISE in log loss."""
     rows = [
-        {"task": task, "weight": weight, "value": weight**-EXPONENT * np.exp(sign * NOISE)}
+        {"task": task, "weight": weight, "seed": sign, "value": weight**-EXPONENT * np.exp(sign * NOISE)}
         for task in ("aa-xx", "bb-xx")
         for weight in (0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 1.0)
         for sign in (-1, 1)
     ]
-    return importlib.import_module("studies.analysis.decisions.judgement").Truth(pd.DataFrame(rows))
+    return pd.DataFrame(rows)
+
+
+def truth_of_power_laws(**options):
+    judgement = importlib.import_module("studies.analysis.decisions.judgement")
+    return judgement.Truth(power_laws(), np.random.default_rng(0), **options)
 
 
 @pytest.mark.parametrize("importance", [(1, 1), (4, 1), (1, 3)])
@@ -34,6 +39,18 @@ def test_best_weight_of_a_mean_is_that_of_calculus(importance):
     costs = truth_of_power_laws().costs(wants.Wish(name="", importance=importance))[0]
     factors = np.array(importance) ** (1 / (1 + EXPONENT))  # where the derivatives are equal
     assert abs(wants.WEIGHTS[costs.argmin()] - factors[0] / factors.sum()) < 0.011
+
+
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_runs_are_judged_by_other_seeds(sign):
+    wants = importlib.import_module("studies.analysis.decisions.wants")
+    rows, wish = power_laws(), wants.Wish(name="", importance=(4, 1))
+    others = rows[rows["seed"].ne(sign)]
+    costs = truth_of_power_laws(without=sign).costs(wish)[0]
+    assert costs == pytest.approx(truth_of_power_laws().costs(wish)[0] * np.exp(-sign * NOISE))
+    assert wish.best(others) == wants.WEIGHTS[costs.argmin()]
+    few = others[others["weight"].isin([0.1, 0.5, 0.9])]  # none was trained alone
+    assert wish.best(few) == pytest.approx(wish.best(others), abs=0.1)
 
 
 def test_a_run_scatters_as_its_seeds_do():

@@ -10,10 +10,11 @@ from __future__ import annotations
 from pathlib import Path
 from tempfile import gettempdir
 
+import numpy as np
 import pandas as pd
 
 from benchmarks.measurement import print_table, run
-from studies.analysis.decisions.advice import FILE, IMPORTANCE
+from studies.analysis.decisions.advice import FILE
 from studies.analysis.decisions.figures import draw_gains
 from studies.analysis.decisions.judgement import WON, costs_of, decisions_of, summarise
 from studies.analysis.decisions.tables import known_tables, new_tables
@@ -30,26 +31,31 @@ def main(*, advice: Path = FILE, out: Path = PAGES / "decisions") -> None:
     choices = pd.read_csv(advice)
     trained = (table for table in new_tables() if table.targets and table.targets.is_file())
     tables = [*known_tables(), *trained]
+    rng = np.random.default_rng(0)
     decisions = pd.DataFrame(
         decision
         for table in tables
-        for decision in decisions_of(table, choices[choices["table"].eq(table.name)])
+        for decision in decisions_of(table, choices[choices["table"].eq(table.name)], rng)
     )
+    target = decisions["aim"].eq("targets")
+    won = decisions[decisions[WON] & ~target]
     summaries = {
-        "by table": summarise(decisions, ["table", "small", WON]),
+        "by table": summarise(won, ["table", "small"]),
+        "by aim": summarise(won, ["aim", "small"]),
+        "together": summarise(won, ["small"]),
+        "all wants": summarise(decisions[decisions[WON]], ["small"]),
+        "first within 3% of alone": summarise(decisions[target], ["table", "small"]),
+        "not to be won": summarise(decisions[~decisions[WON] & ~target], ["small"]),
         "by table, all decisions": summarise(decisions, ["table", "small"]),
-        "all": summarise(decisions, ["small", WON]),
     }
     costs = pd.DataFrame(cost for table in tables for cost in costs_of(table))
     for title, rows in {"small models": costs, **summaries}.items():
         print(f"\n### {title}\n")
         print_table(rows.round(4).to_dict("records"))
-    won = summaries["by table"]
-    won = won[won[WON] & won["method"].ne(IMPORTANCE)]
     stakes = decisions[["table", "want", "best", "stake", "scatter"]].drop_duplicates()
     results = {"small models": costs, **summaries, "stakes": stakes}
     records = {name: rows.to_dict("records") for name, rows in results.items()}
-    write_page(out, records, {"gains": draw_gains(won)})
+    write_page(out, records, {"gains": draw_gains(summaries["by table"], summaries["together"], costs)})
 
 
 if __name__ == "__main__":

@@ -19,12 +19,11 @@ from benchmarks.measurement import Figures, Names, print_table, run
 from mnmt_laws import Forecast, Observations, TableError, forecast, recommend
 from mnmt_laws.laws import LawName
 from studies.analysis.decisions.tables import Table, known_tables, new_tables
-from studies.analysis.decisions.wants import LEAST, WEIGHTS, Wish, curves
+from studies.analysis.decisions.wants import LEAST, Wish
 from studies.page import PAGES
 
 FILE = PAGES / "decisions/advice.csv"
 TOOL, LINES, GRID = "the tool", "lines", "grid of the smallest"
-EQUAL, PROPORTIONAL, IMPORTANCE = "equal weights", "proportional", "p = λ"
 FORECASTS: dict[str, LawName | str] = {TOOL: "auto", LINES: "lines-length"}
 
 
@@ -52,31 +51,16 @@ def choices_of(table: Table) -> Iterator[Figures]:
             predicted = {name: _forecast(table, small, law) for name, law in FORECASTS.items()}
             for wish in table.wishes:
                 key = {"table": table.name, "small": kind, "seed": seed, "want": wish.name}
-                for method, weight in rules(table, wish, small.frame).items():
-                    yield key | {"method": method, "weight": weight}
+                yield key | {"method": GRID, "weight": wish.best(smallest(small.frame))}
                 for method, known in predicted.items():
                     yield key | {"method": method} | _advice(table, wish, known)
 
 
-def rules(table: Table, wish: Wish, small: pd.DataFrame) -> dict[str, float]:
-    """Return the weights that take no law."""
-    return {
-        EQUAL: 0.5,
-        PROPORTIONAL: table.pairs[0] / sum(table.pairs),
-        IMPORTANCE: wish.importance[0] / sum(wish.importance),
-        GRID: _grid(wish, small),
-    }
-
-
-def _grid(wish: Wish, small: pd.DataFrame) -> float:
-    """Return the best weight for the smallest models, at the longest training that has the most weights."""
+def smallest(small: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of the smallest models, at the longest training that has the most weights."""
     trained = small[small["size"].eq(small["size"].min()) & small["weight"].gt(0)]
     counts = trained.groupby("step").size()
-    rows = trained[trained["step"].eq(counts.index[counts.eq(counts.max())].max())]
-    losses, alone = curves(
-        {str(task): part.groupby("weight")["value"].mean() for task, part in rows.groupby("task")}
-    )
-    return float(WEIGHTS[wish.costs(losses, alone).argmin()])
+    return trained[trained["step"].eq(counts.index[counts.eq(counts.max())].max())]
 
 
 def _forecast(table: Table, small: Observations, law: str) -> Forecast | None:

@@ -9,28 +9,32 @@ import pandas as pd
 
 from benchmarks.measurement import Figures
 from mnmt_laws.arrays import Array
-from studies.analysis.decisions.advice import IMPORTANCE
+from studies.analysis.decisions.advice import smallest
 from studies.analysis.decisions.tables import Table, cost_of
+from studies.analysis.decisions.trials import OWN, trials_of
 from studies.analysis.decisions.wants import WEIGHTS, Wish, curves
 
 DRAWS = 300
 LEVEL = 0.95
 WON = "can be won"
-"""Whether the stake is above a run's scatter."""
+"""Whether the best weight gains more on the free rule than a run scatters."""
+EQUAL = {"small": "none", "method": "equal weights", "weight": 0.5}
 
 
 class Truth:
     """A target's losses at all mixtures, by the means over seeds and by means that other seeds might give."""
 
-    def __init__(self, rows: pd.DataFrame) -> None:
-        """Take the rows of the target."""
+    def __init__(self, rows: pd.DataFrame, rng: np.random.Generator, *, without: float | None = None) -> None:
+        """Take the rows of the target; the means are without those of one seed."""
         logs = np.log(rows["value"]).groupby([rows["task"], rows["weight"]])
-        self.means, counts = logs.mean(), logs.size()
-        spread = (logs.var() * (counts - 1)).groupby("task").sum() / (counts - 1).groupby("task").sum()
+        freedom = (logs.size() - 1).groupby("task").sum()
+        spread = (logs.var() * (logs.size() - 1)).groupby("task").sum() / freedom
         self.scatter: Array = np.sqrt(spread.to_numpy(float))
         """(tasks,) the standard deviation of a run's log loss, pooled over weights."""
+        others = rows[rows["seed"].ne(without)]
+        logs = np.log(others["value"]).groupby([others["task"], others["weight"]])
+        self.means, counts = logs.mean(), logs.size()
         errors = self.scatter[self.means.index.codes[0]] / np.sqrt(counts.to_numpy(float))
-        rng = np.random.default_rng(0)
         noise = errors * rng.standard_normal((DRAWS, len(errors)))
         self.draws = [self._curves(shift) for shift in (np.zeros(len(errors)), *noise)]
         """The losses and the losses alone of each draw; the first is the measured one."""
@@ -51,55 +55,63 @@ class Truth:
         return float(wish.costs(losses, alone, at=best[:, None] * np.exp(noise)).std(ddof=1))
 
 
-def decisions_of(table: Table, advice: pd.DataFrame) -> Iterator[Figures]:
-    """Yield each choice with its regret, the stake and a run's scatter, and its gains on p = λ by draw."""
-    truth = Truth(table.judges)
+def decisions_of(table: Table, advice: pd.DataFrame, rng: np.random.Generator) -> Iterator[Figures]:
+    """Yield each choice with the stake, a run's scatter, and its gains on the free rule by draw.
+
+    Choices by runs of the target are judged by its other seeds.
+    """
+    truth = Truth(table.judges, rng)
+    others = {seed: Truth(table.judges, rng, without=seed) for seed in table.judges["seed"].unique()}
+    advice = pd.concat([advice, pd.DataFrame(trials_of(table))])
     for wish in table.wishes:
-        costs, scatter = truth.costs(wish), truth.run_scatter(wish)
-        for _, rows in advice[advice["want"].eq(wish.name)].groupby(["small", "seed"], sort=False):
-            free = _at(costs, float(rows.loc[rows["method"].eq(IMPORTANCE), "weight"].iloc[0]))
-            stake = float(free[0] - costs[0].min())
-            for row in rows.to_dict("records"):
-                reached = _at(costs, row["weight"])
-                yield row | {
-                    "regret": float(reached[0] - costs[0].min()), "stake": stake, "scatter": scatter,
-                    WON: stake > scatter, "best": float(WEIGHTS[costs[0].argmin()]), "gains": free - reached,
-                }  # fmt: skip
+        costs = truth.costs(wish)[0]
+        scatter, stake = truth.run_scatter(wish), float(np.interp(wish.free, WEIGHTS, costs) - costs.min())
+        key = {
+            "table": table.name, "want": wish.name, "aim": wish.aim, "stake": stake, "scatter": scatter,
+            WON: stake > scatter, "best": float(WEIGHTS[costs.argmin()]),
+        }  # fmt: skip
+        for row in (EQUAL, *advice[advice["want"].eq(wish.name)].to_dict("records")):
+            judge = others[row["seed"]] if row["small"] == OWN else truth
+            gains = _gains(judge.costs(wish), wish.free, row["weight"])
+            yield row | key | {"gains": gains}
 
 
-def _at(costs: Array, weight: float) -> Array:
-    """Return (draws,) costs at a weight, linear between those of the grid."""
-    return np.array([np.interp(weight, WEIGHTS, row) for row in costs])
+def _gains(costs: Array, free: float, weight: float) -> Array:
+    """Return (draws,) what costs are less at one weight than at another, linear between those of the grid."""
+    return np.array([np.subtract(*np.interp([free, weight], WEIGHTS, row)) for row in costs])
 
 
 def summarise(decisions: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     """Return a row for each group and method.
 
-    Columns: `count`, means of `stake`, `scatter`, `regret` and `stated`, the `gain` on p = λ with its
-    interval over other seeds of the target, and `held`, in how many of those that state a regret it was at
-    most twice as much.
+    Columns: `decisions` and `choices`, means over decisions of `stake`, `scatter`, `regret` and `stated`, the
+    `gain` on the free rule with its interval over other seeds of the target, and `held`, in how many of those
+    that state a regret it was at most twice as much.
     """
     rows = []
+    decisions = decisions.assign(regret=decisions["stake"] - decisions["gains"].str[0])
     for key, part in decisions.groupby([*by, "method"], sort=False):
-        gains = np.mean(np.stack(part["gains"].to_list()), axis=0)
+        alike = part.groupby(["table", "want"])
+        gains = np.mean([np.mean(same.to_list(), axis=0) for _, same in alike["gains"]], axis=0)
         lower, upper = np.quantile(gains[1:], [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
         known = part[part["stated"].notna()]
-        means = part[["stake", "scatter", "regret", "stated"]].mean().to_dict()
         held = int((known["regret"] <= 2 * known["stated"]).sum())
-        names = dict(zip([*by, "method"], key, strict=True))
         rows.append(
-            names | {"count": len(part)} | means
+            dict(zip([*by, "method"], key, strict=True))
+            | {"decisions": alike.ngroups, "choices": len(part)}
+            | alike[["stake", "scatter", "regret", "stated"]].mean().mean().to_dict()
             | {"gain": gains[0], "lower": lower, "upper": upper, "held": held, "of": len(known)}
-        )  # fmt: skip
+        )
     return pd.DataFrame(rows)
 
 
 def costs_of(table: Table) -> Iterator[Figures]:
-    """Yield how many small models methods see, and what they cost in trainings of the target."""
+    """Yield how many small models methods see; what all and the smallest cost, in trainings of the target."""
     for kind in table.choices:
         rows = table.small(kind, table.seeds[0]).frame
         yield {
             "table": table.name, "small": kind, "cost": cost_of(rows) / table.unit,
+            "smallest": cost_of(smallest(rows)) / table.unit,
             "losses": len(rows[rows["weight"].gt(0)]), "sizes": int(rows["size"].nunique()),
             "lengths": int(rows["step"].nunique()), "size": table.size, "tokens": table.tokens,
             "targets": int(table.judges.drop_duplicates(["mixture", "seed"]).shape[0]),

@@ -20,12 +20,12 @@ TENTH = 0.1
 """The greatest cost of a cheap run, in trainings of the target."""
 
 KNOWN = {
-    "en-de-zh": ("real-text/en-de-zh.csv", (202_927, 181_880)),
-    "en-de-fr": ("real-text/en-de-fr.csv", (200_818, 220_701)),
-    "de-zh-en": ("real-text/de-zh-en.csv", (202_927, 181_880)),
-    "made languages": ("splitting/unrelated.csv", (1, 1)),
+    "en-de-zh": "real-text/en-de-zh.csv",
+    "en-de-fr": "real-text/en-de-fr.csv",
+    "de-zh-en": "real-text/de-zh-en.csv",
+    "made languages": "splitting/unrelated.csv",
 }
-"""Tables that were known when the methods were made, and the pairs of text of both tasks."""
+"""Tables that were known when the methods were made."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +34,6 @@ class Table:
 
     name: str
     path: Path
-    pairs: tuple[float, float]
     wishes: Sequence[Wish] = WISHES
     choices: Mapping[str, Mapping[str, Sequence[float]]]
     """The sets of small models: of each width and length, such as `d12_200`, the weights of the first task;
@@ -95,8 +94,14 @@ class Table:
             costs = rows.groupby(["size", "step"])["flops"].transform("median")
             rows = rows[costs.le(TENTH * self.unit)]
         if runs := self.choices[kind]:
-            rows = rows[[weight in runs.get(model, ()) for model, weight in _models(rows, self.tasks[0])]]
+            models = rows["run"].str.partition("_")[0] + rows["step"].map("_{:g}".format)
+            first = zip(models, self.first_weights(rows), strict=True)
+            rows = rows[[weight in runs.get(model, ()) for model, weight in first]]
         return replace(self.observations, frame=rows.assign(role="fit").reset_index(drop=True))
+
+    def first_weights(self, rows: pd.DataFrame) -> pd.Series:
+        """Return the first task's weight in the mixture of each row."""
+        return rows["weight"].where(rows["task"].eq(self.tasks[0]), 1 - rows["weight"]).round(6)
 
 
 def _read(path: Path) -> Observations:
@@ -104,17 +109,10 @@ def _read(path: Path) -> Observations:
     return replace(table, frame=table.frame.assign(irreducible=float("nan")))
 
 
-def _models(rows: pd.DataFrame, first: str) -> Iterator[tuple[str, float]]:
-    """Yield the width and length of each row, such as `d12_200`, and the first task's weight."""
-    for row in rows.itertuples():
-        weight = row.weight if row.task == first else 1 - row.weight
-        yield f"{row.run.partition('_')[0]}_{row.step:g}", round(weight, 6)
-
-
 def known_tables() -> Iterator[Table]:
     """Yield the tables that were known when the methods were made."""
-    for name, (path, pairs) in KNOWN.items():
-        yield Table(name=name, path=PAGES / path, pairs=pairs, choices={ALL: {}, CHEAP: {}})
+    for name, path in KNOWN.items():
+        yield Table(name=name, path=PAGES / path, choices={ALL: {}, CHEAP: {}})
 
 
 def new_tables() -> Iterator[Table]:
@@ -123,9 +121,8 @@ def new_tables() -> Iterator[Table]:
     wishes = [Wish(name=name, **_tuples(keys)) for name, keys in plan["wants"].items()]
     for name in plan["tables"]:
         yield Table(
-            name=f"{name}, d96", path=PAGES / f"real-text/{name}.csv", pairs=tuple(plan["pairs"]),
-            wishes=wishes, choices=plan["small"],
-            target=plan["target"], targets=BEFOREHAND.parent / f"{name}.csv",
+            name=f"{name}, d96", path=PAGES / f"real-text/{name}.csv", wishes=wishes,
+            choices=plan["small"], target=plan["target"], targets=BEFOREHAND.parent / f"{name}.csv",
         )  # fmt: skip
 
 

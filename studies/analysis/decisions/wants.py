@@ -27,6 +27,15 @@ class Wish:
     times_alone: float = 1.0
     """With the aim `targets`: what the first task may lose, relative to a model of it alone."""
 
+    @property
+    def free(self) -> float:
+        """The first task's weight that one takes without any model: its importance.
+
+        That is equal weights where tasks count alike; with a target, the greatest weight.
+        """
+        greatest = float(WEIGHTS[-1])
+        return greatest if self.aim == "targets" else self.importance[0] / sum(self.importance)
+
     def want(self, tasks: list[str], alone: Array) -> Want:
         """Return the want for tasks whose losses alone are known or predicted, (tasks,)."""
         shares = np.array(self.importance) / sum(self.importance)
@@ -46,6 +55,13 @@ class Wish:
         anchors = want.anchors(losses[None], alone[None], tasks)
         return want.costs((losses if at is None else at)[None], anchors, tasks)[0]
 
+    def best(self, rows: pd.DataFrame) -> float:
+        """Return the best weight by trained models; losses between theirs are interpolated."""
+        losses, alone = curves(
+            {str(task): part.groupby("weight")["value"].mean() for task, part in rows.groupby("task")}
+        )
+        return float(WEIGHTS[self.costs(losses, alone).argmin()])
+
 
 PREFERENCES = ((1, 1), (2, 1), (1, 2), (4, 1), (1, 4))
 WISHES = (
@@ -60,11 +76,12 @@ WISHES = (
 def curves(means: Mapping[str, pd.Series]) -> tuple[Array, Array]:
     """Return (tasks, n) losses at `WEIGHTS` and (tasks,) losses alone, by a monotone cubic over log p.
 
+    Where no model was trained alone, the cubic goes on to p = 1.
+
     Args:
         means: Of each task, its loss by its weight.
     """
-    losses = [
-        PchipInterpolator(np.log(values.index), values)(np.log(weights))
-        for values, weights in zip(means.values(), (WEIGHTS, 1 - WEIGHTS), strict=True)
-    ]
-    return np.array(losses), np.array([float(values[1.0]) for values in means.values()])
+    curves = [PchipInterpolator(np.log(values.index), values) for values in means.values()]
+    weights = (WEIGHTS, 1 - WEIGHTS)
+    losses = [curve(np.log(p)) for curve, p in zip(curves, weights, strict=True)]
+    return np.array(losses), np.array([float(curve(0.0)) for curve in curves])
