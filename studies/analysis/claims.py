@@ -148,24 +148,33 @@ def page_with(tables: str, page: str) -> str:
 
 
 def sections(claims: ClaimsFile) -> Iterator[str]:
-    """Yield the count of verdicts, and for each paper a fold with the claims that runs tell of."""
+    """Yield the count of verdicts, for each paper a fold with the claims about runs, and what changed."""
     yield "## Verdicts\n\n" + table(("", *VERDICTS), verdict_counts(claims)) + "\n"
-    count = sum(bool(claim.was) for claim in claims.claims)
-    yield f"<details>\n<summary>{count} verdicts that changed</summary>\n\n"
-    yield table(("", "what changed it"), changes(claims)) + "\n</details>\n\n"
     for name, paper in claims.papers.items():
-        rows = [claim for claim in claims.claims if claim.paper == name and claim.verdict in OBSERVED]
+        rows = [claim for claim in claims.claims if claim.paper == name and claim.verdict != IMPLEMENTED]
+        tested = [claim for claim in rows if claim.verdict in OBSERVED]
         yield f"## {paper.title}\n\n<details>\n<summary>{len(rows)} claims and verdicts</summary>\n\n"
-        yield table(("", "claim", "verdict", "number", "tables"), (tested_row(row, claims) for row in rows))
+        yield table(("", "claim", "verdict", "number", "tables"), (tested_row(row, claims) for row in tested))
+        for verdict in VERDICTS[3:5]:
+            yield f"\n*{verdict.capitalize()}*: {by_reason(row for row in rows if row.verdict == verdict)}.\n"
         yield "\n</details>\n\n"
-        untried = [claim for claim in claims.claims if claim.paper == name and claim.verdict == VERDICTS[3]]
-        yield f"Not tried: {'; '.join(f'{claim.id} ({claim.run})' for claim in untried)}.\n\n"
+    count = sum(bool(claim.was) for claim in claims.claims)
+    yield f"## Verdicts that changed\n\n<details>\n<summary>{count}, and what changed them</summary>\n\n"
+    yield table(("before → after", "what changed it"), changes(claims)) + "\n</details>\n\n"
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a Markdown table."""
     lines = [header, ["--"] * len(header), *rows]
     return "".join(f"|{'|'.join(line)}|\n" for line in lines)
+
+
+def by_reason(rows: Iterable[Claim]) -> str:
+    """Return claims with what would decide them or why no run can, those of one reason together."""
+    reasons: dict[str, list[str]] = {}
+    for row in rows:
+        reasons.setdefault((row.run or row.note).rstrip("."), []).append(row.id)
+    return "; ".join("; ".join(ids) + (f" ({reason})" if reason else "") for reason, ids in reasons.items())
 
 
 def verdict_counts(claims: ClaimsFile) -> Iterator[Sequence[str]]:
