@@ -11,7 +11,7 @@ from benchmarks.measurement import Figures
 from studies.analysis.decisions.tables import Table
 from studies.analysis.decisions.wants import LEAST
 
-OWN = "the target itself"
+OWN = "runs of the target"
 COUNTS = (2, 3, 5)
 
 
