@@ -148,7 +148,7 @@ def page_with(tables: str, page: str) -> str:
 
 
 def sections(claims: ClaimsFile) -> Iterator[str]:
-    """Yield the count of verdicts, for each paper a fold with the claims about runs, and what changed."""
+    """Yield the count of verdicts, and for each paper a fold with the claims about runs."""
     yield "## Verdicts\n\n" + table(("", *VERDICTS), verdict_counts(claims)) + "\n"
     for name, paper in claims.papers.items():
         rows = [claim for claim in claims.claims if claim.paper == name and claim.verdict != IMPLEMENTED]
@@ -158,9 +158,6 @@ def sections(claims: ClaimsFile) -> Iterator[str]:
         for verdict in VERDICTS[3:5]:
             yield f"\n*{verdict.capitalize()}*: {by_reason(row for row in rows if row.verdict == verdict)}.\n"
         yield "\n</details>\n\n"
-    count = sum(bool(claim.was) for claim in claims.claims)
-    yield f"## Verdicts that changed\n\n<details>\n<summary>{count}, and what changed them</summary>\n\n"
-    yield table(("before → after", "what changed it"), changes(claims)) + "\n</details>\n\n"
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -184,24 +181,12 @@ def verdict_counts(claims: ClaimsFile) -> Iterator[Sequence[str]]:
         yield (paper.title, *(str(counts[verdict]) for verdict in VERDICTS))
 
 
-def changes(claims: ClaimsFile) -> Iterator[Sequence[str]]:
-    """Yield for each two verdicts the reasons of the change, each with its claims."""
-    rows: dict[str, dict[tuple[str, str], list[str]]] = {}
-    for claim in claims.claims:
-        if claim.was:
-            reason = claim.because, claims.papers[claim.paper].title.split()[0]
-            reasons = rows.setdefault(f"{claim.was} → {claim.verdict}", {})
-            reasons.setdefault(reason, []).append(claim.id.split(": ")[-1])
-    for verdicts, reasons in rows.items():
-        cells = [f"{because} ({paper}: {'; '.join(ids)})" for (because, paper), ids in reasons.items()]
-        yield verdicts, "<br>".join(cells)
-
-
 def tested_row(claim: Claim, claims: ClaimsFile) -> Sequence[str]:
     """Return a row of a claim about what is seen in runs."""
     links = (f"[{key}]({link_to(claims.evidence[key].page)})" for key in claim.evidence)
     number = f"{claim.note} *Run*: {claim.run}." if claim.run else claim.note
-    return (claim.id, claim.claim, f"**{claim.verdict}**", number, ", ".join(links))
+    before = f", was *{claim.was}*: {claim.because}" if claim.was else ""
+    return (claim.id, claim.claim, f"**{claim.verdict}**{before}", number, ", ".join(links))
 
 
 def link_to(place: str) -> str:

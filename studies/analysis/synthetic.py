@@ -9,6 +9,8 @@ mixtures with `[sweep] seeds = [1, 2, 3]`.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
+from tempfile import gettempdir
 
 import altair as alt
 import numpy as np
@@ -37,12 +39,12 @@ HARD, EASY = "xx-aa", "xx-bb"
 KINDS = {"trained": "circle", "trained after the prediction": marks.RING}
 
 
-def main(*, refits: int = 200, smoke: bool = False) -> None:
+def main(*, refits: int = 200, out: Path = OUT) -> None:
     """Print and write what was advised and worth, errors of laws and rulers, and README's picture.
 
     Args:
         refits: Draws of the forecast.
-        smoke: Whether to write nothing.
+        out: Folder for results.json and the figures.
     """
     study, target = observe(OUT / "runs.csv", testset="test"), observe(OUT / "target.csv", testset="test")
     costs, size = costs_of(target.frame), float(target.frame["size"].iloc[0])
@@ -60,13 +62,12 @@ def main(*, refits: int = 200, smoke: bool = False) -> None:
     results["by ruler"] = list(mean_by_ruler(rows))
     for name, table in results.items():
         print_rows(name, table)
-    if not smoke:
-        charts = {
-            "frontier": draw_target(advice, costs),
-            "overview": draw_overview(study, half_interval(np.log(costs[EASY]))),
-            "predictions": draw_predictions(rows, rows["task"]),
-        }
-        write_page(OUT, results, charts)
+    charts = {
+        "frontier": draw_target(advice, costs),
+        "overview": draw_overview(study, half_interval(np.log(costs[EASY]))),
+        "predictions": draw_predictions(rows, rows["task"]),
+    }
+    write_page(out, results, charts)
 
 
 def parameters(law: LawFit) -> Iterator[Figures]:
@@ -201,4 +202,4 @@ def share_label(weight: float) -> str:
 
 
 if __name__ == "__main__":
-    run(main, smoke={"refits": 10, "smoke": True})
+    run(main, smoke={"refits": 10, "out": Path(gettempdir()) / "mnmt-synthetic"})

@@ -11,22 +11,7 @@ from tempfile import gettempdir
 import pandas as pd
 
 from benchmarks.measurement import print_table, run
-from studies.analysis.encoder_decoder.choices import (
-    differences,
-    draw_choices,
-    reach_of_a_run,
-    read_choices,
-    seed_noise,
-    summarise,
-)
-from studies.analysis.encoder_decoder.grid import (
-    contest,
-    depth_effects,
-    draw_grid,
-    fit_grid,
-    law_rows,
-    read_grid,
-)
+from studies.analysis.encoder_decoder import choices, grid
 from studies.page import PAGES, write_page
 
 OUT = PAGES / "encoder-decoder"
@@ -42,23 +27,23 @@ def main(*, folder: Path = OUT, out: Path = OUT, refits: int = 400) -> None:
         out: Folder for results.json and the figures.
         refits: Refits for the intervals of the laws.
     """
-    choices, grid = read_choices(folder / "choices.csv"), read_grid(folder / "grid.csv")
-    choices, grid = (rows[rows["testset"].isin(TESTSETS)] for rows in (choices, grid))
-    fits = {testset: fit_grid(grid, testset, refits) for testset in TESTSETS}
-    summary, noise = summarise(differences(choices)), seed_noise(choices)
+    pairs, depths = choices.read_choices(folder / "choices.csv"), grid.read_grid(folder / "grid.csv")
+    pairs, depths = (rows[rows["testset"].isin(TESTSETS)] for rows in (pairs, depths))
+    fits = {testset: grid.fit_grid(depths, testset, refits) for testset in TESTSETS}
+    summary, noise = choices.summarise(choices.differences(pairs)), choices.seed_noise(pairs)
     tables = {
-        "laws": pd.DataFrame([row for name, fitted in fits.items() for row in law_rows(fitted, name)]),
-        "contest": pd.DataFrame([row for testset in TESTSETS for row in contest(grid, testset)]),
-        "depths": pd.DataFrame(depth_effects(grid)), "choices": summary, "seed noise": noise,
+        "laws": pd.DataFrame([row for name, law in fits.items() for row in grid.law_rows(law, name)]),
+        "contest": pd.DataFrame([row for testset in TESTSETS for row in grid.contest(depths, testset)]),
+        "depths": pd.DataFrame(grid.depth_effects(depths)), "choices": summary, "seed noise": noise,
     }  # fmt: skip
     for name, frame in tables.items():
         print(f"\n### {name}\n")
         print_table(frame.round(4).to_dict("records"))
     in_domain = TESTSETS[0]
-    half = reach_of_a_run(noise[noise["testset"].eq(in_domain)])
+    half = choices.reach_of_a_run(noise[noise["testset"].eq(in_domain)])
     charts = {
-        "grid-test": draw_grid(grid[grid["testset"].eq(in_domain)], fits[in_domain], half),
-        "choices": draw_choices(summary[summary["testset"].eq(in_domain)]),
+        "grid-test": grid.draw_grid(depths[depths["testset"].eq(in_domain)], fits[in_domain], half),
+        "choices": choices.draw_choices(summary[summary["testset"].eq(in_domain)]),
     }
     write_page(out, {name: frame.to_dict("records") for name, frame in tables.items()}, charts)
 

@@ -15,6 +15,7 @@ from mnmt_laws import LawFit, ResidualBootstrap, fit
 from mnmt_laws.arrays import Array
 from mnmt_laws.figures import marks
 from mnmt_laws.figures.style import Chart, color, count_axis, ramp, styled, value_axis
+from mnmt_laws.fitting.uncertainty import bounds_of
 from mnmt_laws.laws import LawName
 from studies.analysis.encoder_decoder.choices import mean_of
 
@@ -85,18 +86,15 @@ def law_rows(fitted: LawFit, testset: str) -> list[Figures]:
     rows = []
     for task in fitted.tasks:
         values, draws = (frame.sel(task=task) for frame in (fitted.parameters, fitted.draws))
+        values, draws = (
+            each.assign(share=each.alpha_e / (each.alpha_e + each.alpha_d)) for each in (values, draws)
+        )
         row: Figures = {"testset": testset, "task": task}
-        for name in ("alpha_e", "alpha_d", "l_inf"):
-            row |= _interval(name, float(values[name]), draws[name].to_numpy())
-        share = draws["alpha_e"] / (draws["alpha_e"] + draws["alpha_d"])
-        best = float(values["alpha_e"] / (values["alpha_e"] + values["alpha_d"]))
-        rows.append(row | _interval("share", best, share.to_numpy()))
+        for name in ("alpha_e", "alpha_d", "l_inf", "share"):
+            low, high = bounds_of(draws[name].to_numpy())
+            row |= {name: float(values[name]), f"{name}_lower": float(low), f"{name}_upper": float(high)}
+        rows.append(row)
     return rows
-
-
-def _interval(name: str, value: float, draws: Array) -> Figures:
-    low, high = np.quantile(draws, [0.025, 0.975], method="weibull") if len(draws) else (np.nan, np.nan)
-    return {name: value, f"{name}_lower": float(low), f"{name}_upper": float(high)}
 
 
 def depth_effects(rows: pd.DataFrame) -> Iterator[Figures]:
