@@ -19,18 +19,18 @@ from mnmt_laws import (
     fit,
 )
 from mnmt_laws.figures.style import Chart
-from mnmt_laws.figures.weights import draw_fractions, draw_fractions_by_size, draw_relative_gain
+from mnmt_laws.figures.weights import draw_fractions, draw_fractions_by_size, draw_fractions_of_sets
 
 Read = Callable[[Chart], Any]
 
 
-def test_relative_gain_is_the_fraction_over_the_weight(effective: EffectiveFractions, read: Read) -> None:
-    drawing = read(draw_relative_gain({"news": effective, "test": effective}, task="en-de"))
+def test_fractions_of_sets_stand_side_by_side(effective: EffectiveFractions, read: Read) -> None:
+    drawing = read(draw_fractions_of_sets({"news": effective, "test": effective}, task="en-de"))
     assert drawing.labels() == {"news", "test"}
     fractions = effective.fractions.value.sel(task="en-de").dropna("weight")
     points = drawing.rows("point")
     first, second = (points[points["line"] == label] for label in ("news", "test"))
-    np.testing.assert_allclose(first["value"], fractions / fractions.weight, rtol=1e-5)
+    np.testing.assert_allclose(first["value"], fractions, rtol=1e-5)
     np.testing.assert_allclose(second["value"], first["value"])
     shift = second["weight"].to_numpy() - first["weight"].to_numpy()
     assert np.all((shift > 0) & (shift < 0.02))  # side by side, in the order given
@@ -63,8 +63,8 @@ def test_shares_by_size_are_points_and_bounds_of_the_longest_training(read: Read
     assert list(drawing.rows("line")["value"]) == [0.4, 0.3]
 
 
-def test_relative_gain_needs_known_fractions(observations: Observations) -> None:
+def test_fractions_of_sets_must_be_known(observations: Observations) -> None:
     mixed = replace(observations, frame=observations.frame[observations.frame["weight"] < 1])
     unknown = effective_fractions(fit(mixed, uncertainty=Perturbation(refits=0)))
     with pytest.raises(ValueError, match="known effective fractions"):
-        draw_relative_gain({"test": unknown})
+        draw_fractions_of_sets({"test": unknown})

@@ -29,12 +29,6 @@ class EffectiveFractions:
     warnings: tuple[str, ...]
     """A line for each task whose fractions are unknown, with the reason."""
 
-    @property
-    def relative_gain(self) -> xr.Dataset:
-        """f(p)/p, how many times its share of the model a task has; with the variables of `fractions`."""
-        gain: xr.Dataset = self.fractions / self.fractions.weight
-        return gain
-
 
 def effective_fractions(joint: LawFit) -> EffectiveFractions:
     """Return f_i(p) = (β_{1,i} / β_{p,i})^(1/α_i) of a joint fit, with standard deviation and 95% interval.

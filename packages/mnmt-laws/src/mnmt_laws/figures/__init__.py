@@ -6,19 +6,19 @@ from mnmt_laws.figures.losses import draw_lengths, draw_losses
 from mnmt_laws.figures.predictions import draw_held_out
 from mnmt_laws.figures.quality import draw_quality
 from mnmt_laws.figures.style import chart_spec, panels_of, save
-from mnmt_laws.figures.weights import draw_fractions, draw_fractions_by_size, draw_relative_gain
+from mnmt_laws.figures.weights import draw_fractions, draw_fractions_by_size, draw_fractions_of_sets
 
 __all__ = [
     "chart_spec",
     "draw_coefficients",
     "draw_fractions",
     "draw_fractions_by_size",
+    "draw_fractions_of_sets",
     "draw_frontier",
     "draw_held_out",
     "draw_lengths",
     "draw_losses",
     "draw_quality",
-    "draw_relative_gain",
     "panels_of",
     "save",
 ]

@@ -77,7 +77,7 @@ def _coefficients(exponents: Exponents, task: str, name: str) -> tuple[pd.DataFr
     value, std = curves[name], curves[f"{name}_std"]
     low, high = (value - std).clip(lower=0), value + std
     if name == "beta":  # a logarithmic axis has no 0
-        spread = (std / value).where(std < 10 * value)  # beyond, β is undetermined and has no bar
+        spread = (std / value).where(std < value)  # beyond, β is undetermined: its bar would hide all values
         low, high = value * np.exp(-spread), value * np.exp(spread)
     points = curves[["weight", "exposure", "length"]].assign(value=value, std=std, lower=low, upper=high)
     if not exponents.lengths_vary:

@@ -34,7 +34,7 @@ _SAME_LENGTH = 0.05  # runs of equal steps differ a little in their tokens
 def draw_frontier(source: LawFit | Forecast, *, sizes: Sequence[float], **length: Any) -> Chart:
     """Draw predicted frontiers as lines and measured models as points; hollow ones were held out.
 
-    Bands are 95% intervals of the draws.
+    Bands are 95% intervals of the draws. Beside the points of the largest size is the first task's weight.
 
     Args:
         source: A forecast, or a fit of a law that predicts any mixture, of two tasks.
@@ -67,8 +67,16 @@ def draw_frontier(source: LawFit | Forecast, *, sizes: Sequence[float], **length
                            for word in ("predicted", "measured"))  # fmt: skip
     curves = marks.with_tooltips(marks.lines(lines).encode(order="weight:Q"), lines, predicted)
     layers = [*map(_band, outlines), curves, marks.points(pairs, kinds=marks.KINDS, **measured)]
+    layers.append(_weights(pairs[pairs["size"].eq(max(sizes))]))
     key = color("line", list(results), ramp(len(results)))
     return styled(marks.panel(*layers, x=across(x), y=y, color=key, height=360))
+
+
+def _weights(pairs: pd.DataFrame) -> alt.Chart:
+    """Return the first task's weight beside each point."""
+    labels = alt.Chart(marks.data(pairs[["first", "second", "weight", "line"]])).mark_text(dx=8, align="left")
+    text: alt.Chart = labels.encode(text=alt.Text("weight:Q", format=".2~f"))
+    return text
 
 
 def _trained_for(observations: Observations, tokens: float | None = None) -> Observations:

@@ -1,4 +1,4 @@
-"""Figures of effective fractions: over the weight, over the size, and the relative gain."""
+"""Figures of effective fractions: over the weight, over the size, and of several sets."""
 
 from __future__ import annotations
 
@@ -118,8 +118,8 @@ def draw_fractions_by_size(fractions: pd.DataFrame, *, task: str) -> Chart:
     return styled(marks.panel(*layers, x=x, y=y, color=color("line", labels, ramp(len(labels))), title=task))
 
 
-def draw_relative_gain(sets: Mapping[str, EffectiveFractions], *, task: str | None = None) -> Chart:
-    """Draw f(p) / p over p with 95% intervals, for several sets side by side (Fernandes et al. 2023, fig. 6).
+def draw_fractions_of_sets(sets: Mapping[str, EffectiveFractions], *, task: str | None = None) -> Chart:
+    """Draw f(p) with 95% intervals for several sets side by side (Fernandes et al. 2023, fig. 6).
 
     Args:
         sets: Effective fractions by name: of a test set, direction or language pair.
@@ -128,28 +128,25 @@ def draw_relative_gain(sets: Mapping[str, EffectiveFractions], *, task: str | No
     Raises:
         ValueError: If no set knows the fractions of a task.
     """
-    gains = _known_gains(sets, task)
-    if not gains:
+    known = _known_fractions(sets, task)
+    if not known:
         raise ArgumentError("`sets` must hold known effective fractions; they need runs at weight 1.")
-    shifts = (np.arange(len(gains)) - (len(gains) - 1) / 2) * _DODGE
-    parts = zip(gains.items(), shifts, strict=True)
-    points = pd.concat([_with_ends(gain, label, shift) for (label, gain), shift in parts])
-    points["lower"] = np.maximum(points["lower"], 0.1 * points["value"])  # a logarithmic axis has no 0
-    y = value_axis("value", [1.0, *points["lower"], *points["upper"]], "relative gain f(p) / p")
-    y["axis"]["labelExpr"] = "format(datum.value, '~g') + '×'"
+    shifts = (np.arange(len(known)) - (len(known) - 1) / 2) * _DODGE
+    parts = zip(known.items(), shifts, strict=True)
+    points = pd.concat([_with_ends(fractions, label, shift) for (label, fractions), shift in parts])
+    y = value_axis("value", [0, 1, *points["upper"]], "effective share f(p) = N_eff / N", log=False)
     thin = marks.lines(points[["weight", "value", "line"]], interpolate="linear", strokeWidth=1.2)
-    layers = [marks.reference(weight=[0, 1], value=[1, 1]), thin, *_dots(points)]
-    return styled(marks.panel(*layers, x=WEIGHT_AXIS, y=y, color=color("line", [*gains]), title=task or ""))
+    layers = [marks.reference(weight=[0, 1], value=[0, 1]), thin, *_dots(points)]
+    return styled(marks.panel(*layers, x=WEIGHT_AXIS, y=y, color=color("line", [*known]), title=task or ""))
 
 
-def _known_gains(sets: Mapping[str, EffectiveFractions], task: str | None) -> dict[str, xr.Dataset]:
-    """Return f(p) / p where it is known, by label."""
-    gains_by_label = {}
+def _known_fractions(sets: Mapping[str, EffectiveFractions], task: str | None) -> dict[str, xr.Dataset]:
+    """Return f(p) where it is known, by label."""
+    by_label = {}
     for label, effective in sets.items():
-        gains = effective.relative_gain
-        for name in gains.task.values if task is None else [task]:
+        for name in effective.fractions.task.values if task is None else [task]:
             names = [part for part in (label, str(name) if task is None else "") if part]
-            gain = gains.sel(task=name).dropna("weight", subset=["value"])
-            if gain.weight.size:
-                gains_by_label[", ".join(names)] = gain
-    return gains_by_label
+            fractions = effective.fractions.sel(task=name).dropna("weight", subset=["value"])
+            if fractions.weight.size:
+                by_label[", ".join(names)] = fractions
+    return by_label
