@@ -13,6 +13,7 @@ from tempfile import gettempdir
 from benchmarks.measurement import Figures, run
 from studies.analysis.real_text.exposure import (
     costs_of_sharing,
+    describe_bends,
     describe_exponents,
     describe_shares,
     describe_transfer,
@@ -36,6 +37,7 @@ QUESTIONS: dict[str, Callable[[Fits], Iterator[Figures]]] = {
     "transfer": lambda fits: describe_transfer(fits.pair),
     "shares_by_size": lambda fits: describe_shares(fits.pair),
     "exponents": lambda fits: describe_exponents(fits.pair),
+    "bends": lambda fits: describe_bends(fits.pair),
     "laws": describe_laws,
     "rival_laws": compare_laws,
     "lack_of_fit": lack_of_fit,

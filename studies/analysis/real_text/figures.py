@@ -12,18 +12,18 @@ from mnmt_laws import ResidualBootstrap, effective_fractions, exponents_by_expos
 from mnmt_laws.figures import (
     draw_coefficients,
     draw_fractions,
+    draw_fractions_of_sets,
     draw_frontier,
     draw_losses,
     draw_quality,
-    draw_relative_gain,
     marks,
     panels_of,
 )
 from mnmt_laws.figures.losses import SIZE_TITLE
 from mnmt_laws.figures.style import Chart, classes, color, count_axis, ramp, styled, value_axis
-from studies.analysis.real_text.exposure import exponents, shares_by_size, transfer_by_size
+from studies.analysis.real_text.exposure import BATCH, exponents, shares_by_size, transfer_by_size
 from studies.analysis.real_text.laws import Fits
-from studies.analysis.real_text.pairs import TESTSETS
+from studies.analysis.real_text.pairs import TESTSETS, Pair
 from studies.analysis.real_text.quality import scores
 
 HALF = 0.5
@@ -53,26 +53,26 @@ def _titled(chart: Chart, title: str) -> Chart:
 
 def _first_figure(fits: Mapping[str, Fits]) -> Iterator[Chart]:
     pairs = [fit.pair for fit in fits.values()]
-    parts = [_longest(transfer_by_size(pair), pair.name) for pair in pairs]
-    title = f"loss beside another task less alone, read as often, p = {HALF:g}"
+    parts = [_longest(transfer_by_size(pair), pair) for pair in pairs]
+    title = f"loss beside another task − alone, after as many own tokens, p = {HALF:g}"
     yield _over_size(pd.concat(parts), title=title, label="difference (nats per token)")
-    parts = [_longest(shares_by_size(pair), pair.name) for pair in pairs]
+    parts = [_longest(shares_by_size(pair), pair) for pair in pairs]
     yield _over_size(pd.concat(parts), title=f"f read without a law, p = {HALF:g}",
                      label="effective share f = N_eff / N")  # fmt: skip
     for name, place, words in ((OUT, 1, "over exposure"), (INTO, 0, "over the weight")):
         task = fits[name].pair.tasks[0]
         panels = panels_of(draw_coefficients(exponents(fits[name].pair), task=task, names=["alpha"]))
-        yield _titled(panels[place], f"{task}, exponent α {words}, ± 1 std")
+        yield _titled(panels[place], f"{task}, exponent α (L∞ = 0) {words}, ± 1 std")
 
 
-def _longest(rows: pd.DataFrame, pair: str) -> pd.DataFrame:
-    """Return the rows of weight `HALF` after the longest training, a line for each task."""
-    rows = rows[rows["weight"].eq(HALF) & rows["value"].notna()]
-    longest = rows.groupby("task")["length"].transform("max")
-    beside = pair.removeprefix("en-").replace("-en", "").split("-")
+def _longest(rows: pd.DataFrame, pair: Pair) -> pd.DataFrame:
+    """Return the rows of weight `HALF` after the longest training of all sizes, a line for each task."""
+    longest = rows["length"].eq(BATCH * pair.lengths[-1])
+    rows = rows[rows["weight"].eq(HALF) & rows["value"].notna() & longest]
+    beside = pair.name.removeprefix("en-").replace("-en", "").split("-")
     names = {task: f"{task} beside {next(other for other in beside if other not in task.split('-'))}"
              for task in rows["task"].unique()}  # fmt: skip
-    return rows[rows["length"].eq(longest)].assign(line=rows["task"].map(names))
+    return rows.assign(line=rows["task"].map(names))
 
 
 def _over_size(rows: pd.DataFrame, *, title: str, label: str, shades: bool = False) -> Chart:
@@ -109,11 +109,11 @@ def _gains(fits: Mapping[str, Fits]) -> Iterator[Chart]:
              for name, fit in fits.items() for testset in TESTSETS}  # fmt: skip
     titles = {name: fit.pair.title for name, fit in fits.items()}
     sets = {words: known[OUT, testset] for testset, words in TESTSETS.items()}
-    yield _titled(draw_relative_gain(sets), f"{titles[OUT]}: in and out of domain")
-    for names, task, words in (((OUT, SCORED), "en-de", "en-de: a far and a near second language"),
-                               ((OUT, INTO), None, "out of English and into it")):  # fmt: skip
+    yield _titled(draw_fractions_of_sets(sets), f"{titles[OUT]}: in and out of domain")
+    for names, words in (((OUT, SCORED), "a far and a near second language"),
+                         ((OUT, SCORED, INTO), "out of English and into it")):  # fmt: skip
         sets = {titles[name]: known[name, "test"] for name in names}
-        yield _titled(draw_relative_gain(sets, task=task), words)
+        yield _titled(draw_fractions_of_sets(sets), words)
 
 
 def _losses(fits: Fits, task: str, *, testset: str) -> Chart:

@@ -29,6 +29,10 @@ way; in the others f̂ acts on both, by eq. 12, which cannot cross p, or with a 
 WITH_LENGTH: LawName = "share-tied"
 """The law of length that predicts any weight."""
 
+_REFITTED = {"test": ("joint", "per-weighting", "capacity", "linear-capacity", "share-free"),
+             "debian": ("joint", "per-weighting")}  # fmt: skip
+"""Laws whose intervals are shown: of the longest training or of all lengths. Refits take most of the time."""
+
 VERDICTS = {True: "yes", False: "no", None: "undetermined"}
 
 
@@ -45,7 +49,9 @@ class Fits:
     ) -> LawFit:
         rows = self.pair.observations(testset=testset, step=step, metric=metric)
         objective = "log-ols" if metric == "loss" else "ols"
-        return fit(rows, law=law, objective=objective, uncertainty=ResidualBootstrap(refits=self.refits))
+        shown = law in _REFITTED[testset] if metric == "loss" else law == "capacity"
+        refits = self.refits if shown and step in (None, self.pair.lengths[-1]) else 0
+        return fit(rows, law=law, objective=objective, uncertainty=ResidualBootstrap(refits=refits))
 
     def longest(self, law: LawName, testset: str = "test", metric: str = "loss") -> LawFit:
         """Return a fit to the models of the longest training."""
@@ -53,23 +59,22 @@ class Fits:
 
 
 def describe_laws(fits: Fits) -> Iterator[Figures]:
-    """Yield a row for each test set, length and task: α, L∞, what one law explains, and the claims."""
+    """Yield α, L∞, what one law explains, and the claims, of each task after the longest training."""
     for testset in TESTSETS:
-        for step in fits.pair.lengths:
-            separate, joint = fits.of("per-weighting", testset, step), fits.of("joint", testset, step)
-            claims = {(claim.task, claim.about): claim for claim in
-                      check_claims(per_weighting=separate, joint=joint)}  # fmt: skip
-            for task in fits.pair.tasks:
-                known = {about: claims[task, about] for about in ("alpha", "l_inf", "joint")}
-                yield {
-                    "pair": fits.pair.name, "testset": testset, "step": step, "task": task,
-                    **_with_interval(joint, task, "alpha"), **_with_interval(joint, task, "l_inf"),
-                    "r2_joint": r_squared(joint, task, _rows(joint, task)),
-                    "r2_separate": r_squared(separate, task, _rows(separate, task)),
-                    "one_alpha": VERDICTS[known["alpha"].holds], "one_l_inf": VERDICTS[known["l_inf"].holds],
-                    "one_law": VERDICTS[known["joint"].holds],
-                    "findings": {about: claim.finding for about, claim in known.items()},
-                }  # fmt: skip
+        separate, joint = fits.longest("per-weighting", testset), fits.longest("joint", testset)
+        claims = {(claim.task, claim.about): claim for claim in
+                  check_claims(per_weighting=separate, joint=joint)}  # fmt: skip
+        for task in fits.pair.tasks:
+            known = {about: claims[task, about] for about in ("alpha", "l_inf", "joint")}
+            yield {
+                "pair": fits.pair.name, "testset": testset, "task": task,
+                **_with_interval(joint, task, "alpha"), **_with_interval(joint, task, "l_inf"),
+                "r2_joint": r_squared(joint, task, _rows(joint, task)),
+                "r2_separate": r_squared(separate, task, _rows(separate, task)),
+                "one_alpha": VERDICTS[known["alpha"].holds], "one_l_inf": VERDICTS[known["l_inf"].holds],
+                "one_law": VERDICTS[known["joint"].holds],
+                "findings": {about: claim.finding for about, claim in known.items()},
+            }  # fmt: skip
 
 
 def _with_interval(fitted: LawFit, task: str, name: str) -> Figures:
@@ -82,7 +87,7 @@ def _rows(fitted: LawFit, task: str) -> pd.DataFrame:
 
 
 def compare_laws(fits: Fits) -> Iterator[Figures]:
-    """Yield BIC of each law above the least of its task, of one length and of all lengths.
+    """Yield BIC of each law above the least, summed over both tasks, of one length and of all lengths.
 
     It is divided by the design effect of errors that the losses of one model share.
     """
@@ -90,31 +95,33 @@ def compare_laws(fits: Fits) -> Iterator[Figures]:
         for laws, step in ((AT_ONE_LENGTH, fits.pair.lengths[-1]), (LENGTH_LAWS, None)):
             fitted = {law: fits.of(law, testset, step) for law in laws}
             effect = max(shared_errors(law).design_effect for law in fitted.values())
-            for task in fits.pair.tasks:
-                rows = pd.DataFrame({law: criteria_of(one, task, law) for law, one in fitted.items()}).T
-                bic = (rows["bic"] - rows["bic"].min()).astype(float) / effect
-                yield {
-                    "pair": fits.pair.name, "testset": testset, "steps": step or "all", "task": task,
-                    "bic_above_best": bic.to_dict(), "scatter": rows["scatter"].astype(float).to_dict(),
-                }  # fmt: skip
+            rows = pd.DataFrame(
+                criteria_of(one, task, law) for law, one in fitted.items() for task in fits.pair.tasks
+            )
+            bic = rows.groupby("label")["bic"].sum().reindex(laws) / effect
+            yield {
+                "pair": fits.pair.name, "testset": testset, "steps": step or "all",
+                "bic_above_best": (bic - bic.min()).to_dict(),
+                "scatter": {task: part.set_index("label")["scatter"].to_dict()
+                            for task, part in rows.groupby("task")},
+            }  # fmt: skip
 
 
 def shares_by_law(fits: Fits) -> Iterator[Figures]:
-    """Yield f of each law of length; ends are of the 95% interval of the law with f free at each weight."""
+    """Yield f in domain by each law of length; ends are of the 95% interval of the law with f free."""
     weights = [weight for weight in fits.pair.grid if 0 < weight < 1]
-    for testset in TESTSETS:
-        *by_formula, free = (fits.of(law, testset) for law in LENGTH_LAWS)
-        for task in fits.pair.tasks:
-            named = {law.law.name: fitted_fraction(law, task=task, weight=weights) for law in by_formula}
-            parts = (free.parameters, free.draws)
-            gains = (part.gain.sel(task=task).reindex(weight=weights) for part in parts)
-            value, draws = (gain * gain.weight for gain in gains)
-            ends = np.quantile(draws, [0.025, 0.975], axis=draws.get_axis_num("draw"))
-            yield {
-                "pair": fits.pair.name, "testset": testset, "task": task, "weights": weights,
-                **{name: share.tolist() for name, share in named.items()},
-                free.law.name: value.to_numpy().tolist(), "ends": ends.tolist(),
-            }  # fmt: skip
+    *by_formula, free = (fits.of(law) for law in LENGTH_LAWS)
+    for task in fits.pair.tasks:
+        named = {law.law.name: fitted_fraction(law, task=task, weight=weights) for law in by_formula}
+        parts = (free.parameters, free.draws)
+        gains = (part.gain.sel(task=task).reindex(weight=weights) for part in parts)
+        value, draws = (gain * gain.weight for gain in gains)
+        ends = np.quantile(draws, [0.025, 0.975], axis=draws.get_axis_num("draw"))
+        yield {
+            "pair": fits.pair.name, "task": task, "weights": weights,
+            **{name: share.tolist() for name, share in named.items()},
+            free.law.name: value.to_numpy().tolist(), "ends": ends.tolist(),
+        }  # fmt: skip
 
 
 def lack_of_fit(fits: Fits) -> Iterator[Figures]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -21,6 +22,9 @@ TITLES = {
 """What each table holds."""
 
 TESTSETS = {"test": "in domain", "debian": "out of domain"}
+
+SHORTEST = 200
+"""Steps of the shortest training that laws are fitted to; shorter ones serve comparisons at equal reading."""
 
 MODEL = ["task", "size", "mixture", "step"]
 """What seeds of a model share."""
@@ -52,8 +56,18 @@ class Pair:
 
     @cached_property
     def lengths(self) -> list[int]:
-        """Steps of all models, ascending."""
-        return sorted(map(int, self.rows["step"].unique()))
+        """Steps from `SHORTEST` on that every size has, ascending."""
+        return [step for step in self._steps(len(self.sizes)) if step >= SHORTEST]
+
+    @cached_property
+    def longer(self) -> list[int]:
+        """Longer trainings of three sizes or more, ascending."""
+        return [step for step in self._steps(3) if step > self.lengths[-1]]
+
+    def _steps(self, sizes: int) -> list[int]:
+        """Return the steps that at least so many sizes have, ascending."""
+        counts = self.rows.groupby("step")["size"].nunique()
+        return sorted(map(int, counts.index[counts >= sizes]))
 
     @cached_property
     def grid(self) -> list[float]:
@@ -61,16 +75,19 @@ class Pair:
         sizes = self.rows.groupby("first")["size"].nunique()
         return [float(weight) for weight in sizes.index[sizes == len(self.sizes)]]
 
-    def losses(self, *, testset: str = "test", metric: str = "loss") -> pd.DataFrame:
-        """Return the rows of one metric on `test` or `debian`."""
-        return self.rows[self.rows["metric"].eq(metric) & self.rows["testset"].eq(testset)]
+    def losses(
+        self, *, testset: str = "test", metric: str = "loss", lengths: Sequence[int] | None = None
+    ) -> pd.DataFrame:
+        """Return the rows of one metric on `test` or `debian`, by default of the `lengths` of every size."""
+        rows = self.rows[self.rows["metric"].eq(metric) & self.rows["testset"].eq(testset)]
+        return rows[rows["step"].isin(self.lengths if lengths is None else lengths)]
 
     def observations(
         self, *, testset: str = "test", step: int | None = None, metric: str = "loss"
     ) -> Observations:
         """Return what the models of the grid's weights reached after one length, or after all."""
-        rows = self.losses(testset=testset, metric=metric)
-        rows = rows[rows["first"].isin(self.grid) & rows["step"].isin([step] if step else self.lengths)]
+        rows = self.losses(testset=testset, metric=metric, lengths=[step] if step else None)
+        rows = rows[rows["first"].isin(self.grid)]
         return observe(rows.assign(role="fit"), metric=metric, testset=testset)
 
 
