@@ -54,7 +54,7 @@ def _titled(chart: Chart, title: str) -> Chart:
 def _first_figure(fits: Mapping[str, Fits]) -> Iterator[Chart]:
     pairs = [fit.pair for fit in fits.values()]
     parts = [_longest(transfer_by_size(pair), pair) for pair in pairs]
-    title = f"loss beside another task − alone, after as many own tokens, p = {HALF:g}"
+    title = f"loss beside another task − alone, own tokens equal, p = {HALF:g}"
     yield _over_size(pd.concat(parts), title=title, label="difference (nats per token)")
     parts = [_longest(shares_by_size(pair), pair) for pair in pairs]
     yield _over_size(pd.concat(parts), title=f"f read without a law, p = {HALF:g}",

@@ -49,8 +49,8 @@ class Fits:
     ) -> LawFit:
         rows = self.pair.observations(testset=testset, step=step, metric=metric)
         objective = "log-ols" if metric == "loss" else "ols"
-        shown = law in _REFITTED[testset] if metric == "loss" else law == "capacity"
-        refits = self.refits if shown and step in (None, self.pair.lengths[-1]) else 0
+        has_interval = law in _REFITTED[testset] if metric == "loss" else law == "capacity"
+        refits = self.refits if has_interval and step in (None, self.pair.lengths[-1]) else 0
         return fit(rows, law=law, objective=objective, uncertainty=ResidualBootstrap(refits=refits))
 
     def longest(self, law: LawName, testset: str = "test", metric: str = "loss") -> LawFit:

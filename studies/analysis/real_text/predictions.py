@@ -70,13 +70,13 @@ def prediction_errors(pair: Pair, *, refits: int) -> Iterator[Figures]:
             asked.setdefault((question.new, question.target), []).append(question)
         best: dict[str, str] = {}
         for (new, target), parts in asked.items():
-            shown = refits if new in best and testset == "test" else 0
-            table = pd.concat(answer(question, refits=shown) for question in parts)
+            count = refits if new in best and testset == "test" else 0
+            table = pd.concat(answer(question, refits=count) for question in parts)
             medians = {name: float(_errors(table, name).median()) for name in METHODS}
             yield {
                 "pair": pair.name, "testset": testset, "new": new, "target": target, "count": len(table),
                 **medians, "chosen": best.get(new, ""),
-                **(coverage(table) if shown else {}),
+                **(coverage(table) if count else {}),
             }  # fmt: skip
             best.setdefault(new, min(METHODS, key=lambda name: np.nan_to_num(medians[name], nan=np.inf)))
 
