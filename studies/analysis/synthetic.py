@@ -19,10 +19,10 @@ from scipy.stats import t as student
 
 from benchmarks.measurement import Figures, run
 from mnmt_laws import (
-    LawFit,
     Observations,
     Recommendation,
     ResidualBootstrap,
+    compare_irreducible,
     fit,
     observe,
     predict_held_out,
@@ -34,8 +34,9 @@ from studies.analysis.rulers import draw_predictions, held_out_errors, with_rule
 from studies.page import PAGES, print_rows, write_page
 
 OUT = PAGES / "synthetic"
-IMPORTANCE = {"xx-aa": 2.0, "xx-bb": 1.0}
 HARD, EASY = "xx-aa", "xx-bb"
+IMPORTANCE = {HARD: 2.0, EASY: 1.0}
+SHARES = pd.Series(IMPORTANCE) / sum(IMPORTANCE.values())
 KINDS = {"trained": "circle", "trained after the prediction": marks.RING}
 
 
@@ -56,7 +57,7 @@ def main(*, refits: int = 200, out: Path = OUT) -> None:
         "reached": [worth(rows, advice.weights[HARD]) for rows in (costs, costs_of(study.held_out))],
     }
     law = fit(everything, law="capacity", uncertainty=ResidualBootstrap(refits=refits))
-    results["law"], held_out = list(parameters(law)), predict_held_out(law)
+    results["irreducible"], held_out = compare_irreducible(law).to_dict("records"), predict_held_out(law)
     rows = with_rulers(everything, held_out.rows)
     results["held out"] = list(held_out_errors(everything, held_out))
     results["by ruler"] = list(mean_by_ruler(rows))
@@ -70,17 +71,6 @@ def main(*, refits: int = 200, out: Path = OUT) -> None:
     write_page(out, results, charts)
 
 
-def parameters(law: LawFit) -> Iterator[Figures]:
-    """Yield α and L∞ of each task with 95% intervals."""
-    intervals = law.interval()
-    for task in law.tasks:
-        row = {"task": task}
-        for name in ("alpha", "l_inf"):
-            row[name] = float(law.parameters[name].sel(task=task))
-            row[f"{name}_interval"] = [float(end) for end in intervals[name].sel(task=task)]
-        yield row
-
-
 def with_target() -> pd.DataFrame:
     """Return the fitted runs of the study, with the models of the target table held out."""
     study, target = pd.read_csv(OUT / "runs.csv"), pd.read_csv(OUT / "target.csv")
@@ -90,8 +80,7 @@ def with_target() -> pd.DataFrame:
 def mean_by_ruler(rows: pd.DataFrame) -> Iterator[Figures]:
     """Yield the mean by importance that law and ruler predict for every mixture of the target table."""
     table = rows.drop_duplicates(["task", "mixture"]).set_index(["mixture", "task"])[["predicted", "line"]]
-    importance = pd.Series(IMPORTANCE) / sum(IMPORTANCE.values())
-    means = table.mul(importance, axis=0, level="task").groupby(level="mixture").agg("sum", min_count=2)
+    means = table.mul(SHARES, axis=0, level="task").groupby(level="mixture").agg("sum", min_count=2)
     yield from means.reset_index().to_dict("records")  # NaN beyond the weights trained
 
 
@@ -99,8 +88,7 @@ def costs_of(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the losses of every model of the target table and their mean by importance, by weight."""
     frame = frame.assign(hard=frame["mixture"].str.extract(rf"{HARD}:([\d.]+)")[0].astype(float))
     table = frame.pivot_table(index=["hard", "seed"], columns="task", values="value")
-    importance = pd.Series(IMPORTANCE) / sum(IMPORTANCE.values())
-    return table.assign(mean=table[list(IMPORTANCE)] @ importance)
+    return table.assign(mean=table[list(SHARES.index)] @ SHARES)
 
 
 def by_mixture(costs: pd.DataFrame) -> Iterator[Figures]:
