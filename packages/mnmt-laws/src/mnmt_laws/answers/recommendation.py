@@ -25,6 +25,7 @@ from mnmt_laws.answers.decision.stakes import Rival
 from mnmt_laws.answers.decision.wants import Aim, Want, intended
 from mnmt_laws.answers.extrapolation import extrapolation
 from mnmt_laws.answers.mixtures.budget import FLOPS_PER_TOKEN_PARAMETER
+from mnmt_laws.arrays import Array
 from mnmt_laws.errors import ArgumentError
 from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.forecasts.forecast import Forecast
@@ -150,36 +151,48 @@ def recommend(
     if asked.is_open and aim != "mean":
         raise ArgumentError("`budget` chooses the size for the mean loss; for another aim give a size too.")
     forecasted, ends = forecast_for(source, asked, law=law, preference=preference, refits=refits)
-    tasks = forecasted.tasks
-    want = Want(
-        aim=aim,
-        importance=check_preference(tasks, preference),
-        sign=forecasted.sign,
-        targets=check_targets(tasks, targets, forecasted.observations.metric) if targets else {},
-    )
-    sources, unique = forecasted.sources, unique_tokens or _corpus(forecasted)
-    if unique:
-        check_each("unique_tokens", unique, sources)
-    proportions = check_shares("unique_tokens", unique, sources) if unique else {}
+    want, sources = _want(forecasted, aim, preference, targets), forecasted.sources
+    corpus = _corpus(forecasted, unique_tokens)
     now = check_shares("current", current, sources) if current else {}
-    caps = _caps(forecasted, unique, repeats, tokens)
+    caps = _caps(forecasted, corpus, repeats, tokens)
     least = check_least_weight(sources, least_weight) or _least(forecasted, caps)
     limits = Limits(least=least, most=caps, near=now, divergence=check_bound("divergence", divergence))
     limits.check(sources)
     scale = one_run(forecasted, want) if amount is None else check_number("amount", amount)
+    proportions = check_shares("unique_tokens", corpus, sources) if corpus else {}
     choice = choose(forecasted, want, limits, amount=scale, current=now, proportions=proportions)
     point = np.array([choice.weights[name] for name in sources])
-    mean, ends_of = forecasted.predict(point[None])
+    predicted, intervals = _reached(forecasted, point)
     return Recommendation(
         size=forecasted.target.size, tokens=forecasted.target.tokens, budget=budget, want=want, limits=limits,
-        size_range=asked.size_range(forecasted, want, point, scale),
-        weights=choice.weights, rule=choice.rule, ranges=choice.ranges, amount=scale,
-        amount_given=amount is not None, regret=choice.regret, rivals=choice.rivals,
-        predicted=dict(zip(tasks, mean[:, 0].tolist(), strict=True)),
-        intervals={task: (float(ends_of[0][k, 0]), float(ends_of[1][k, 0])) for k, task in enumerate(tasks)},
+        size_range=asked.size_range(forecasted, want, point, scale), weights=choice.weights, rule=choice.rule,
+        ranges=choice.ranges, amount=scale, amount_given=amount is not None, regret=choice.regret,
+        rivals=choice.rivals, predicted=predicted, intervals=intervals, forecast=forecasted,
         warnings=(*extrapolation(forecasted.best, choice.weights, **forecasted.at), *ends),
-        forecast=forecasted,
     )  # fmt: skip
+
+
+def _want(
+    forecasted: Forecast,
+    aim: Aim,
+    preference: Mapping[str, float] | None,
+    targets: Mapping[str, float] | None,
+) -> Want:
+    tasks, metric = forecasted.tasks, forecasted.observations.metric
+    return Want(
+        aim=aim,
+        importance=check_preference(tasks, preference),
+        sign=forecasted.sign,
+        targets=check_targets(tasks, targets, metric) if targets else {},
+    )
+
+
+def _reached(forecasted: Forecast, point: Array) -> tuple[dict[str, float], dict[str, Interval]]:
+    """Return the metric of each task at a mixture, and its 95% interval for a new model."""
+    mean, (low, high) = forecasted.predict(point[None])
+    ends = zip(low[:, 0].tolist(), high[:, 0].tolist(), strict=True)
+    tasks = forecasted.tasks
+    return dict(zip(tasks, mean[:, 0].tolist(), strict=True)), dict(zip(tasks, ends, strict=True))
 
 
 def one_run(forecasted: Forecast, want: Want) -> float:
@@ -189,8 +202,11 @@ def one_run(forecasted: Forecast, want: Want) -> float:
     return want.scatter(forecasted.noise(mean)[:, 0], np.abs(mean[:, 0]), forecasted.tasks)
 
 
-def _corpus(forecasted: Forecast) -> dict[str, float]:
-    """Return the table's unique tokens of each source; empty where one has none."""
+def _corpus(forecasted: Forecast, given: Mapping[str, float] | None) -> Mapping[str, float]:
+    """Return the unique tokens of each source, by default the table's; empty where one has none."""
+    if given:
+        check_each("unique_tokens", given, forecasted.sources)
+        return given
     unique = forecasted.observations.frame.groupby("task")["unique_tokens"].median()
     known = {name: float(unique.get(name, math.nan)) for name in forecasted.sources}
     return known if np.isfinite(list(known.values())).all() else {}
