@@ -6,6 +6,7 @@ python -m studies.analysis.splitting
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from tempfile import gettempdir
 
@@ -26,7 +27,8 @@ def main(*, out: Path = FOLDER, refits: int = 200) -> None:
         refits: Refits, and draws of seeds, behind each interval.
     """
     plateaus, compared = exposure.plateaus(), rates.tables()
-    rows, _, best = compared.values()
+    best, rows = compared.values()
+    with_alone = best.groupby("task").filter(lambda part: bool(part["weight"].eq(1).any()))
     no_context = {row["task"]: row["reducible"] for row in plateaus if not row["words"]}
     results: Figures = {}
     for name, table in {
@@ -35,16 +37,17 @@ def main(*, out: Path = FOLDER, refits: int = 200) -> None:
         "exponents": lambda: of_each(exponents.curve_exponents, compared),
         "changes of exponents": lambda: rates.changes(compared),
         "rivals": lambda: of_each(exponents.rivals, compared),
-        "checks": lambda: exponents.checks(rows, no_context),
-        "saturation": lambda: exponents.saturation(rows),
+        "checks": lambda: of_each(partial(exponents.checks, plateaus=no_context), compared),
+        "saturation": lambda: of_each(exponents.saturation, compared),
         "equal exposure": lambda: exposure.equal_exposure(rows, draws=refits),
         "equal exposure, best rates": lambda: exposure.equal_exposure(best, draws=refits),
         "32,000 steps": lambda: exposure.longer(draws=refits),
         "plateaus": lambda: plateaus,
         "rates": rates.rates,
         "f": lambda: fractions.fractions(rows, refits=refits),
-        "f by size": lambda: fractions.shares_by_size(rows, draws=refits),
-        "exponent of f over size": lambda: fractions.slopes_over_size(rows, draws=refits),
+        "f, best rates": lambda: fractions.fractions(with_alone, refits=refits),
+        "f by size": lambda: fractions.shares_by_size(with_alone, draws=refits),
+        "exponent of f over size": lambda: fractions.slopes_over_size(with_alone, draws=refits),
         "eq. 12 or free": lambda: fractions.eq_12_or_free(rows, refits=refits),
         "predictions": lambda: prediction_errors(rows, refits=refits),
         "sharing": lambda: sharing.sharing(refits=refits),
@@ -56,11 +59,10 @@ def main(*, out: Path = FOLDER, refits: int = 200) -> None:
         answer = table()
         results[name] = answer.to_dict("records") if isinstance(answer, pd.DataFrame) else list(answer)
         print_rows(name, results[name])
-    f, by_size = pd.DataFrame(results["f"]), pd.DataFrame(results["f by size"])
     charts = {
         "exponents": figures.draw_exponents(pd.DataFrame(results["exponents"])),
-        "fractions": figures.draw_fractions(f, fractions.curves_of_eq_12(rows)),
-        "shares": figures.draw_shares_by_size(by_size, f),
+        "curves": figures.draw_curves(best),
+        "fractions": figures.draw_fractions(pd.DataFrame(results["f"]), fractions.curves_of_eq_12(rows)),
     }
     write_page(out, results, charts)
 

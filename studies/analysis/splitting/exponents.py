@@ -124,8 +124,9 @@ def one_or_free(rows: pd.DataFrame) -> Iterator[Figures]:
     lengths = {f"T = {step:,}": curves["step"].eq(step) for step in sorted(curves["step"].unique())}
     exposures = {f"p T = {low} to {high}": curves["exposure"].between(low, high) for low, high in EXPOSURES}
     for kind, groups in {"length": lengths, "exposure": exposures}.items():
-        parts = [curves[mask].assign(group=curves["task"] + name) for name, mask in groups.items()]
-        for name, part in zip((*groups, "all of these"), (*parts, pd.concat(parts)), strict=True):
+        parts = {name: curves[mask].assign(group=curves["task"] + name) for name, mask in groups.items()}
+        parts = {name: part for name, part in parts.items() if part["curve"].nunique() > 1}
+        for name, part in {**parts, "all of these": pd.concat(parts.values())}.items():
             yield {
                 "equal": kind, "curves of": name, "curves": part["curve"].nunique(), "losses": len(part),
                 "BIC gain": regress(part, ()).bic - regress(part, (FREE,)).bic,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import altair as alt
+import numpy as np
 import pandas as pd
 
 from mnmt_laws.figures import marks
@@ -14,7 +15,7 @@ from mnmt_laws.figures.weights import WEIGHT_AXIS
 
 EQUAL = "f = p"
 KINDS = {"measured": "circle"}
-LABELS = (0.05, 0.3, 1.0)
+MOST_LABELS = 3
 SIDE = 300
 """Width and height of a panel, in pixels."""
 
@@ -22,32 +23,71 @@ SIDE = 300
 def draw_exponents(curves: pd.DataFrame) -> Chart:
     """Draw α of each curve with its 95% interval over the exposure, by length.
 
-    A panel is of a table and a task that was trained alone, too. Points of weights in `LABELS` carry them.
+    A panel is of a table and a task that was trained alone, too. Few weights stand beside their points.
     """
     curves = curves.groupby(["table", "task"]).filter(lambda part: bool(part["weight"].max() == 1))
     points, names = _with_line(curves, "step", lambda step: f"T = {step:,} steps")
     points = points.assign(
-        value=curves["alpha"], lower=curves["lower"].clip(lower=0), kind="measured",
-        label=[f"{p:g}" if p in LABELS else "" for p in curves["weight"]],
+        value=curves["alpha"], lower=curves["lower"], kind="measured",
+        label=curves["weight"].map("{:g}".format),
     )  # fmt: skip
     x = count_axis("exposure", points["exposure"], "exposure p T (steps)")
-    y = value_axis("value", [0, *points["upper"]], "exponent α", log=False)
+    y = value_axis("value", [*points["lower"], *points["upper"]], "exponent α", log=False)
     key = color("line", [*names.values()], ramp(len(names)))
     panels = [
         marks.panel(
-            *marks.bars(part), marks.points(part, kinds=KINDS), _labels(part),
+            *marks.bars(part), marks.points(part, kinds=KINDS), *_labels(part),
             x=x, y=y, color=key, title=f"{task}, {table}", width=SIDE, height=SIDE,
         )
         for (table, task), part in points.groupby(["table", "task"], sort=False)
     ]  # fmt: skip
-    return styled(*panels, columns=2)
+    return styled(*panels, columns=3)
 
 
-def _labels(points: pd.DataFrame) -> alt.Chart:
-    """Return the column `label` as text at the left of points."""
-    text = alt.Chart(marks.data(points)).mark_text(dx=-6, dy=-6, align="right", fontSize=11)
-    labels: alt.Chart = text.encode(text="label:N", color=alt.value(INK))
-    return labels
+def draw_curves(rows: pd.DataFrame) -> Chart:
+    """Draw reducible losses over size on log axes, a line for each weight, a panel for each length.
+
+    Points are geometric means over seeds, bars the seeds. Fig. 3 of the paper.
+    """
+    keys = ["step", "task", "weight", "size"]
+    logs = np.log(rows["reducible"]).groupby([rows[name] for name in keys]).agg(["mean", "min", "max"])
+    points, names = _with_line(np.exp(logs).reset_index(), "weight", lambda weight: f"p = {weight:g}")
+    points = points.set_axis([*keys, "value", "lower", "upper", "line"], axis=1).assign(kind="measured")
+    x = count_axis("size", points["size"], SIZE_TITLE)
+    y = value_axis("value", [*points["lower"], *points["upper"]], "reducible loss (nats per token)", log=True)
+    key = color("line", [*names.values()], ramp(len(names)))
+    panels = [
+        marks.panel(
+            marks.lines(_straight(part), strokeWidth=1), *marks.bars(part), marks.points(part, kinds=KINDS),
+            x=x, y=y, color=key, title=f"{step:,} steps", width=SIDE, height=SIDE,
+        )
+        for step, part in points.groupby("step")
+    ]  # fmt: skip
+    return styled(*panels, columns=3)
+
+
+def _straight(points: pd.DataFrame) -> pd.DataFrame:
+    """Return the ends of the power law through the points of each line."""
+    ends = []
+    for line, part in points.groupby("line"):
+        x = np.log(part["size"])
+        slope, start = np.polyfit(x, np.log(part["value"]), 1)
+        ends += [{"line": line, "size": np.exp(at), "value": np.exp(start + slope * at)}
+                 for at in (x.min(), x.max())]  # fmt: skip
+    return pd.DataFrame(ends)
+
+
+def _labels(points: pd.DataFrame) -> list[alt.Chart]:
+    """Return the column `label` as text beside points, right of tasks alone, none if weights are many."""
+    if points["weight"].nunique() > MOST_LABELS:
+        return []
+    is_alone = points["weight"].eq(1)
+    sides = {"left": (6, points[is_alone]), "right": (-6, points[~is_alone])}
+    return [
+        alt.Chart(marks.data(part)).mark_text(dx=dx, dy=-6, align=align, fontSize=11)
+        .encode(text="label:N", color=alt.value(INK))
+        for align, (dx, part) in sides.items()
+    ]  # fmt: skip
 
 
 def draw_fractions(f: pd.DataFrame, curves: pd.DataFrame) -> Chart:
@@ -64,27 +104,6 @@ def draw_fractions(f: pd.DataFrame, curves: pd.DataFrame) -> Chart:
             marks.lines(curves[curves["task"] == task], strokeWidth=1),
             *marks.bars(part), marks.points(part, kinds=KINDS),
             x=WEIGHT_AXIS, y=y, color=key, title=str(task), width=SIDE, height=SIDE,
-        )
-        for task, part in points.groupby("task")
-    ]  # fmt: skip
-    return styled(*panels, columns=2)
-
-
-def draw_shares_by_size(shares: pd.DataFrame, f: pd.DataFrame) -> Chart:
-    """Draw f read at each size with 95% intervals, a line for each weight, and f̂ of eq. 12 dashed."""
-    points, names = _with_line(shares.dropna(), "weight", lambda weight: f"p = {weight:g}")
-    points = points.assign(kind="measured")
-    x = count_axis("size", points["size"], SIZE_TITLE)
-    y = value_axis("value", [*points["lower"], *points["upper"]], "effective share f = N_eff / N", log=True)
-    key = color("line", [*names.values()], ramp(len(names)))
-    flat = points.merge(f[["task", "step", "weight", "eq. 12"]], on=["task", "step", "weight"])
-    flat = flat.assign(value=flat["eq. 12"])[["task", "line", "size", "value"]]
-    panels = [
-        marks.panel(
-            marks.lines(flat[flat["task"] == task], strokeDash=[5, 4], strokeWidth=1),
-            marks.lines(part[["line", "size", "value"]], interpolate="linear", strokeWidth=1),
-            *marks.bars(part), marks.points(part, kinds=KINDS),
-            x=x, y=y, color=key, title=f"{task}, {part['step'].iloc[0]:,} steps", width=SIDE, height=SIDE,
         )
         for task, part in points.groupby("task")
     ]  # fmt: skip

@@ -27,14 +27,8 @@ def read_rates(name: str) -> pd.DataFrame:
 
 
 def tables() -> dict[str, pd.DataFrame]:
-    """Return the losses whose exponents are compared: of all sizes, of some at one rate, and at the best."""
-    whole, rows = read("unrelated"), read_rates(BY_RATE)
-    some = f"{rows['size'].nunique()} sizes"
-    return {
-        f"{whole['size'].nunique()} sizes": whole,
-        f"{some}, rate {USUAL_RATE:g}": rows[rows["rate"] == USUAL_RATE],
-        f"{some}, best rates": at_best_rates(rows),
-    }
+    """Return the losses that are compared: at the best rates, and at eight weights and one rate."""
+    return {"best rates": at_best_rates(read_rates(BY_RATE)), "one rate": read("unrelated")}
 
 
 def at_best_rates(rows: pd.DataFrame) -> pd.DataFrame:
