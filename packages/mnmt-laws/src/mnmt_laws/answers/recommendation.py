@@ -202,11 +202,11 @@ def one_run(forecasted: Forecast, want: Want) -> float:
     return want.scatter(forecasted.noise(mean)[:, 0], np.abs(mean[:, 0]), forecasted.tasks)
 
 
-def _corpus(forecasted: Forecast, given: Mapping[str, float] | None) -> Mapping[str, float]:
+def _corpus(forecasted: Forecast, unique_tokens: Mapping[str, float] | None) -> Mapping[str, float]:
     """Return the unique tokens of each source, by default the table's; empty where one has none."""
-    if given:
-        check_each("unique_tokens", given, forecasted.sources)
-        return given
+    if unique_tokens:
+        check_each("unique_tokens", unique_tokens, forecasted.sources)
+        return unique_tokens
     unique = forecasted.observations.frame.groupby("task")["unique_tokens"].median()
     known = {name: float(unique.get(name, math.nan)) for name in forecasted.sources}
     return known if np.isfinite(list(known.values())).all() else {}
