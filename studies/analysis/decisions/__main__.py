@@ -46,7 +46,6 @@ def main(*, advice: Path = FILE, out: Path = PAGES / "decisions") -> None:
         "all wants": summarise(decisions[decisions[WON]], ["small"]),
         "first within 3% of alone": summarise(decisions[target], ["table", "small"]),
         "not to be won": summarise(decisions[~decisions[WON] & ~target], ["small"]),
-        "by table, all decisions": summarise(decisions, ["table", "small"]),
     }
     costs = pd.DataFrame(cost for table in tables for cost in costs_of(table))
     for title, rows in {"small models": costs, **summaries}.items():

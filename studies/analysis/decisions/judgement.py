@@ -84,9 +84,8 @@ def _gains(costs: Array, free: float, weight: float) -> Array:
 def summarise(decisions: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     """Return a row for each group and method.
 
-    Columns: `decisions` and `choices`, means over decisions of `stake`, `scatter`, `regret` and `stated`, the
-    `gain` on the free rule with its interval over other seeds of the target, and `held`, in how many of those
-    that state a regret it was at most twice as much.
+    Columns: `decisions` and `choices`, means over decisions of `stake`, `scatter`, `regret` and `stated`, and
+    the `gain` on the free rule with its interval over other seeds of the target.
     """
     rows = []
     decisions = decisions.assign(regret=decisions["stake"] - decisions["gains"].str[0])
@@ -94,13 +93,11 @@ def summarise(decisions: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
         alike = part.groupby(["table", "want"])
         gains = np.mean([np.mean(same.to_list(), axis=0) for _, same in alike["gains"]], axis=0)
         lower, upper = np.quantile(gains[1:], [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-        known = part[part["stated"].notna()]
-        held = int((known["regret"] <= 2 * known["stated"]).sum())
         rows.append(
             dict(zip([*by, "method"], key, strict=True))
             | {"decisions": alike.ngroups, "choices": len(part)}
             | alike[["stake", "scatter", "regret", "stated"]].mean().mean().to_dict()
-            | {"gain": gains[0], "lower": lower, "upper": upper, "held": held, "of": len(known)}
+            | {"gain": gains[0], "lower": lower, "upper": upper}
         )
     return pd.DataFrame(rows)
 
@@ -112,7 +109,7 @@ def costs_of(table: Table) -> Iterator[Figures]:
         yield {
             "table": table.name, "small": kind, "cost": cost_of(rows) / table.unit,
             "smallest": cost_of(smallest(rows)) / table.unit,
-            "losses": len(rows[rows["weight"].gt(0)]), "sizes": int(rows["size"].nunique()),
+            "models": len(rows.drop_duplicates(["size", "mixture"])), "sizes": sorted(set(rows["size"])),
             "lengths": int(rows["step"].nunique()), "size": table.size, "tokens": table.tokens,
             "targets": int(table.judges.drop_duplicates(["mixture", "seed"]).shape[0]),
         }  # fmt: skip
