@@ -14,31 +14,11 @@ import pandas as pd
 
 from benchmarks.measurement import print_table, run
 from mnmt_laws.figures.style import Chart
-from studies.analysis.architectures.gaps import draw_gaps, draw_scores, effects, gaps_to_encdec, trends
-from studies.analysis.architectures.laws import (
-    draw_laws,
-    draw_parameters,
-    fit_architectures,
-    parameters_of,
-    predictions,
-)
-from studies.analysis.architectures.models import (
-    FRENCH,
-    GERMAN,
-    SUPERVISED,
-    ZERO_SHOT,
-    compare_lengths,
-    compare_rates,
-    rankings,
-    read_losses,
-    settings,
-    write_lengths,
-)
+from studies.analysis.architectures import figures, gaps, laws, models
+from studies.analysis.architectures.models import SUPERVISED, ZERO_SHOT
 from studies.page import PAGES, write_page
 
 OUT = PAGES / "architectures"
-KINDS = (SUPERVISED, ZERO_SHOT)
-METRICS = ("bleu", "language")
 LONGEST = "longest eighth"
 
 
@@ -53,31 +33,50 @@ def main(*, folder: Path = OUT, out: Path = OUT, refits: int = 200, runs: Path |
     """
     rows = pd.read_csv(folder / "runs.csv")
     if runs is not None:
-        write_lengths(runs, rows, folder / "lengths.csv")
-    losses, scores = read_losses(rows), {name: read_losses(rows, metric=name) for name in METRICS}
-    by_setting = settings(rows, pd.read_csv(folder / "lengths.csv"))
-    fits = {name: fit_architectures(some, refits=refits) for name, some in by_setting.items()}
-    parameters, groups = parameters_of(fits), losses[losses["task"].isin(KINDS)]
+        models.write_lengths(runs, rows, folder / "lengths.csv")
+    values = {name: models.read_losses(rows, metric=name) for name in ("loss", "bleu", "language")}
+    longer = pd.read_csv(folder / "longer.csv")
+    by_setting = models.settings(rows, pd.read_csv(folder / "lengths.csv"))
+    fits = {name: laws.fit_models(some, refits=refits) for name, some in by_setting.items()}
+    ratios, losses = laws.exponents(fits), of_kinds(values["loss"])
+    by_size = gaps.gaps_to_encdec(losses)
     tables = {
-        "laws": parameters, "predictions": pd.DataFrame(predictions(by_setting["all"])),
-        "rankings": pd.DataFrame(rankings(by_setting, rows)),
-        "gaps to EncDec of equal size": trends(gaps_to_encdec(groups)),
-        "gaps to EncDec of equal FLOPs": trends(gaps_to_encdec(groups, predictor="flops")),
-        "effects": trends(effects(groups), by="effect"),
-        "losses": by_width(losses), **{name: by_width(some) for name, some in scores.items()},
-        "gaps by length": pd.concat(
-            trends(gaps_to_encdec(by_setting[name])).assign(setting=name) for name in [*by_setting][1:]
+        "exponents": ratios,
+        "irreducible loss": pd.DataFrame(laws.limits(by_setting, fits)),
+        "predictions": pd.DataFrame(laws.predictions(by_setting["all"])),
+        "rankings": pd.DataFrame(models.rankings(by_setting, rows)),
+        "loss and scores": models.correlations(rows),
+        "gaps to EncDec of equal size": gaps.trends(by_size),
+        "gaps to EncDec of equal FLOPs": gaps.trends(gaps.gaps_to_encdec(losses, predictor="flops")),
+        "gaps by width": by_size[by_size["model"].isin(gaps.MEANS)],
+        "effects": gaps.trends(gaps.effects(losses), by="effect"),
+        "effects when small": gaps.effects_when_small(models.by_seed(rows)),
+        "effects after longer training": gaps.effects(of_kinds(models.by_seed(longer))),
+        **{name: by_width(some) for name, some in values.items()},
+        "gaps by sentences": pd.concat(
+            gaps.trends(gaps.gaps_to_encdec(some)).assign(setting=name) for name, some in by_setting.items()
         ),
-        "longer training": compare_lengths(rows, pd.read_csv(folder / "longer.csv")),
-        "learning rates": compare_rates(folder / "rates.csv"),
-    }  # fmt: skip
-    panels = {"all sentences": "all", LONGEST: LONGEST}
+        "longer training": models.compare_lengths(rows, longer),
+        "learning rates": models.compare_rates(folder / "rates.csv"),
+    }
+
+    def of(task: str, metric: str = "loss") -> pd.DataFrame:
+        return values[metric][values[metric]["task"].eq(task)]
+
     charts: dict[str, Chart] = {
-        "gaps": draw_gaps(losses), "exponents": draw_parameters(parameters),
-        "losses": draw_laws({title: by_setting[name] for title, name in panels.items()},
-                            {title: fits[name] for title, name in panels.items()}),
-        "transfer": draw_scores(scores["bleu"], {
-            GERMAN: "English to German and back", FRENCH: "English to French and back"}),
+        "gaps": figures.draw_gaps(of(SUPERVISED)),
+        "exponents": figures.draw_exponents(ratios),
+        "losses": figures.draw_laws({
+            **{task: (of(task), "size") for task in ("English to German", "English to French")},
+            LONGEST: (by_setting[LONGEST], "size"),
+            "all, over FLOPs": (of(SUPERVISED), "flops"),
+        }),
+        "transfer": figures.draw_scores({
+            "English and German": (of(models.GERMAN, "bleu"), "BLEU"),
+            "English and French": (of(models.FRENCH, "bleu"), "BLEU"),
+            "zero-shot loss": (of(ZERO_SHOT), "nats per token"),
+            "zero-shot, in the right language": (of(ZERO_SHOT, "language"), "%"),
+        }),
     }  # fmt: skip
     for name, frame in tables.items():
         print(f"\n### {name}\n")
@@ -85,9 +84,14 @@ def main(*, folder: Path = OUT, out: Path = OUT, refits: int = 200, runs: Path |
     write_page(out, {name: frame.to_dict("records") for name, frame in tables.items()}, charts)
 
 
+def of_kinds(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of all trained tasks, and of all others."""
+    return rows[rows["task"].isin((SUPERVISED, ZERO_SHOT))]
+
+
 def by_width(rows: pd.DataFrame) -> pd.DataFrame:
     """Return a row for each task and model, with the mean over seeds at each width."""
-    rows = rows[rows["task"].isin(KINDS)]
+    rows = of_kinds(rows)
     columns = rows.assign(width="d" + rows["width"].astype(str))
     order = list(dict.fromkeys(columns.sort_values("size")["width"]))
     return columns.pivot(index=["task", "model"], columns="width", values="value")[order].reset_index()

@@ -1,53 +1,79 @@
-"""The law of Zhang et al. 2022, eq. 7, of every model, with one N_0: its parameters, errors and figures."""
+"""The law of Zhang et al. 2022, eq. 7, of all models together: its parameters and errors."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-import altair as alt
 import numpy as np
 import pandas as pd
+from scipy.stats import f as fisher
 
 from benchmarks.measurement import Figures
 from mnmt_laws import LawFit, ResidualBootstrap, fit
-from mnmt_laws.figures import marks
-from mnmt_laws.figures.losses import SIZE_TITLE
-from mnmt_laws.figures.style import Chart, color, count_axis, styled, value_axis
-from mnmt_laws.laws.power import Zhang
+from mnmt_laws.arrays import Array
+from mnmt_laws.laws.power import PowerLaw
 from studies.analysis.architectures.gaps import line_through
 from studies.analysis.architectures.models import ENCDEC, MODELS
 
-_PARAMETERS = {"alpha": "factor", "exponent": "exponent", "l_inf": "l_inf"}
+ONE_LIMIT = PowerLaw(
+    name="one-limit",
+    equation="Zhang et al. 2022, eq. 7, with one L∞",
+    formula="L_m(N) = β_m N^(-p_m) + L∞",
+    varying=frozenset({"alpha", "beta"}),
+)
+"""The entropy of a test set is the same for all models; `per-weighting` gives each an L∞ of its own."""
 
-Fits = dict[str, LawFit]
-"""{model: its law}."""
-
-
-def fit_architectures(losses: pd.DataFrame, *, refits: int) -> Fits:
-    """Fit L = α (N_0 / N)^p + L∞ to every model of a table of losses; N_0 is that of the smallest EncDec."""
-    law = Zhang(n_0=float(losses.loc[losses["model"].eq(ENCDEC), "size"].min()))
-    rows = losses.drop(columns=["lower", "upper"]).assign(metric="loss", weight=1.0)
-    return {
-        name: fit(
-            rows[rows["model"].eq(name)], law=law, prior="none", uncertainty=ResidualBootstrap(refits=refits)
-        )
-        for name in MODELS.values()
-    }
+WEIGHTS = {name: number / len(MODELS) for number, name in enumerate(MODELS.values(), 1)}
+"""Parameters vary with a weight: here each model is one."""
 
 
-def parameters_of(fits: Mapping[str, Fits]) -> pd.DataFrame:
-    """Return a row for each setting and model: α, p and L∞, each with the ends of its 95% interval."""
+def fit_models(losses: pd.DataFrame, *, refits: int, law: PowerLaw | str = ONE_LIMIT) -> LawFit:
+    """Fit a law to all models of a table of losses together."""
+    rows = losses[["model", "task", "size", "value"]]
+    rows = rows.assign(metric="loss", weight=losses["model"].map(WEIGHTS))
+    return fit(rows, law=law, prior="none", uncertainty=ResidualBootstrap(refits=refits))
+
+
+def exponents(fits: Mapping[str, LawFit]) -> pd.DataFrame:
+    """Return a row for each setting and model: p, and p over the encoder-decoder's, with 95% intervals."""
     rows = []
-    for setting, by_model in fits.items():
-        for model, fitted in by_model.items():
+    for setting, fitted in fits.items():
+        best, draws = (some["alpha"].squeeze("task") for some in (fitted.parameters, fitted.draws))
+        base = {"weight": WEIGHTS[ENCDEC]}
+        for model, weight in WEIGHTS.items():
             row: Figures = {"setting": setting, "model": model}
-            interval, task = fitted.interval(), fitted.tasks[0]
-            for name, parameter in _PARAMETERS.items():
-                low, high = interval[parameter].sel(task=task).to_numpy()
-                row[name] = float(fitted.parameters[parameter].sel(task=task))
-                row |= {f"{name}_lower": float(low), f"{name}_upper": float(high)}
+            for name, by in (("exponent", (1.0, 1.0)), ("relative", (best.sel(base), draws.sel(base)))):
+                low, high = np.quantile(draws.sel(weight=weight) / by[1], [0.025, 0.975])
+                row |= {
+                    name: float(best.sel(weight=weight) / by[0]),
+                    f"{name}_lower": low,
+                    f"{name}_upper": high,
+                }
             rows.append(row)
     return pd.DataFrame(rows)
+
+
+def limits(settings: Mapping[str, pd.DataFrame], fits: Mapping[str, LawFit]) -> Iterator[Figures]:
+    """Yield the common L∞ of each setting, and what goes for it: the F test against an L∞ for each model."""
+    for setting, fitted in fits.items():
+        apart = fit_models(settings[setting], refits=0, law="per-weighting")
+        low, high = fitted.interval()["l_inf"].to_numpy().reshape(-1)
+        errors = [float(np.sum(_residuals(each) ** 2)) for each in (fitted, apart)]
+        count, rows = len(WEIGHTS), len(settings[setting])
+        ratio = (errors[0] - errors[1]) / (count - 1) / (errors[1] / (rows - 3 * count))
+        yield {
+            "setting": setting,
+            "l_inf": float(fitted.parameters["l_inf"].squeeze()), "lower": float(low), "upper": float(high),
+            "scatter, one": (errors[0] / (rows - 2 * count - 1)) ** 0.5,
+            "scatter, each": (errors[1] / (rows - 3 * count)) ** 0.5,
+            "p of one": float(fisher.sf(ratio, count - 1, rows - 3 * count)),
+            "at bound, each": int((apart.parameters["l_inf"] < 1e-6).sum()),
+        }  # fmt: skip
+
+
+def _residuals(fitted: LawFit) -> Array:
+    rows = fitted.observations.frame
+    return np.asarray(np.log(rows["value"].to_numpy()) - np.log(fitted.predict(rows)))
 
 
 def predictions(losses: pd.DataFrame) -> Iterator[Figures]:
@@ -59,60 +85,26 @@ def predictions(losses: pd.DataFrame) -> Iterator[Figures]:
     widths = np.sort(losses["width"].unique())
     for width in (widths[len(widths) // 2], widths[-1]):
         rest, tried = losses[losses["width"].ne(width)], losses[losses["width"].eq(width)]
-        fits = fit_architectures(rest, refits=0)
+        laws = {"law, one L∞": ONE_LIMIT, "law, each L∞": "per-weighting"}
+        fits = {name: fit_models(rest, refits=0, law=law) for name, law in laws.items()}
         errors = pd.DataFrame([
-            _predict(fits[row.model], rest[rest["model"].eq(row.model)], row.size) / row.value - 1
+            {name: predict(fitted, row.model, row.size) for name, fitted in fits.items()}
+            | _rulers(rest[rest["model"].eq(row.model)].sort_values("size"), row.size)
             for row in tried.itertuples()
-        ]).abs()  # fmt: skip
+        ])  # fmt: skip
+        errors = errors.div(tried["value"].to_numpy(), axis=0).sub(1).abs()
         median, largest = errors.median().add_prefix("median, "), errors.max().add_prefix("largest, ")
         yield {"width left out": int(width), "models": len(tried), **median, **largest}
 
 
-def _predict(fitted: LawFit, rows: pd.DataFrame, size: float) -> pd.Series:
-    rows = rows.sort_values("size")
+def predict(fitted: LawFit, model: str, size: float | Array) -> Array:
+    """Return a model's loss at some sizes."""
+    return fitted.predict(task=fitted.tasks[0], weight=WEIGHTS[model], size=size)
+
+
+def _rulers(rows: pd.DataFrame, size: float) -> dict[str, float]:
     x, y, at = np.log(rows["size"].to_numpy(float)), np.log(rows["value"].to_numpy(float)), np.log(size)
-    return pd.Series({
-        "law": float(fitted.predict(task=fitted.tasks[0], weight=1.0, size=size)),
-        "line": np.exp(np.polyval(np.polyfit(x, y, 1), at)),
-        "interpolation": np.exp(line_through(x, y, np.array([at]))[0]),
-    })  # fmt: skip
-
-
-def draw_laws(settings: Mapping[str, pd.DataFrame], fits: Mapping[str, Fits]) -> Chart:
-    """Draw the models' losses over size with their laws, a panel for each setting."""
-    return styled(*(_laws_panel(losses, fits[name], name) for name, losses in settings.items()), columns=2)
-
-
-def _laws_panel(losses: pd.DataFrame, fits: Fits, title: str) -> alt.LayerChart:
-    rows = marks.describe(losses, line=losses["model"], kind="trained")
-    span = np.geomspace(rows["size"].min(), rows["size"].max(), 30)
-    lines = pd.concat(
-        pd.DataFrame({
-            "size": span, "line": name,
-            "value": fitted.predict(task=fitted.tasks[0], weight=1.0, size=span),
-        })
-        for name, fitted in fits.items()
-    )  # fmt: skip
-    y = value_axis("value", pd.concat([rows["lower"], rows["upper"]]), "loss (nats per token)")
-    layers = [marks.lines(lines), *marks.bars(rows), marks.points(rows, line="model", value="loss")]
-    x, key = count_axis("size", span, SIZE_TITLE), color("line", [*fits])
-    return marks.panel(*layers, x=x, y=y, color=key, title=title)
-
-
-def draw_parameters(parameters: pd.DataFrame) -> Chart:
-    """Draw exponent and irreducible loss of every model in each setting, with intervals."""
-    titles = {"exponent": "exponent p", "l_inf": "irreducible loss L∞ (nats per token)"}
-    return styled(*(_parameters_panel(parameters, name, title) for name, title in titles.items()), columns=1)
-
-
-def _parameters_panel(parameters: pd.DataFrame, name: str, title: str) -> alt.LayerChart:
-    rows = parameters.rename(columns={name: "value", f"{name}_lower": "low", f"{name}_upper": "high"})
-    models = [*dict.fromkeys(rows["model"])]
-    base = alt.Chart(marks.data(rows)).encode(xOffset=alt.XOffset("model:N", sort=models))
-    bars = base.mark_rule(opacity=0.5).encode(y="low:Q", y2="high:Q")
-    tips = {"model": "model", "setting": "sentences", "value": title, "low": "from", "high": "to"}
-    points = marks.with_tooltips(base.mark_point(size=35), rows, tips)
-    axis = alt.Axis(labelAngle=0)
-    x = alt.X("setting:N", title="test sentences", sort=[*dict.fromkeys(rows["setting"])], axis=axis)
-    y = alt.Y("value:Q", title=title)
-    return marks.panel(bars, points, x=x, y=y, color=color("model", models), width=760, height=240)
+    return {
+        "line": float(np.exp(np.polyval(np.polyfit(x, y, 1), at))),
+        "interpolation": float(np.exp(line_through(x, y, np.array([at]))[0])),
+    }

@@ -26,13 +26,16 @@ MODELS = {
 }  # fmt: skip
 """The paper's name of each model of the study file."""
 
+ARCHITECTURES = (ENCDEC, "PrefixLM", "PrefixLM TopOnly", "CausalLM", "CausalLM TgtOnly")
+
 SUPERVISED, ZERO_SHOT = "supervised", "zero-shot"
 GERMAN, FRENCH = "English-German", "English-French"
 ORIGINS = {"source-original": ("en-de", "en-fr"), "target-original": ("de-en", "fr-en")}
 """All text was written in English, so origin and direction are one here."""
 GROUPS = {
     SUPERVISED: ("en-de", "en-fr", "de-en", "fr-en"), ZERO_SHOT: ("de-fr", "fr-de"),
-    GERMAN: ("en-de", "de-en"), FRENCH: ("en-fr", "fr-en"), **ORIGINS,
+    GERMAN: ("en-de", "de-en"), FRENCH: ("en-fr", "fr-en"),
+    "English to German": ("en-de",), "English to French": ("en-fr",), **ORIGINS,
 }  # fmt: skip
 """Groups of tasks whose mean is read."""
 
@@ -80,19 +83,33 @@ def name_models(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def compare_lengths(rows: pd.DataFrame, longer: pd.DataFrame) -> pd.DataFrame:
-    """Return the mean loss over trained tasks of some models after both lengths, a column a length.
+    """Return the loss of some models after both lengths, and how far it is above the encoder-decoder's.
 
     Args:
         rows: The study's run table.
         longer: A run table of some of its models, trained for longer; only its seeds are compared.
     """
-    tables = {
-        f"{table['step'].max()} steps": by_seed(table)
-        for table in (rows[rows["seed"].isin(longer["seed"])], longer)
-    }
-    both = pd.concat(tables, names=["steps"]).reset_index("steps")
-    some = both[both["task"].eq(SUPERVISED)]
-    return some.pivot(index=["model", "width"], columns="steps", values="value").dropna().reset_index()
+    parts = {}
+    for table in (rows[rows["seed"].isin(longer["seed"])], longer):
+        losses = by_seed(table).set_index(["task", "width", "model"])["value"].unstack("model")
+        parts[f"{table['step'].max()} steps"] = losses
+        parts[f"gap, {table['step'].max()} steps"] = losses.sub(losses[ENCDEC], axis=0)
+    both = pd.concat({name: losses.stack() for name, losses in parts.items()}, axis=1).dropna().reset_index()
+    return both[both["task"].isin((SUPERVISED, ZERO_SHOT))]
+
+
+def correlations(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return for each architecture Pearson's r of loss and scores over shapes, sizes and seeds."""
+    keys = ["model", "width", "seed", "task"]
+    values = {name: by_seed(rows, metric=name).set_index(keys)["value"] for name in ("loss", "bleu", "chrf")}
+    table = pd.DataFrame(values).xs(SUPERVISED, level="task").reset_index("model")
+    table["model"] = architecture_of(table["model"])
+    return table.groupby("model").corr()["loss"].unstack()[["bleu", "chrf"]].reset_index()
+
+
+def architecture_of(models: pd.Series) -> pd.Series:
+    """Return the architecture of each model, which leaves Deep and Wide out."""
+    return models.str.replace(" (Deep|Wide)$", "", regex=True)
 
 
 USUAL = 0.05
