@@ -78,7 +78,7 @@ def test_advice_is_a_mixture_three_sentences_and_a_line_a_task(run: Run, csv: Pa
     assert sum(map(float, weights.values())) == pytest.approx(1, abs=1e-12)
     assert advice.startswith("Train a model of ")
     assert "Any weight of en-" in advice
-    assert "nats more, the scatter of one run." in advice
+    assert "nats more, the scatter of one run about the law." in advice
     assert first.startswith("en-de: weight ")
     assert second.startswith("en-zh: weight ")
     assert "nats per token" in first

@@ -69,5 +69,5 @@ def test_the_range_names_the_amount_and_whose_it_is(advice: Recommendation) -> N
     first = next(iter(advice.weights))
     low, high = ranged.ranges[first]
     start = f"Any weight of {first} from {low:.0%} to {high:.0%} is expected to cost at most 0.010 nats more"
-    assert advice_sentences(ranged)[2] == f"{start}, the scatter of one run."
+    assert advice_sentences(ranged)[2] == f"{start}, the scatter of one run about the law."
     assert advice_sentences(replace(ranged, amount_given=True))[2] == f"{start}."

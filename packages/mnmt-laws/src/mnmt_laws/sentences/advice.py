@@ -69,7 +69,7 @@ def _range(answer: Recommendation) -> str:
     few = len(answer.weights) <= _MOST_NAMED
     source = next(iter(answer.weights)) if few else max(answer.weights, key=lambda name: answer.weights[name])
     low, high = answer.ranges[source]
-    whose = "" if answer.amount_given else ", the scatter of one run"
+    whose = "" if answer.amount_given else ", the scatter of one run about the law"
     return (
         f"Any weight of {source} from {low:.0%} to {high:.0%} is expected to cost at most "
         f"{cost_text(answer, answer.amount)} more{whose}."

@@ -18,7 +18,7 @@ def design_sentence(design: Design, answer: Recommendation) -> str:
     """Return what the proposed runs are for, or why nothing is worth training."""
     regret = cost_text(answer, design.regret)
     if design.reason:
-        whose = "" if answer.amount_given else ", the scatter of one run"
+        whose = "" if answer.amount_given else ", the scatter of one run about the law"
         amount = cost_text(answer, answer.amount)
         return _REASONS[design.reason].format(
             model=model_of(answer), regret=regret, amount=amount, whose=whose
