@@ -13,7 +13,7 @@ from mnmt_laws import LawFit, ResidualBootstrap, fit
 from mnmt_laws.arrays import Array
 from mnmt_laws.laws.power import PowerLaw
 from studies.analysis.architectures.gaps import line_through
-from studies.analysis.architectures.models import ENCDEC, MODELS
+from studies.analysis.architectures.models import MODELS
 
 ONE_LIMIT = PowerLaw(
     name="one-limit",
@@ -36,21 +36,19 @@ def fit_models(losses: pd.DataFrame, *, refits: int, law: PowerLaw | str = ONE_L
 
 def exponents(fits: Mapping[str, LawFit]) -> pd.DataFrame:
     """Return a row for each setting and model: p, and p over the encoder-decoder's, with 95% intervals."""
-    rows = []
+    parts = []
     for setting, fitted in fits.items():
-        best, draws = (some["alpha"].squeeze("task") for some in (fitted.parameters, fitted.draws))
-        base = {"weight": WEIGHTS[ENCDEC]}
-        for model, weight in WEIGHTS.items():
-            row: Figures = {"setting": setting, "model": model}
-            for name, by in (("exponent", (1.0, 1.0)), ("relative", (best.sel(base), draws.sel(base)))):
-                low, high = np.quantile(draws.sel(weight=weight) / by[1], [0.025, 0.975])
-                row |= {
-                    name: float(best.sel(weight=weight) / by[0]),
-                    f"{name}_lower": low,
-                    f"{name}_upper": high,
-                }
-            rows.append(row)
-    return pd.DataFrame(rows)
+        table = pd.DataFrame({"setting": setting, "model": [*WEIGHTS]})
+        best, draws = (
+            some["alpha"].squeeze("task").transpose(..., "weight").to_numpy()
+            for some in (fitted.parameters, fitted.draws)
+        )
+        ratios = best / best[0], draws / draws[:, :1]  # the encoder-decoder is the first
+        for name, (value, copies) in {"exponent": (best, draws), "relative": ratios}.items():
+            low, high = np.quantile(copies, [0.025, 0.975], axis=0)
+            table = table.assign(**{name: value, f"{name}_lower": low, f"{name}_upper": high})
+        parts.append(table)
+    return pd.concat(parts, ignore_index=True)
 
 
 def limits(settings: Mapping[str, pd.DataFrame], fits: Mapping[str, LawFit]) -> Iterator[Figures]:
