@@ -35,7 +35,6 @@ def main(*, out: Path = FOLDER, refits: int = 200) -> None:
         "seeds": lambda: seed_spreads(rows),
         "one α or free": lambda: of_each(exponents.one_or_free, compared),
         "exponents": lambda: of_each(exponents.curve_exponents, compared),
-        "changes of exponents": lambda: rates.changes(compared),
         "rivals": lambda: of_each(exponents.rivals, compared),
         "checks": lambda: of_each(partial(exponents.checks, plateaus=no_context), compared),
         "saturation": lambda: of_each(exponents.saturation, compared),

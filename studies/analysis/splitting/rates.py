@@ -8,15 +8,12 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.measurement import Figures
-from studies.analysis.splitting.exponents import as_curves, regress
 from studies.analysis.splitting.tables import CELL, read
 
 BY_RATE = "rates-8000"
 """The table of several rates, of some sizes and weights of the main study."""
 USUAL_RATE = 0.05
 """The rate of the tables whose runs' names tell none."""
-LEAST = 0.3
-"""The least weight of those that `changes` looks at alone, too."""
 
 
 def read_rates(name: str) -> pd.DataFrame:
@@ -52,19 +49,3 @@ def rates() -> Iterator[Figures]:
             "best rate": float(means.idxmin()), "lost": float(means[USUAL_RATE] / means.min()),
             "at the edge": means.idxmin() in (means.index.min(), means.index.max()),
         }  # fmt: skip
-
-
-def changes(tables: dict[str, pd.DataFrame]) -> Iterator[Figures]:
-    """Yield how α changes in each table per unit of log p T and log p together, or of log p at one length."""
-    for name, rows in tables.items():
-        curves = as_curves(rows)
-        yield {"table": name, "curves of": "all", **_slopes(curves, ("exposure", "weight"))}
-        for step, some in curves.groupby("step"):
-            yield {"table": name, "curves of": f"T = {step:,}", **_slopes(some, ("weight",))}
-            enough = some[some["weight"] >= LEAST]
-            label = f"T = {step:,}, p ≥ {LEAST:g}"
-            yield {"table": name, "curves of": label, **_slopes(enough, ("weight",))}
-
-
-def _slopes(curves: pd.DataFrame, predictors: tuple[str, ...]) -> Figures:
-    return {"curves": curves["curve"].nunique(), **regress(curves, predictors).slopes}
