@@ -31,8 +31,8 @@ from studies.analysis.real_text.pairs import FOLDER, read_pairs
 from studies.analysis.real_text.predictions import prediction_errors
 from studies.analysis.real_text.quality import describe_quality, laws_of_chrf
 from studies.analysis.real_text.rivals import (
-    RATED,
     costs_of_rate,
+    describe_updates,
     exponents_at_rates,
     transfer_at_rates,
 )
@@ -56,12 +56,14 @@ QUESTIONS: dict[str, Callable[[Fits], Iterator[Figures]]] = {
 }
 """What is asked of each pair; all answers are lists of rows in results.json."""
 
-RATES = {
+RIVALS: dict[str, Callable[[Path], Iterator[Figures]]] = {
+    "related": costs_of_sharing,
     "rates": costs_of_rate,
     "exponents_at_rates": exponents_at_rates,
     "transfer_at_rates": transfer_at_rates,
+    "updates": describe_updates,
 }
-"""What is asked of the pair that was trained at several learning rates."""
+"""What is asked of the folder of tables."""
 
 
 def main(*, folder: Path = FOLDER, out: Path = FOLDER, refits: int = 60) -> None:
@@ -74,8 +76,8 @@ def main(*, folder: Path = FOLDER, out: Path = FOLDER, refits: int = 60) -> None
     """
     fits = {pair.name: Fits(pair, refits=refits) for pair in read_pairs(folder)}
     results = {name: [row for fit in fits.values() for row in ask(fit)] for name, ask in QUESTIONS.items()}
-    results |= {"differences": list(differences(fits)), "related": list(costs_of_sharing(folder))}
-    results |= {name: list(ask(fits[RATED].pair, folder)) for name, ask in RATES.items()}
+    results |= {"differences": list(differences(fits))}
+    results |= {name: list(ask(folder)) for name, ask in RIVALS.items()}
     for name, rows in results.items():
         print_rows(name, rows, without=("findings",))
     write_page(out, results, {name: draw(fits) for name, draw in FIGURES.items()})

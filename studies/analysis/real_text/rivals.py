@@ -1,4 +1,4 @@
-"""A rival of what the pairs show: one learning rate may fit few models.
+"""Two rivals of what the pairs show: a mixed model has more updates, and one learning rate may fit few.
 
 The runs of these tables have their learning rate in their names (`d12-rate-02`).
 """
@@ -14,20 +14,26 @@ import pandas as pd
 from benchmarks.measurement import Figures
 from mnmt_laws import exponents_by_exposure, observe
 from studies.analysis.real_text.exposure import BATCH, bends, every_length, mean_transfer
-from studies.analysis.real_text.pairs import TESTSETS, Pair, read_pair
+from studies.analysis.real_text.pairs import TESTSETS, read_pair
 
-RATED = "en-de-zh"
-"""The pair that these tables are of."""
+TUNED = {"en-de-zh": "rates"}
+"""The table of each pair at the best rate; `updates-*.csv` have each task alone in half the batch."""
+
+RATE = 0.1
+"""The best learning rate, of tables whose runs' names tell none."""
+
+HALF = 0.5
+"""The weight at which a task alone in half the batch reads as much in as many updates."""
 
 CELL = ["task", "weight", "size", "step"]
 """What runs of several rates share."""
 
 
 def read_rates(folder: Path, name: str, testset: str) -> pd.DataFrame:
-    """Return the losses of a table whose runs' names tell their `rate`, of all lengths and p > 0."""
+    """Return the losses of a table of all lengths and p > 0, with the `rate` that the runs' names tell."""
     rows = every_length(read_pair(folder / f"{name}.csv", name), testset)
     digits = rows["run"].str.extract(r"-rate-(?P<rate>\d+)_")["rate"]
-    return rows.assign(rate=("0." + digits).astype(float))[rows["weight"].gt(0)]
+    return rows.assign(rate=("0." + digits).astype(float).fillna(RATE))[rows["weight"].gt(0)]
 
 
 def at_best_rates(rows: pd.DataFrame) -> pd.DataFrame:
@@ -36,45 +42,59 @@ def at_best_rates(rows: pd.DataFrame) -> pd.DataFrame:
     return rows[pd.MultiIndex.from_frame(rows[[*CELL, "rate"]]).isin(best)]
 
 
-def costs_of_rate(pair: Pair, folder: Path) -> Iterator[Figures]:
-    """Yield what each rate costs in nats above the best one at each size, by task, weight and length."""
-    for testset in TESTSETS:
-        rows = read_rates(folder, "rates", testset)
-        means = rows.pivot_table(index=CELL, columns="rate", values="value")
-        costs = means.sub(means.min(axis=1), axis=0)
-        for (task, weight, step), part in costs.groupby(["task", "weight", "step"]):
-            yield {
-                "pair": pair.name, "testset": testset, "task": task, "weight": weight, "step": step,
-                "size": part.index.get_level_values("size").tolist(),
-                "least": means.min(axis=1).loc[part.index].tolist(),
-                "cost": {f"{rate:g}": values.tolist() for rate, values in part.items()},
-            }  # fmt: skip
+def describe_updates(folder: Path) -> Iterator[Figures]:
+    """Yield the gain at best rates over the task alone, read as often in fewer updates or in as many.
+
+    As many are of half the batch: at each learning rate, and at the better one of each size by its mean.
+    """
+    for name, table in TUNED.items():
+        for testset in TESTSETS:
+            rows = at_best_rates(read_rates(folder, table, testset))
+            small = read_rates(folder, f"updates-{name}", testset)
+            small = small.assign(tokens=BATCH // 2 * small["step"])
+            tables = {f"as many updates, rate {rate:g}": part for rate, part in small.groupby("rate")}
+            tables |= {"as many updates, best rate": at_best_rates(small)}
+            for words, alone in {"half as many updates": rows[rows["weight"].eq(1)], **tables}.items():
+                for row in mean_transfer(pd.concat([rows[rows["weight"].eq(HALF)], alone])):
+                    yield {"pair": name, "testset": testset, "alone": words, **row}
 
 
-def transfer_at_rates(pair: Pair, folder: Path) -> Iterator[Figures]:
-    """Yield the gain over the task alone, read as often, at each rate and at the best ones."""
-    for testset in TESTSETS:
-        rows = read_rates(folder, "rates", testset)
-        tables = {f"{rate:g}": part for rate, part in rows.groupby("rate")} | {"best": at_best_rates(rows)}
-        for words, part in tables.items():
-            for row in mean_transfer(part):
-                yield {"pair": pair.name, "testset": testset, "rate": words, **row}
+def costs_of_rate(folder: Path) -> Iterator[Figures]:
+    """Yield what each rate costs above the best one of each size, in nats, in domain."""
+    rows = read_rates(folder, "rates", "test")
+    means = rows.pivot_table(index=CELL, columns="rate", values="value")
+    costs = means.sub(means.min(axis=1), axis=0)
+    for (task, weight, step), part in costs.groupby(["task", "weight", "step"]):
+        yield {
+            "task": task, "weight": weight, "step": step,
+            "size": part.index.get_level_values("size").tolist(),
+            "least": means.min(axis=1).loc[part.index].tolist(),
+            "cost": {f"{rate:g}": values.tolist() for rate, values in part.items()},
+        }  # fmt: skip
 
 
-def exponents_at_rates(pair: Pair, folder: Path) -> Iterator[Figures]:
-    """Yield α of each curve at the best rates, what it follows, and how log loss bends."""
-    for testset in TESTSETS:
-        rows = at_best_rates(read_rates(folder, "rates", testset))
-        rows = rows[rows["step"].isin(pair.lengths)]
-        fits = exponents_by_exposure(observe(rows.assign(role="fit")), limits="zero")
-        longest = rows[rows["step"].eq(pair.lengths[-1])].groupby(["task", "weight"])
-        bend = bends([np.log(curve[["size", "value"]].to_numpy(float)).T for _, curve in longest])
-        for test in fits.tests:
-            curves = fits.curves[fits.curves["task"].eq(test.task)]
-            yield {
-                "pair": pair.name, "testset": testset, "task": test.task,
-                "p": curves["weight"].tolist(), "steps": (curves["length"] / BATCH).tolist(),
-                "α": curves["alpha"].tolist(), "std": curves["alpha_std"].tolist(), "R²": test.r_squared,
-                "log p at equal exposure": list(test.at_equal_exposure),
-                "log exposure at equal p": list(test.per_exposure), "bends": bend,
-            }  # fmt: skip
+def transfer_at_rates(folder: Path) -> Iterator[Figures]:
+    """Yield the gain over the task alone, read as often, at each rate and at the best ones, in domain."""
+    rows = read_rates(folder, "rates", "test")
+    tables = {f"{rate:g}": part for rate, part in rows.groupby("rate")} | {"best": at_best_rates(rows)}
+    for words, part in tables.items():
+        for row in mean_transfer(part):
+            yield {"rate": words, **row}
+
+
+def exponents_at_rates(folder: Path) -> Iterator[Figures]:
+    """Yield α of each curve at the best rates, what it follows, and how log loss bends, in domain."""
+    table = read_pair(folder / "rates.csv", "rates")
+    rows = at_best_rates(read_rates(folder, "rates", "test"))
+    rows = rows[rows["step"].isin(table.lengths)]
+    fits = exponents_by_exposure(observe(rows.assign(role="fit")), limits="zero")
+    longest = rows[rows["step"].eq(table.lengths[-1])].groupby(["task", "weight"])
+    bend = bends([np.log(curve[["size", "value"]].to_numpy(float)).T for _, curve in longest])
+    for test in fits.tests:
+        curves = fits.curves[fits.curves["task"].eq(test.task)]
+        yield {
+            "task": test.task, "p": curves["weight"].tolist(), "steps": (curves["length"] / BATCH).tolist(),
+            "α": curves["alpha"].tolist(), "std": curves["alpha_std"].tolist(), "R²": test.r_squared,
+            "log p at equal exposure": list(test.at_equal_exposure),
+            "log exposure at equal p": list(test.per_exposure), "bends": bend,
+        }  # fmt: skip
