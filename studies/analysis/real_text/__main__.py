@@ -18,7 +18,7 @@ from studies.analysis.real_text.exposure import (
     describe_shares,
     describe_transfer,
 )
-from studies.analysis.real_text.figures import FIGURES
+from studies.analysis.real_text.figures import FIGURES, draw_exposure
 from studies.analysis.real_text.laws import (
     Fits,
     compare_laws,
@@ -79,8 +79,9 @@ def main(*, folder: Path = FOLDER, out: Path = FOLDER, refits: int = 60) -> None
     results |= {"differences": list(differences(fits))}
     results |= {name: list(ask(folder)) for name, ask in RIVALS.items()}
     for name, rows in results.items():
-        print_rows(name, rows, without=("findings",))
-    write_page(out, results, {name: draw(fits) for name, draw in FIGURES.items()})
+        print_rows(name, rows)
+    charts = {name: draw(fits) for name, draw in FIGURES.items()}
+    write_page(out, results, {"exposure": draw_exposure(fits, folder), **charts})
 
 
 if __name__ == "__main__":

@@ -88,12 +88,9 @@ def bends(curves: list[np.ndarray]) -> Figures:
     return {"curves": len(curves), "downwards": down, "t of a square": float(square / np.sqrt(variance))}
 
 
-def transfer_by_size(pair: Pair, testset: str = "test") -> pd.DataFrame:
+def transfer_by_size(rows: pd.DataFrame) -> pd.DataFrame:
     """Return `value`, the difference of each model and size, with the ends `lower` and `upper` of seeds."""
-    return _with_seeds(
-        every_length(pair, testset),
-        lambda rows: _transfer(rows).by_size.assign(value=lambda x: x["difference"]),
-    )
+    return _with_seeds(rows, lambda part: _transfer(part).by_size.assign(value=lambda x: x["difference"]))
 
 
 def _transfer(rows: pd.DataFrame) -> EqualExposure:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
+from pathlib import Path
 
 import altair as alt
 import pandas as pd
@@ -21,13 +22,11 @@ from mnmt_laws.figures import (
 )
 from mnmt_laws.figures.losses import SIZE_TITLE
 from mnmt_laws.figures.style import Chart, classes, color, count_axis, ramp, styled, value_axis
-from studies.analysis.real_text.exposure import BATCH, exponents, shares_by_size, transfer_by_size
+from studies.analysis.real_text.exposure import exponents, shares_by_size
 from studies.analysis.real_text.laws import Fits
-from studies.analysis.real_text.pairs import TESTSETS, Pair
+from studies.analysis.real_text.pairs import TESTSETS
 from studies.analysis.real_text.quality import scores
-
-HALF = 0.5
-"""The weight at which tasks are shown at equal exposure."""
+from studies.analysis.real_text.rivals import HALF, updates_by_size
 
 OUT, INTO, SCORED = "en-de-zh", "de-zh-en", "en-de-fr"
 """The pairs whose exponents the first figure shows, and the pair of Figs. 8 and 19."""
@@ -51,12 +50,16 @@ def _titled(chart: Chart, title: str) -> Chart:
     return chart.properties(title=title)
 
 
-def _first_figure(fits: Mapping[str, Fits]) -> Iterator[Chart]:
-    pairs = [fit.pair for fit in fits.values()]
-    parts = [_longest(transfer_by_size(pair), pair) for pair in pairs]
-    title = f"loss beside another task − alone, own tokens equal, p = {HALF:g}"
+def draw_exposure(fits: Mapping[str, Fits], folder: Path) -> Chart:
+    """Draw the page's first figure: gains at equal updates and f over size, exponents over exposure."""
+    return _grid(_first_figure(fits, folder))
+
+
+def _first_figure(fits: Mapping[str, Fits], folder: Path) -> Iterator[Chart]:
+    parts = [_halves(rows, name) for name, rows in updates_by_size(folder)]
+    title = f"loss together − alone, own tokens and updates equal, p = {HALF:g}"
     yield _over_size(pd.concat(parts), title=title, label="difference (nats per token)")
-    parts = [_longest(shares_by_size(pair), pair) for pair in pairs]
+    parts = [_halves(shares_by_size(fits[name].pair), name) for name in (OUT, INTO, SCORED)]
     yield _over_size(pd.concat(parts), title=f"f read without a law, p = {HALF:g}",
                      label="effective share f = N_eff / N")  # fmt: skip
     for name, place, words in ((OUT, 1, "over exposure"), (INTO, 0, "over the weight")):
@@ -65,11 +68,10 @@ def _first_figure(fits: Mapping[str, Fits]) -> Iterator[Chart]:
         yield _titled(panels[place], f"{task}, exponent α (L∞ = 0) {words}, ± 1 std")
 
 
-def _longest(rows: pd.DataFrame, pair: Pair) -> pd.DataFrame:
-    """Return the rows of weight `HALF` after the longest training of all sizes, a line for each task."""
-    longest = rows["length"].eq(BATCH * pair.lengths[-1])
-    rows = rows[rows["weight"].eq(HALF) & rows["value"].notna() & longest]
-    beside = pair.name.removeprefix("en-").replace("-en", "").split("-")
+def _halves(rows: pd.DataFrame, pair: str) -> pd.DataFrame:
+    """Return the known rows of weight `HALF`, a line for each task."""
+    rows = rows[rows["weight"].eq(HALF) & rows["value"].notna()]
+    beside = pair.removeprefix("en-").replace("-en", "").split("-")
     names = {task: f"{task} beside {next(other for other in beside if other not in task.split('-'))}"
              for task in rows["task"].unique()}  # fmt: skip
     return rows.assign(line=rows["task"].map(names))
@@ -146,7 +148,6 @@ def _quality(fits: Fits) -> Iterator[Chart]:
 
 
 FIGURES: dict[str, Callable[[Mapping[str, Fits]], Chart]] = {
-    "exposure": lambda fits: _grid(_first_figure(fits)),
     "shares-by-size": lambda fits: _grid(_each(fits, _shares_by_size)),
     "shares": lambda fits: _grid(_each(fits, _shares)),
     "gains": lambda fits: _grid(_gains(fits)),
@@ -157,4 +158,4 @@ FIGURES: dict[str, Callable[[Mapping[str, Fits]], Chart]] = {
     "frontiers": lambda fits: _grid(_frontiers(fits)),
     "quality": lambda fits: _grid(_quality(fits[SCORED])),
 }
-"""The figures by name."""
+"""The figures in folds by name."""

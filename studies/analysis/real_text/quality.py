@@ -24,39 +24,25 @@ def scores(pair: Pair, testset: str) -> pd.DataFrame:
 
 
 def describe_quality(fits: Fits) -> Iterator[Figures]:
-    """Yield, for each task and score, the line over the loss, and whether a curve is nearer to the scores."""
+    """Yield, for each task, the line of chrF over the loss, and whether a curve is nearer to the scores."""
     for testset in TESTSETS:
         table = scores(fits.pair, testset)
-        for metric in ("chrf", "bleu"):
-            lines = quality_lines(table, metric).set_index("task")
-            for task, part in table.groupby("task"):
-                line = lines.loc[task, ["slope", "lower", "upper", "r"]].to_dict()
-                yield {"pair": fits.pair.name, "testset": testset, "task": task, "metric": metric, **line,
-                       **bend(part["loss"].to_numpy(float), part[metric].to_numpy(float))}  # fmt: skip
+        lines = quality_lines(table, "chrf").set_index("task")
+        for task, part in table.groupby("task"):
+            line = lines.loc[task, ["slope", "lower", "upper", "r"]].to_dict()
+            yield {"pair": fits.pair.name, "testset": testset, "task": task, **line,
+                   **bend(part["loss"].to_numpy(float), part["chrf"].to_numpy(float))}  # fmt: skip
 
 
 def bend(loss: np.ndarray, score: np.ndarray) -> Figures:
-    """Return t of a square of the loss, slopes at both ends, and BIC of curves above that of the line.
-
-    The curves are a quadratic and a line in the log loss. The line of the better half of the losses is there
-    as well: a floor of the score bends the worse half.
-    """
+    """Return t of a square of the loss, and slopes of the quadratic at the best and at the worst loss."""
     x = loss - loss.mean()
-    designs = {"line": np.vander(x, 2), "quadratic": np.vander(x, 3), "log": np.vander(np.log(loss), 2)}
-    fits = {name: np.linalg.lstsq(design, score, rcond=None) for name, design in designs.items()}
-    count = len(score)
-    bic = {name: count * np.log(squares[0] / count) + designs[name].shape[1] * np.log(count)
-           for name, (_, squares, *_) in fits.items()}  # fmt: skip
-    square, slope, _ = fits["quadratic"][0]
-    variance = (
-        fits["quadratic"][1][0] / (count - 3) * np.linalg.inv(designs["quadratic"].T @ designs["quadratic"])
-    )
-    better = loss <= np.median(loss)
+    design = np.vander(x, 3)
+    (square, slope, _), (squares,), *_ = np.linalg.lstsq(design, score, rcond=None)
+    variance = squares / (len(x) - 3) * np.linalg.inv(design.T @ design)[0, 0]
     return {
-        "count": count, "best": float(score.max()), "t of a square": float(square / np.sqrt(variance[0, 0])),
+        "count": len(score), "best": float(score.max()), "t of a square": float(square / np.sqrt(variance)),
         "slopes": [float(slope + 2 * square * end) for end in (x.min(), x.max())],
-        "slopes of halves": [float(np.polyfit(x[half], score[half], 1)[0]) for half in (better, ~better)],
-        "BIC": {name: float(value - bic["line"]) for name, value in bic.items() if name != "line"},
     }  # fmt: skip
 
 

@@ -13,7 +13,7 @@ import pandas as pd
 
 from benchmarks.measurement import Figures
 from mnmt_laws import exponents_by_exposure, observe
-from studies.analysis.real_text.exposure import BATCH, bends, every_length, mean_transfer
+from studies.analysis.real_text.exposure import BATCH, bends, every_length, mean_transfer, transfer_by_size
 from studies.analysis.real_text.pairs import TESTSETS, read_pair
 
 TUNED = {"en-de-zh": "rates"}
@@ -47,16 +47,28 @@ def describe_updates(folder: Path) -> Iterator[Figures]:
 
     As many are of half the batch: at each learning rate, and at the better one of each size by its mean.
     """
-    for name, table in TUNED.items():
+    for name in TUNED:
         for testset in TESTSETS:
-            rows = at_best_rates(read_rates(folder, table, testset))
-            small = read_rates(folder, f"updates-{name}", testset)
-            small = small.assign(tokens=BATCH // 2 * small["step"])
+            rows, small = _together(folder, name, testset)
             tables = {f"as many updates, rate {rate:g}": part for rate, part in small.groupby("rate")}
             tables |= {"as many updates, best rate": at_best_rates(small)}
             for words, alone in {"half as many updates": rows[rows["weight"].eq(1)], **tables}.items():
                 for row in mean_transfer(pd.concat([rows[rows["weight"].eq(HALF)], alone])):
                     yield {"pair": name, "testset": testset, "alone": words, **row}
+
+
+def _together(folder: Path, name: str, testset: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the losses of a pair at the best rates, and of its tasks alone in half the batch at any."""
+    rows = at_best_rates(read_rates(folder, TUNED[name], testset))
+    small = read_rates(folder, f"updates-{name}", testset)
+    return rows, small.assign(tokens=BATCH // 2 * small["step"])
+
+
+def updates_by_size(folder: Path) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Yield the name of each pair and its gains in domain at equal updates and best rates."""
+    for name in TUNED:
+        rows, small = _together(folder, name, "test")
+        yield name, transfer_by_size(pd.concat([rows[rows["weight"].eq(HALF)], at_best_rates(small)]))
 
 
 def costs_of_rate(folder: Path) -> Iterator[Figures]:
@@ -88,13 +100,12 @@ def exponents_at_rates(folder: Path) -> Iterator[Figures]:
     rows = at_best_rates(read_rates(folder, "rates", "test"))
     rows = rows[rows["step"].isin(table.lengths)]
     fits = exponents_by_exposure(observe(rows.assign(role="fit")), limits="zero")
-    longest = rows[rows["step"].eq(table.lengths[-1])].groupby(["task", "weight"])
-    bend = bends([np.log(curve[["size", "value"]].to_numpy(float)).T for _, curve in longest])
-    for test in fits.tests:
+    longest = rows[rows["step"].eq(table.lengths[-1])]
+    for test in fits.tests[:-1]:
         curves = fits.curves[fits.curves["task"].eq(test.task)]
+        by_size = longest[longest["task"].eq(test.task)].groupby("weight")[["size", "value"]]
         yield {
             "task": test.task, "p": curves["weight"].tolist(), "steps": (curves["length"] / BATCH).tolist(),
             "α": curves["alpha"].tolist(), "std": curves["alpha_std"].tolist(), "R²": test.r_squared,
-            "log p at equal exposure": list(test.at_equal_exposure),
-            "log exposure at equal p": list(test.per_exposure), "bends": bend,
+            **bends([np.log(curve.to_numpy(float)).T for _, curve in by_size]),
         }  # fmt: skip

@@ -25,11 +25,14 @@ def test_a_frontier_at_a_length_has_the_models_of_that_length(observations: Obse
     table = replace(observations, frame=pd.concat(frames, ignore_index=True))
     fitted = fit(table, law="share-tied", uncertainty=Perturbation(refits=0))
     sizes = sorted(set(table.frame["size"]))
-    brief, whole = (
-        read(draw_frontier(fitted, sizes=sizes, tokens=tokens)).rows("point") for tokens in (1e6, 2e6)
-    )
+    drawings = [read(draw_frontier(fitted, sizes=sizes, tokens=tokens)) for tokens in (1e6, 2e6)]
+    brief, whole = (drawing.rows("point") for drawing in drawings)
     assert len(brief) == len(whole) > 0
     assert brief["first"].to_numpy() == pytest.approx(whole["first"].to_numpy() + 0.3, rel=1e-5)
+    largest = whole[whole["line"] == whole["line"].iloc[whole["first"].argmin()]]
+    named = drawings[1].rows("text")
+    assert list(named["weight"]) == list(largest["weight"])
+    assert list(named["first"]) == list(largest["first"])
 
 
 def test_a_frontier_needs_two_tasks(observations: Observations) -> None:
