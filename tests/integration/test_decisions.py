@@ -2,6 +2,7 @@
 
 import importlib
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -17,10 +18,14 @@ def at_root(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
 
 
-def power_laws():
-    """Return the losses of two tasks with L = p^-EXPONENT, seeds at plus and minus NOISE in log loss."""
+def loss_of(weight, sign, tilt):
+    return weight ** -(EXPONENT + sign * tilt) * np.exp(sign * NOISE)
+
+
+def power_laws(tilt=0.0):
+    """Return losses of two tasks, L = p^-EXPONENT; seeds are ± NOISE off in log loss, ± tilt in exponent."""
     rows = [
-        {"task": task, "weight": weight, "seed": sign, "value": weight**-EXPONENT * np.exp(sign * NOISE)}
+        {"task": task, "weight": weight, "seed": sign, "value": loss_of(weight, sign, tilt)}
         for task in ("aa-xx", "bb-xx")
         for weight in (0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 1.0)
         for sign in (-1, 1)
@@ -41,16 +46,33 @@ def test_best_weight_of_a_mean_is_that_of_calculus(importance):
     assert abs(wants.WEIGHTS[costs.argmin()] - factors[0] / factors.sum()) < 0.011
 
 
-@pytest.mark.parametrize("sign", [-1, 1])
-def test_runs_are_judged_by_other_seeds(sign):
+def test_runs_are_judged_by_other_seeds(monkeypatch):
+    tables, wants, judgement, trials = (
+        importlib.import_module(f"studies.analysis.decisions.{name}")
+        for name in ("tables", "wants", "judgement", "trials")
+    )
+    monkeypatch.setattr(judgement, "DRAWS", 2)
+    rows, wish = power_laws(tilt := 0.2), wants.Wish(name="4:1", importance=(4, 1))
+    table = SimpleNamespace(name="made", judges=rows, wishes=[wish], tasks=sorted(set(rows["task"])))
+    table.first_weights = lambda rows: tables.Table.first_weights(table, rows)
+    small = {"small": "all", "method": "grid", "seed": 1, "want": wish.name, "weight": 0.3}
+    decisions = [*judgement.decisions_of(table, pd.DataFrame([small]), np.random.default_rng(0))]
+    assert [row["small"] for row in decisions].count(trials.OWN) == 2 * len(trials.COUNTS)
+    for row in decisions:
+        judge = -row["seed"] if row["small"] == trials.OWN else 0  # the mean of both, where all seeds judge
+        costs = [
+            0.8 * loss_of(weight, judge, tilt) + 0.2 * loss_of(1 - weight, judge, tilt)
+            for weight in (wish.free, row["weight"], *wants.WEIGHTS)
+        ]
+        assert row["gains"][0] == pytest.approx(costs[0] - costs[1], abs=3e-3)
+        assert row["regret"] == pytest.approx(costs[1] - min(costs[2:]), abs=3e-3)
+
+
+def test_few_runs_choose_as_many_do():
     wants = importlib.import_module("studies.analysis.decisions.wants")
     rows, wish = power_laws(), wants.Wish(name="", importance=(4, 1))
-    others = rows[rows["seed"].ne(sign)]
-    costs = truth_of_power_laws(without=sign).costs(wish)[0]
-    assert costs == pytest.approx(truth_of_power_laws().costs(wish)[0] * np.exp(-sign * NOISE))
-    assert wish.best(others) == wants.WEIGHTS[costs.argmin()]
-    few = others[others["weight"].isin([0.1, 0.5, 0.9])]  # none was trained alone
-    assert wish.best(few) == pytest.approx(wish.best(others), abs=0.1)
+    few = rows[rows["weight"].isin([0.1, 0.5, 0.9])]  # none was trained alone
+    assert wish.best(few) == pytest.approx(wish.best(rows), abs=0.1)
 
 
 def test_a_run_scatters_as_its_seeds_do():

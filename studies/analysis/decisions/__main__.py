@@ -38,14 +38,14 @@ def main(*, advice: Path = FILE, out: Path = PAGES / "decisions") -> None:
         for decision in decisions_of(table, choices[choices["table"].eq(table.name)], rng)
     )
     target = decisions["aim"].eq("targets")
-    won = decisions[decisions[WON] & ~target]
+    nats = decisions[~target & decisions["aim"].ne("relative")]  # whose costs are shares
+    won = nats[nats[WON]]
     summaries = {
         "by table": summarise(won, ["table", "small"]),
-        "by aim": summarise(won, ["aim", "small"]),
+        "by aim": summarise(decisions[decisions[WON] & ~target], ["aim", "small"]),
         "together": summarise(won, ["small"]),
-        "all wants": summarise(decisions[decisions[WON]], ["small"]),
         "first within 3% of alone": summarise(decisions[target], ["table", "small"]),
-        "not to be won": summarise(decisions[~decisions[WON] & ~target], ["small"]),
+        "not to be won": summarise(nats[~nats[WON]], ["small"]),
     }
     costs = pd.DataFrame(cost for table in tables for cost in costs_of(table))
     for title, rows in {"small models": costs, **summaries}.items():

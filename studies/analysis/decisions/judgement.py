@@ -56,9 +56,9 @@ class Truth:
 
 
 def decisions_of(table: Table, advice: pd.DataFrame, rng: np.random.Generator) -> Iterator[Figures]:
-    """Yield each choice with the stake, a run's scatter, and its gains on the free rule by draw.
+    """Yield each choice with the stake, a run's scatter, its regret, and its gains on the free rule by draw.
 
-    Choices by runs of the target are judged by its other seeds.
+    Choices by runs of the target are judged by its other seeds: their regret is over the least cost of those.
     """
     truth = Truth(table.judges, rng)
     others = {seed: Truth(table.judges, rng, without=seed) for seed in table.judges["seed"].unique()}
@@ -72,8 +72,10 @@ def decisions_of(table: Table, advice: pd.DataFrame, rng: np.random.Generator) -
         }  # fmt: skip
         for row in (EQUAL, *advice[advice["want"].eq(wish.name)].to_dict("records")):
             judge = others[row["seed"]] if row["small"] == OWN else truth
-            gains = _gains(judge.costs(wish), wish.free, row["weight"])
-            yield row | key | {"gains": gains}
+            costs = judge.costs(wish)
+            gains = _gains(costs, wish.free, row["weight"])
+            regret = float(np.interp(row["weight"], WEIGHTS, costs[0]) - costs[0].min())
+            yield row | key | {"regret": regret, "gains": gains}
 
 
 def _gains(costs: Array, free: float, weight: float) -> Array:
@@ -88,7 +90,6 @@ def summarise(decisions: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     the `gain` on the free rule with its interval over other seeds of the target.
     """
     rows = []
-    decisions = decisions.assign(regret=decisions["stake"] - decisions["gains"].str[0])
     for key, part in decisions.groupby([*by, "method"], sort=False):
         alike = part.groupby(["table", "want"])
         gains = np.mean([np.mean(same.to_list(), axis=0) for _, same in alike["gains"]], axis=0)
