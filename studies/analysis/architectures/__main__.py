@@ -39,7 +39,7 @@ def main(*, folder: Path = OUT, out: Path = OUT, refits: int = 200, runs: Path |
     by_setting = models.settings(rows, pd.read_csv(folder / "lengths.csv"))
     fits = {name: laws.fit_models(some, refits=refits) for name, some in by_setting.items()}
     ratios, losses = laws.exponents(fits), of_kinds(values["loss"])
-    by_size = gaps.gaps_to_encdec(losses)
+    by_size, effects = gaps.gaps_to_encdec(losses), gaps.effects(losses)
     tables = {
         "exponents": ratios,
         "irreducible loss": pd.DataFrame(laws.limits(by_setting, fits)),
@@ -49,8 +49,8 @@ def main(*, folder: Path = OUT, out: Path = OUT, refits: int = 200, runs: Path |
         "gaps to EncDec of equal size": gaps.trends(by_size),
         "gaps to EncDec of equal FLOPs": gaps.trends(gaps.gaps_to_encdec(losses, predictor="flops")),
         "gaps by width": by_size[by_size["model"].isin(gaps.MEANS)],
-        "effects": gaps.trends(gaps.effects(losses), by="effect"),
-        "effects when small": gaps.effects_when_small(models.by_seed(rows)),
+        "effects": gaps.trends(effects, by="effect"),
+        "effects when small": gaps.effects_when_small(effects),
         "effects after longer training": gaps.effects(of_kinds(models.by_seed(longer))),
         **{name: by_width(some) for name, some in values.items()},
         "gaps by sentences": pd.concat(

@@ -75,13 +75,16 @@ def effects(rows: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(size=frame["width"].map(sizes))
 
 
-def effects_when_small(seeds: pd.DataFrame) -> pd.DataFrame:
-    """Return the mean of each effect over `SMALL`, pairs and seeds, with Student's 95% interval."""
-    small = seeds[seeds["width"].isin(SMALL) & seeds["task"].eq(SUPERVISED)]
-    parts = [effects(some) for _, some in small.groupby("seed")]
-    table = pd.concat(parts).groupby("effect")["value"].agg(["mean", "sem", "count"])
-    half = student.ppf(0.975, table["count"] - 1) * table["sem"]
-    return table.assign(lower=table["mean"] - half, upper=table["mean"] + half).reset_index()
+def effects_when_small(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the mean of each effect over `SMALL` and pairs, with Student's 95% interval over both.
+
+    Args:
+        table: As `effects` returns it, of means over seeds, which share what is no chance.
+    """
+    small = table[table["width"].isin(SMALL) & table["task"].eq(SUPERVISED)]
+    means = small.groupby("effect")["value"].agg(["mean", "sem", "count"])
+    half = student.ppf(0.975, means["count"] - 1) * means["sem"]
+    return means.assign(lower=means["mean"] - half, upper=means["mean"] + half).reset_index()
 
 
 def trend(size: Array, value: Array, pair: Array) -> dict[str, float]:
