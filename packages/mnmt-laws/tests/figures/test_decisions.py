@@ -35,6 +35,22 @@ def test_a_frontier_at_a_length_has_the_models_of_that_length(observations: Obse
     assert list(named["first"]) == list(largest["first"])
 
 
+def test_the_largest_models_have_the_first_tasks_weight_beside_them(
+    observations: Observations, read: Read
+) -> None:
+    fitted = fit(observations, law="capacity", uncertainty=Perturbation(refits=0))
+    sizes = sorted(set(observations.frame["size"]))
+    labels = read(draw_frontier(fitted, sizes=sizes)).rows("text")
+    largest = observations.frame[observations.frame["size"].eq(sizes[-1])]
+    first, second = (
+        largest[largest["task"].eq(task)].set_index("mixture")[["weight", "value"]] for task in fitted.tasks
+    )
+    both = first.join(second["value"].rename("second"))
+    expected = both[both["weight"].between(0, 1, inclusive="neither")].sort_values("weight").to_numpy()
+    drawn = labels.sort_values("weight")[["weight", "first", "second"]].to_numpy()
+    assert drawn == pytest.approx(expected, rel=1e-5)  # as written in the figure
+
+
 def test_a_frontier_needs_two_tasks(observations: Observations) -> None:
     alone = replace(observations, frame=observations.frame[observations.frame["task"] == "en-de"])
     with pytest.raises(TableError, match="a frontier is drawn of two tasks and sources"):

@@ -1,0 +1,55 @@
+"""Trends of gaps and ratios of exponents, against regression by another library and against exact laws."""
+
+import importlib
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import linregress
+from scipy.stats import t as student
+
+SIZES = np.array([11e3, 20e3, 46e3, 82e3, 184e3])
+
+
+@pytest.fixture
+def study(monkeypatch):
+    monkeypatch.syspath_prepend(Path(__file__).parents[2])
+    return lambda name: importlib.import_module(f"studies.analysis.architectures.{name}")
+
+
+def test_a_trend_is_a_regression_on_doublings(study):
+    value = 0.1 - 0.02 * np.log2(SIZES) + np.array([0.01, -0.02, 0.03, 0.0, -0.01])
+    line = study("gaps").trend(SIZES, value, np.zeros(5))
+    doublings = np.log2(SIZES) - np.log2(SIZES).mean()
+    expected, reach = linregress(doublings, value), student.ppf(0.975, 3)
+    half, half_slope = reach * expected.intercept_stderr, reach * expected.stderr
+    assert [line["mean"], line["mean_lower"], line["mean_upper"]] == pytest.approx(
+        [expected.intercept, expected.intercept - half, expected.intercept + half]
+    )
+    assert [line["per_doubling"], line["slope_lower"], line["slope_upper"]] == pytest.approx(
+        [expected.slope, expected.slope - half_slope, expected.slope + half_slope]
+    )
+
+
+def test_pairs_of_other_levels_share_one_slope(study):
+    levels, pairs = np.array([0.3, -0.5]).repeat(5), np.array(["Deep", "Wide"]).repeat(5)
+    line = study("gaps").trend(np.tile(SIZES, 2), levels + 0.07 * np.log2(np.tile(SIZES, 2)), pairs)
+    assert line["per_doubling"] == pytest.approx(0.07)
+    assert line["scatter"] == pytest.approx(0, abs=1e-12)
+
+
+def test_exponents_of_exact_laws_have_their_ratios(study):
+    laws = study("laws")
+    alphas = {name: 0.3 + 0.04 * number for number, name in enumerate(laws.WEIGHTS)}
+    rows = [
+        {"model": name, "task": "en-de", "size": size, "value": 30 * size**-alpha + 1.5}
+        for name, alpha in alphas.items()
+        for size in SIZES
+    ]
+    fitted = laws.fit_models(pd.DataFrame(rows), refits=2)
+    table = laws.exponents({"all": fitted}).set_index("model")
+    assert table["relative"].to_dict() == pytest.approx(
+        {name: a / 0.3 for name, a in alphas.items()}, rel=1e-2
+    )
+    assert table["exponent"].to_dict() == pytest.approx(alphas, rel=1e-2)
