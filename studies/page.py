@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+import pandas as pd
 
 from benchmarks.measurement import Figures, print_table
 from mnmt_laws.figures import save
@@ -14,13 +16,23 @@ from mnmt_laws.figures.style import Chart
 PAGES = Path("docs/studies")
 """Relative to the repository's root, from which analyses are run, so that results do not name a machine."""
 
+Table = pd.DataFrame | Iterable[Figures]
+"""What the pages' analyses answer."""
+
 _DIGITS = 5  # significant; beyond them processors differ
 
 
-def write_page(folder: Path, results: Figures, charts: Mapping[str, Chart]) -> None:
-    """Write results.json, numbers with five digits, and a file NAME.svg for each chart."""
+def write_page(folder: Path, results: Mapping[str, Table], charts: Mapping[str, Chart]) -> None:
+    """Print the tables, and write results.json, numbers with five digits, and a file NAME.svg for each chart.
+
+    Iterators are read one by one, and each table is printed as soon as it is there.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(_rounded(results), indent=1, ensure_ascii=False, allow_nan=False)
+    records: Figures = {}
+    for name, table in results.items():
+        records[name] = table.to_dict("records") if isinstance(table, pd.DataFrame) else list(table)
+        print_rows(name, records[name])
+    text = json.dumps(_rounded(records), indent=1, ensure_ascii=False, allow_nan=False)
     (folder / "results.json").write_text(text + "\n", encoding="utf-8")
     for name, chart in charts.items():
         save(chart, folder / f"{name}.svg")

@@ -15,7 +15,6 @@ from tempfile import gettempdir
 import altair as alt
 import numpy as np
 import pandas as pd
-from scipy.stats import t as student
 
 from benchmarks.measurement import Figures, run
 from mnmt_laws import (
@@ -30,8 +29,9 @@ from mnmt_laws import (
 )
 from mnmt_laws.figures import draw_frontier, marks
 from mnmt_laws.figures.style import INK, Chart, color, count_axis, ramp, styled, value_axis
+from studies.analysis.intervals import half_of_a_run, pooled
 from studies.analysis.rulers import draw_predictions, held_out_errors, with_rulers
-from studies.page import PAGES, print_rows, write_page
+from studies.page import PAGES, Table, write_page
 
 OUT = PAGES / "synthetic"
 HARD, EASY = "xx-aa", "xx-bb"
@@ -51,21 +51,18 @@ def main(*, refits: int = 200, out: Path = OUT) -> None:
     costs, size = costs_of(target.frame), float(target.frame["size"].iloc[0])
     everything = observe(with_target(), metric="loss", testset="test")
     advice = recommend(everything, size=size, preference=IMPORTANCE, refits=refits)
-    results = {
-        "target": list(by_mixture(costs)),
-        "predicted": list(forecasts(advice)),
+    results: dict[str, Table] = {
+        "target": by_mixture(costs),
+        "predicted": forecasts(advice),
         "reached": [worth(rows, advice.weights[HARD]) for rows in (costs, costs_of(study.held_out))],
     }
     law = fit(everything, law="capacity", uncertainty=ResidualBootstrap(refits=refits))
-    results["irreducible"], held_out = compare_irreducible(law).to_dict("records"), predict_held_out(law)
+    results["irreducible"], held_out = compare_irreducible(law), predict_held_out(law)
     rows = with_rulers(everything, held_out.rows)
-    results["held out"] = list(held_out_errors(everything, held_out))
-    results["by ruler"] = list(mean_by_ruler(rows))
-    for name, table in results.items():
-        print_rows(name, table)
+    results |= {"held out": held_out_errors(everything, held_out), "by ruler": mean_by_ruler(rows)}
     charts = {
         "frontier": draw_target(advice, costs),
-        "overview": draw_overview(study, half_interval(np.log(costs[EASY]))),
+        "overview": draw_overview(study, half_of_a_run(np.log(costs[EASY]).groupby(level="hard"))),
         "predictions": draw_predictions(rows, rows["task"]),
     }
     write_page(out, results, charts)
@@ -77,11 +74,11 @@ def with_target() -> pd.DataFrame:
     return pd.concat([study[study["role"] == "fit"], target.assign(role="held-out")], ignore_index=True)
 
 
-def mean_by_ruler(rows: pd.DataFrame) -> Iterator[Figures]:
-    """Yield the mean by importance that law and ruler predict for every mixture of the target table."""
+def mean_by_ruler(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the mean by importance that law and ruler predict for every mixture of the target table."""
     table = rows.drop_duplicates(["task", "mixture"]).set_index(["mixture", "task"])[["predicted", "line"]]
     means = table.mul(SHARES, axis=0, level="task").groupby(level="mixture").agg("sum", min_count=2)
-    yield from means.reset_index().to_dict("records")  # NaN beyond the weights trained
+    return means.reset_index()  # NaN beyond the weights trained
 
 
 def costs_of(frame: pd.DataFrame) -> pd.DataFrame:
@@ -115,21 +112,14 @@ def worth(costs: pd.DataFrame, advised: float) -> Figures:
     `half` is half of the 95% interval of a difference between two mixtures.
     """
     groups = costs["mean"].groupby(level="hard")
-    means, scatter = groups.mean(), float(np.sqrt(groups.var().mean()))
+    means, scatter = groups.mean(), pooled(groups)[0] ** 0.5
     weight = min(means.index, key=lambda trained: abs(trained - advised))
     gain = float(means[0.5] - means[weight])
     return {
         "weight": weight, "gain": gain, "scatter": scatter, "gain / scatter": gain / scatter,
-        "half": half_interval(costs["mean"]) * (2 / groups.size().min()) ** 0.5,
+        "half": half_of_a_run(groups) * (2 / groups.size().min()) ** 0.5,
         "best weight": float(means.idxmin()), "regret": float(means[weight] - means.min()),
     }  # fmt: skip
-
-
-def half_interval(values: pd.Series) -> float:
-    """Return half of the 95% interval of a run, from seeds of the same mixture, pooled."""
-    groups = values.groupby(level="hard")
-    freedom = len(values) - groups.ngroups
-    return float(student.ppf(0.975, freedom)) * float(np.sqrt(groups.var().mean()))
 
 
 def draw_target(advice: Recommendation, costs: pd.DataFrame) -> Chart:
@@ -139,7 +129,7 @@ def draw_target(advice: Recommendation, costs: pd.DataFrame) -> Chart:
     groups = costs.groupby(level="hard")
     means = groups.mean().rename(columns={HARD: "first", EASY: "second"})
     for task, axis, ends in ((HARD, "first", ("x", "x2")), (EASY, "second", ("y", "y2"))):
-        half = half_interval(costs[task]) / groups.size().min() ** 0.5
+        half = half_of_a_run(groups[task]) / groups.size().min() ** 0.5
         rows = means.assign(low=means[axis] - half, high=means[axis] + half)
         bars = alt.Chart(marks.data(rows)).mark_rule(opacity=0.5)
         chart.layer.append(

@@ -8,9 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from tempfile import gettempdir
 
-import pandas as pd
-
-from benchmarks.measurement import print_table, run
+from benchmarks.measurement import run
 from studies.analysis.encoder_decoder import choices, grid
 from studies.page import PAGES, write_page
 
@@ -32,20 +30,17 @@ def main(*, folder: Path = OUT, out: Path = OUT, refits: int = 400) -> None:
     fits = {testset: grid.fit_grid(depths, testset, refits) for testset in TESTSETS}
     summary, noise = choices.summarise(choices.differences(pairs)), choices.seed_noise(pairs)
     tables = {
-        "laws": pd.DataFrame([row for name, law in fits.items() for row in grid.law_rows(law, name)]),
-        "contest": pd.DataFrame([row for testset in TESTSETS for row in grid.contest(depths, testset)]),
-        "depths": pd.DataFrame(grid.depth_effects(depths)), "choices": summary, "seed noise": noise,
+        "laws": [row for name, law in fits.items() for row in grid.law_rows(law, name)],
+        "contest": [row for testset in TESTSETS for row in grid.contest(depths, testset)],
+        "depths": grid.depth_effects(depths), "choices": summary, "seed noise": noise,
     }  # fmt: skip
-    for name, frame in tables.items():
-        print(f"\n### {name}\n")
-        print_table(frame.round(4).to_dict("records"))
     in_domain = TESTSETS[0]
     half = choices.reach_of_a_run(noise[noise["testset"].eq(in_domain)])
     charts = {
         "grid-test": grid.draw_grid(depths[depths["testset"].eq(in_domain)], fits[in_domain], half),
         "choices": choices.draw_choices(summary[summary["testset"].eq(in_domain)]),
     }
-    write_page(out, {name: frame.to_dict("records") for name, frame in tables.items()}, charts)
+    write_page(out, tables, charts)
 
 
 if __name__ == "__main__":

@@ -5,13 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import altair as alt
-import numpy as np
 import pandas as pd
-from scipy.stats import t as student
 
 from benchmarks.measurement import Figures
 from mnmt_laws.figures import marks
 from mnmt_laws.figures.style import MUTED, TASK_COLORS, Chart, color, styled
+from studies.analysis.intervals import half_interval
 
 PLAIN = "plain"
 BOTH = "both"
@@ -52,8 +51,7 @@ def summarise(frame: pd.DataFrame) -> pd.DataFrame:
 def mean_of(values: pd.Series) -> Figures:
     """Return a mean difference with Student's 95% interval, and of how many pairs of runs."""
     count, mean = len(values), float(values.mean())
-    error = float(values.std(ddof=1)) / count**0.5 if count > 1 else np.nan
-    half = float(student.ppf(0.975, count - 1)) * error if count > 1 else np.nan
+    half = half_interval(float(values.var()) / count, count - 1)
     return {"difference": mean, "lower": mean - half, "upper": mean + half, "pairs": count}
 
 
@@ -66,8 +64,7 @@ def seed_noise(rows: pd.DataFrame) -> pd.DataFrame:
 
 def reach_of_a_run(noise: pd.DataFrame) -> float:
     """Return half of the 95% interval of one run, from the spread over seeds of `seed_noise`, pooled."""
-    freedom = float((noise["count"] - 1).sum())
-    return float(student.ppf(0.975, freedom)) * float((noise["std"] ** 2).mean()) ** 0.5
+    return half_interval((noise["std"] ** 2).mean(), (noise["count"] - 1).sum())
 
 
 def draw_choices(summary: pd.DataFrame) -> Chart:

@@ -17,7 +17,7 @@ from mnmt_laws.figures.style import Chart
 from studies.analysis.many_languages.figures import KINDS, draw_experts, draw_gains, draw_longer
 from studies.analysis.many_languages.models import BILINGUAL, FOLDER, UPDATED, gains, longest, read_runs
 from studies.analysis.many_languages.questions import by_length, contrasts, gains_by_text, write_experts
-from studies.page import print_rows, write_page
+from studies.page import write_page
 
 
 def main(*, folder: Path = FOLDER, out: Path = FOLDER, uses: Path | None = None) -> None:
@@ -38,10 +38,8 @@ def main(*, folder: Path = FOLDER, out: Path = FOLDER, uses: Path | None = None)
     charts["longer"] = draw_longer(lengths)
     shares = pd.read_csv(folder / "experts.csv")
     known = ["model", "layer", "told", "told_lower", "told_upper", "least_load", "most_load"]
-    results["specialisation"] = shares.drop_duplicates(["model", "layer"])[known].to_dict("records")
+    results["specialisation"] = shares.drop_duplicates(["model", "layer"])[known]
     charts["experts"] = draw_experts(shares[shares["model"].eq("moe16, T = 1")])
-    for name, table in results.items():
-        print_rows(name, table)
     write_page(out, results, charts)
 
 
@@ -56,7 +54,7 @@ def at_equal_cost(
         for heat, words in ((1, "read in proportion to the text (T = {})"), (5, "read nearly alike (T = {})"))
     }
     results = {
-        "gains": better.to_dict("records"), "gains_by_text": list(gains_by_text(better)),
+        "gains": better, "gains_by_text": gains_by_text(better),
         "contrasts": [*contrasts(rows), *contrasts(pd.concat([models, batches]))],
     }  # fmt: skip
     return results, {"gains": draw_gains(panels)}

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 import altair as alt
 import numpy as np
 import pandas as pd
-from scipy.stats import t as student
 
 from benchmarks.measurement import Figures
 from mnmt_laws.figures import marks
 from mnmt_laws.figures.style import MUTED, TASK_COLORS, Chart, color, count_axis, styled, value_axis
+from studies.analysis.intervals import half_interval
 from studies.analysis.many_languages.models import BILINGUAL, LANGUAGES, UPDATED
 
 KINDS = {"dense": "dense", "moe16": "16 experts", UPDATED: "bilingual, small batches"}
@@ -41,8 +41,7 @@ def _gains_panel(gains: pd.DataFrame, title: str, y: alt.Y) -> alt.LayerChart:
     order = [*dict.fromkeys(rows["language"])]
     x = alt.X("language:N", sort=order, title="language and its share of the text", axis=axis)
     base = alt.Chart(marks.data(rows))
-    zero = alt.Chart(marks.data(pd.DataFrame({"value": [0.0]}))).mark_rule(strokeDash=marks.DASHED)
-    zero = zero.encode(x=alt.value(0), x2=alt.value("width"), color=alt.value(MUTED))
+    zero = marks.reference(language=order, value=[0.0] * len(order))
     bars = base.mark_rule(opacity=0.6).encode(y="lower:Q", y2="upper:Q")
     dots = marks.with_tooltips(base.mark_point(), rows, {"name": "model", "language": "language",
                                                          "value": "gain"})  # fmt: skip
@@ -58,7 +57,8 @@ def draw_longer(lengths: Sequence[Figures]) -> Chart:
     baselines = frame.set_index("model")["value"]
     frame["line"] = frame["model"].str.removesuffix(", T = 1").map(KINDS)
     frame = frame[frame["line"].notna() & frame["model"].ne(UPDATED)].assign(kind="trained")
-    half = float(student.ppf(0.975, len(frame))) * _error_over_seeds(frame["by_seed"])
+    variance = float(np.mean([np.var(seeds, ddof=1) / len(seeds) for seeds in frame["by_seed"]]))
+    half = half_interval(variance, len(frame))
     frame = frame.assign(lower=frame["value"] - half, upper=frame["value"] + half)
     x = count_axis("flops", frame["flops"], "FLOPs of the training")
     y = value_axis("value", [*frame["lower"], *frame["upper"]], "mean test loss (nats a token)", log=False)
@@ -72,11 +72,6 @@ def draw_longer(lengths: Sequence[Figures]) -> Chart:
     key = color("line", [*colours], [*colours.values()])
     title = "T = 1; dashed: twelve bilingual models together"
     return styled(marks.panel(*layers, x=x, y=y, color=key, width=420, title=title))
-
-
-def _error_over_seeds(values: pd.Series) -> float:
-    """Return the error of a mean over seeds, pooled over models."""
-    return float(np.mean([np.var(seeds, ddof=1) / len(seeds) for seeds in values])) ** 0.5
 
 
 def draw_experts(shares: pd.DataFrame) -> Chart:

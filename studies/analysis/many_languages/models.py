@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from scipy.stats import t as student
 
+from studies.analysis.intervals import half_interval
 from studies.page import PAGES
 
 FOLDER = PAGES / "many-languages"
@@ -73,7 +73,7 @@ def gains(rows: pd.DataFrame, alone: pd.DataFrame) -> pd.DataFrame:
     parts = []
     for name, some in rows.groupby("name"):
         mean, error = _mean_and_error(some)
-        half = float(student.ppf(0.975, len(mean))) * (error + single_error) ** 0.5
+        half = half_interval(error + single_error, len(mean))
         gain = (single - mean).dropna()
         parts.append(pd.DataFrame({"value": gain, "lower": gain - half, "upper": gain + half, "name": name}))
     share = rows.drop_duplicates("task").set_index("task")["share"]
