@@ -6,7 +6,6 @@ python -m studies.analysis.splitting
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
 from pathlib import Path
 from tempfile import gettempdir
 
@@ -16,7 +15,7 @@ from benchmarks.measurement import Figures, run
 from studies.analysis.splitting import exponents, exposure, figures, fractions, rates, sharing
 from studies.analysis.splitting.predictions import prediction_errors
 from studies.analysis.splitting.tables import FOLDER, seed_spreads
-from studies.page import print_rows, write_page
+from studies.page import Table, write_page
 
 
 def main(*, out: Path = FOLDER, refits: int = 200) -> None:
@@ -26,42 +25,38 @@ def main(*, out: Path = FOLDER, refits: int = 200) -> None:
         out: Folder for results.json and the figures.
         refits: Refits, and draws of seeds, behind each interval.
     """
-    plateaus, compared = exposure.plateaus(), rates.tables()
+    compared = rates.tables()
     best, rows = compared.values()
     with_alone = best.groupby("task").filter(lambda part: bool(part["weight"].eq(1).any()))
-    no_context = {row["task"]: row["reducible"] for row in plateaus if not row["words"]}
-    results: Figures = {}
-    for name, table in {
-        "seeds": lambda: seed_spreads(rows),
-        "one α or free": lambda: of_each(exponents.one_or_free, compared),
-        "exponents": lambda: of_each(exponents.curve_exponents, compared),
-        "rivals": lambda: of_each(exponents.rivals, compared),
-        "checks": lambda: of_each(partial(exponents.checks, plateaus=no_context), compared),
-        "saturation": lambda: of_each(exponents.saturation, compared),
-        "equal exposure": lambda: exposure.equal_exposure(rows, draws=refits),
-        "equal exposure, best rates": lambda: exposure.equal_exposure(best, draws=refits),
-        "32,000 steps": lambda: exposure.longer(draws=refits),
-        "plateaus": lambda: plateaus,
-        "rates": rates.rates,
-        "f": lambda: fractions.fractions(rows, refits=refits),
-        "f, best rates": lambda: fractions.fractions(with_alone, refits=refits),
-        "f by size": lambda: fractions.shares_by_size(with_alone, draws=refits),
-        "exponent of f over size": lambda: fractions.slopes_over_size(with_alone, draws=refits),
-        "eq. 12 or free": lambda: fractions.eq_12_or_free(rows, refits=refits),
-        "predictions": lambda: prediction_errors(rows, refits=refits),
-        "sharing": lambda: sharing.sharing(refits=refits),
-        "exponents with shared features": sharing.predictors_of_exponents,
-        "direction": lambda: sharing.direction(refits=refits),
-        "direction by size": sharing.direction_by_size,
-        "three against two": lambda: sharing.three_against_two(draws=refits),
-    }.items():
-        answer = table()
-        results[name] = answer.to_dict("records") if isinstance(answer, pd.DataFrame) else list(answer)
-        print_rows(name, results[name])
+    curves = pd.DataFrame(of_each(exponents.curve_exponents, compared))
+    f = pd.DataFrame(fractions.fractions(rows, refits=refits))
+    results: dict[str, Table] = {
+        "seeds": seed_spreads(rows),
+        "equal length or exposure": of_each(exponents.one_or_free, compared),
+        "exponents": curves,
+        "rivals": of_each(exponents.rivals, compared),
+        "checks": of_each(exponents.checks, compared),
+        "saturation": of_each(exponents.saturation, compared),
+        "equal exposure": exposure.equal_exposure(rows),
+        "equal exposure, best rates": exposure.equal_exposure(best),
+        "32,000 steps": exposure.longer(),
+        "rates": rates.rates(),
+        "f": f,
+        "f, best rates": fractions.fractions(with_alone, refits=refits),
+        "f by size": fractions.shares_by_size(with_alone, draws=refits),
+        "exponent of f over size": fractions.slopes_over_size(with_alone),
+        "eq. 12 or free": fractions.eq_12_or_free(rows, refits=refits),
+        "predictions": prediction_errors(rows, refits=refits),
+        "sharing": sharing.sharing(refits=refits),
+        "exponents with shared features": sharing.predictors_of_exponents(),
+        "direction": sharing.direction(refits=refits),
+        "direction by size": sharing.direction_by_size(),
+        "three against two": sharing.three_against_two(),
+    }
     charts = {
-        "exponents": figures.draw_exponents(pd.DataFrame(results["exponents"])),
+        "exponents": figures.draw_exponents(curves),
         "curves": figures.draw_curves(best),
-        "fractions": figures.draw_fractions(pd.DataFrame(results["f"]), fractions.curves_of_eq_12(rows)),
+        "fractions": figures.draw_fractions(f, fractions.curves_of_eq_12(rows)),
     }
     write_page(out, results, charts)
 

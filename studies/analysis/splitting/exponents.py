@@ -13,11 +13,11 @@ from itertools import pairwise
 
 import numpy as np
 import pandas as pd
-from scipy.stats import t as student
 
 from benchmarks.measurement import Figures
 from mnmt_laws.arrays import Array
 from mnmt_laws.laws import LawName
+from studies.analysis.intervals import half_interval, half_of_a_run
 from studies.analysis.splitting.tables import CELL, fit_reducible, rms
 
 CURVE = ["task", "weight", "step"]
@@ -50,14 +50,12 @@ def as_curves(rows: pd.DataFrame) -> pd.DataFrame:
 
 def curve_exponents(rows: pd.DataFrame) -> Iterator[Figures]:
     """Yield α of each curve, with Student's 95% interval from how seeds of its task and length scatter."""
-    logs = np.log(rows["reducible"]).groupby([rows[name] for name in CELL])
-    cells = logs.agg(["mean", "var", "count"]).reset_index()
-    for (task, step), some in cells.groupby(["task", "step"]):
-        reach = student.ppf(0.975, (some["count"] - 1).sum()) * np.sqrt(some["var"].mean())
-        for weight, curve in some.groupby("weight"):
+    rows = rows.assign(log=np.log(rows["reducible"]))
+    for (task, step), of_length in rows.groupby(["task", "step"]):
+        half = half_of_a_run(of_length.groupby(CELL)["log"])
+        for weight, curve in of_length.groupby("weight"):
             x = np.log(curve["size"]) - np.log(curve["size"]).mean()
-            alpha = -float(x @ curve["mean"] / (x @ x))
-            error = float(reach / np.sqrt(x @ x * curve["count"].mean()))
+            alpha, error = -float(x @ curve["log"] / (x @ x)), half / float(x @ x) ** 0.5
             yield {
                 "task": task, "step": step, "weight": weight, "exposure": weight * step, "alpha": alpha,
                 "lower": alpha - error, "upper": alpha + error,
@@ -82,12 +80,11 @@ def regress(rows: pd.DataFrame, predictors: Sequence[str], *, bent: bool = False
     values = inverse @ x.T @ y
     errors = y - x @ values
     scores = pd.DataFrame(x * errors[:, None]).groupby(rows["trunk"].to_numpy()).sum().to_numpy()
-    others = len(scores) - 1
-    std = np.sqrt(np.diag(inverse @ scores.T @ scores @ inverse) * len(scores) / others)
-    reach = float(student.ppf(0.975, others))
+    freedom = len(scores) - 1
+    half = half_interval(np.diag(inverse @ scores.T @ scores @ inverse) * len(scores) / freedom, freedom)
     names = [] if FREE in predictors else list(predictors)
     ends = zip(names, range(-len(names), 0), strict=True)
-    slopes = {name: [float(values[n] + z * std[n]) for z in (0, -reach, reach)] for name, n in ends}
+    slopes = {name: [float(values[n] + sign * half[n]) for sign in (0, -1, 1)] for name, n in ends}
     bic = len(y) * np.log(np.mean(errors**2)) + np.linalg.matrix_rank(x) * np.log(len(y))
     return Regression(slopes=slopes, bic=float(bic), error=rms(errors))
 
@@ -104,21 +101,11 @@ def _design(rows: pd.DataFrame, predictors: Sequence[str], *, bent: bool = False
     return np.hstack([curves, alphas * size, *bend, logs * size])
 
 
-def seed_error(rows: pd.DataFrame, predictors: Sequence[str]) -> float:
-    """Return the root mean square error of log losses of one seed, fitted to the others."""
-    x, y = _design(rows, predictors), np.log(rows["reducible"].to_numpy(float))
-    errors = np.zeros(len(y))
-    for seed in rows["seed"].unique():
-        out = rows["seed"].eq(seed).to_numpy()
-        errors[out] = y[out] - x[out] @ np.linalg.lstsq(x[~out], y[~out], rcond=None)[0]
-    return rms(errors)
-
-
 def one_or_free(rows: pd.DataFrame) -> Iterator[Figures]:
     """Yield for curves of equal length or exposure what an α of each weight is worth over one α of the task.
 
-    `BIC gain` is how far one α's BIC lies above that of α free: below 0 β alone varies. `seed left out` is
-    the error of α free over that of one α, `weight` the change of α per unit of log p.
+    `BIC gain` is how far one α's BIC lies above that of α free: below 0 β alone varies. `weight` is the
+    change of α per unit of log p.
     """
     curves = as_curves(rows)
     lengths = {f"T = {step:,}": curves["step"].eq(step) for step in sorted(curves["step"].unique())}
@@ -130,35 +117,31 @@ def one_or_free(rows: pd.DataFrame) -> Iterator[Figures]:
             yield {
                 "equal": kind, "curves of": name, "curves": part["curve"].nunique(), "losses": len(part),
                 "BIC gain": regress(part, ()).bic - regress(part, (FREE,)).bic,
-                "seed left out": seed_error(part, (FREE,)) / seed_error(part, ()),
                 "weight": regress(part, ("weight",)).slopes["weight"],
             }  # fmt: skip
 
 
 def rivals(rows: pd.DataFrame) -> Iterator[Figures]:
-    """Yield for each rival its BIC above that of exposure, held-out error and coefficients."""
+    """Yield for each rival its BIC above that of exposure, error and coefficients."""
     curves = as_curves(rows)
     base = regress(curves, RIVALS["exposure p T"]).bic
     for name, predictors in RIVALS.items():
         regression = regress(curves, predictors)
         yield {
             "α is a line in": name, "BIC above exposure": regression.bic - base, "error": regression.error,
-            "seed left out": seed_error(curves, predictors), **regression.slopes,
+            **regression.slopes,
         }  # fmt: skip
 
 
-def checks(rows: pd.DataFrame, plateaus: dict[str, float]) -> Iterator[Figures]:
+def checks(rows: pd.DataFrame) -> Iterator[Figures]:
     """Yield the coefficients of log p T and log p where another explanation is taken away.
 
-    *Off the plateau* are curves all of whose mean losses are below half of that of the best model without
-    context. *Bent* gives curves a curvature in log N, a line in log exposure. *Of the law* replaces losses by
-    those that a law fitted to them predicts, to see what its α would look like.
+    *Bent* gives curves a curvature in log N, a line in log exposure. *Of the law* replaces losses by those
+    that a law fitted to them predicts, to see what its α would look like.
     """
     curves, both, sizes = as_curves(rows), ("exposure", "weight"), sorted(rows["size"].unique())
-    worst = curves.groupby(["curve", "size"])["reducible"].mean().groupby("curve").max()
-    limit = 0.5 * curves["task"].map(plateaus)
     parts = {
-        "all": curves, "bent": curves, "off the plateau": curves[curves["curve"].map(worst) < limit],
+        "all": curves, "bent": curves,
         "small sizes": curves[curves["size"].isin(sizes[:3])],
         "large sizes": curves[curves["size"].isin(sizes[-3:])],
     }  # fmt: skip

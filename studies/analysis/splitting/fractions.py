@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
 from benchmarks.measurement import Figures
-from mnmt_laws import LawFit, fitted_fraction
+from mnmt_laws import LawFit, fitted_fraction, fractions_by_size, observe
 from mnmt_laws.arrays import Array
 from mnmt_laws.fitting.uncertainty import bounds_of
-from studies.analysis.splitting.tables import fit_reducible, log_means, rms, seeds_drawn_again
+from studies.analysis.intervals import pooled
+from studies.analysis.splitting.exponents import curve_exponents
+from studies.analysis.splitting.tables import CELL, KNOWN, fit_reducible, rms
 
 CURVE = np.linspace(0.02, 1.0, 50)
 """Weights of eq. 12's curve."""
@@ -54,52 +57,41 @@ def curves_of_eq_12(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def shares_by_size(rows: pd.DataFrame, *, draws: int) -> pd.DataFrame:
-    """Return f of each size, read without a law, after the longest training.
+    """Return f of each size, read without a law by `fractions_by_size`, after the longest training.
 
-    N_eff is the size at which the task alone has the loss of the mixed model, log loss linear in log N
-    between two sizes; f is NaN where the model is worse than the smallest alone or better than the
-    largest. 95% intervals over seeds.
+    Logarithms of reducible losses are compared. 95% intervals are of other seeds: means drawn about those
+    measured, from Student's t with the variance over seeds pooled over the cells. A bound is 0, or NaN, where
+    the model may be worse than the smallest alone, or better than the largest.
     """
-    rows, rng = rows[rows["step"] == rows["step"].max()], np.random.default_rng(0)
-    others = pd.DataFrame([read_shares(seeds_drawn_again(rows, rng)) for _ in range(draws)])
-    low, high = (others.quantile(end) for end in (0.025, 0.975))
-    return pd.DataFrame({"value": read_shares(rows), "lower": low, "upper": high}).reset_index()
+    rows = rows[rows["step"] == rows["step"].max()]
+    rows = rows.assign(value=np.log(rows["reducible"] / KNOWN)).drop(columns="irreducible")
+    measured = observe(rows, testset="test")
+    logs, rng = measured.frame["value"], np.random.default_rng(0)
+    cells = measured.frame.groupby(CELL)["value"]
+    variance, freedom = pooled(cells)
+    others = []
+    for _ in range(draws):
+        std = (variance * freedom / rng.chisquare(freedom) / cells.transform("count")) ** 0.5
+        shifts = rng.standard_normal(cells.ngroups)[cells.ngroup()]
+        frame = measured.frame.assign(value=logs + std * shifts)
+        others.append(fractions_by_size(replace(measured, frame=frame)))
+    low, high = (np.quantile([each[end] for each in others], level, axis=0, method="nearest")
+                 for end, level in (("lower", 0.025), ("upper", 0.975)))  # fmt: skip
+    return fractions_by_size(measured)[["task", "size", "weight", "value"]].assign(lower=low, upper=high)
 
 
-def read_shares(rows: pd.DataFrame) -> pd.Series:
-    """Return f by task, size, weight and step."""
-    means = log_means(rows)
-    parts = []
-    for _, some in means.groupby("task"):
-        alone = some.xs(1.0, level="weight").sort_index().cummin()
-        sizes = np.log(alone.index.get_level_values("size").to_numpy(float))
-        mixed = some[some.index.get_level_values("weight") < 1]
-        effective = np.interp(-mixed.to_numpy(), -alone.to_numpy(), sizes, left=np.nan, right=np.nan)
-        share = np.exp(effective - np.log(mixed.index.get_level_values("size").to_numpy(float)))
-        parts.append(pd.Series(share, index=mixed.index))
-    return pd.concat(parts)
-
-
-def slopes_over_size(rows: pd.DataFrame, *, draws: int) -> pd.DataFrame:
+def slopes_over_size(rows: pd.DataFrame) -> pd.DataFrame:
     """Return α_p / α_1 - 1, the exponent of f over N if each weight has a power law of its own.
 
-    0 says that f is free of N. 95% intervals over seeds.
+    0 says that f is free of N. 95% intervals by the errors of both α.
     """
-    rng = np.random.default_rng(0)
-    others = pd.DataFrame([_slopes(seeds_drawn_again(rows, rng)) for _ in range(draws)])
-    low, high = (others.quantile(end) for end in (0.025, 0.975))
-    return pd.DataFrame({"slope": _slopes(rows), "lower": low, "upper": high}).reset_index()
-
-
-def _slopes(rows: pd.DataFrame) -> pd.Series:
-    table = log_means(rows).unstack("size")
-    x = np.log(table.columns.to_numpy(float))
-    alphas = pd.Series(-np.polyfit(x, table.to_numpy().T, 1)[0], index=table.index)
-    alone = alphas.xs(1.0, level="weight")
-    relative: pd.Series = (alphas / alone.reindex(alphas.index.droplevel("weight")).to_numpy() - 1).drop(
-        1.0, level="weight"
-    )
-    return relative
+    curves = pd.DataFrame(curve_exponents(rows)).set_index(["task", "weight", "step"])
+    curves, alone = curves.drop(1.0, level="weight"), curves.xs(1.0, level="weight")["alpha"]
+    alone = alone.reindex(curves.index.droplevel("weight")).set_axis(curves.index)
+    ratio = curves["alpha"] / alone
+    half = (curves["upper"] - curves["alpha"]) / alone * (1 + ratio**2) ** 0.5
+    table = {"slope": ratio - 1, "lower": ratio - 1 - half, "upper": ratio - 1 + half}
+    return pd.DataFrame(table).reset_index()
 
 
 def eq_12_or_free(rows: pd.DataFrame, *, refits: int) -> Iterator[Figures]:

@@ -4,27 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
 import pandas as pd
 
 from benchmarks.measurement import Figures
 from mnmt_laws import LawFit, predict_interval
 from mnmt_laws.laws import LawName
-from studies.analysis.rulers import median_error, ruler
+from studies.analysis.rulers import coverage, median_error, ruler
 from studies.analysis.splitting.tables import above_entropy, fit_reducible, read
 
-AT_LENGTH: tuple[LawName, ...] = ("joint", "capacity", "linear-capacity")
+AT_LENGTH: tuple[LawName, ...] = ("joint", "capacity")
 """Laws of one length."""
-OF_LENGTH: tuple[LawName, ...] = ("share-tied", "share-free", "exponent-exposure")
+OF_LENGTH: tuple[LawName, ...] = ("share-tied", "exponent-exposure")
 """Laws fitted to all lengths together."""
 UNSEEN = 0.5
 
 
 def questions(rows: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame, pd.DataFrame]]:
     """Yield what is predicted, the rows to fit and the rows left out."""
-    last = rows["seed"].max()
-    for step, some in rows.groupby("step"):
-        yield f"seed {last}, {step:,} steps", rows[rows["seed"] < last], some[some["seed"] == last]
     for step, some in rows.groupby("step"):
         largest = some["size"].max()
         yield f"size {largest:,}, {step:,} steps", rows[rows["size"] < largest], some[some["size"] == largest]
@@ -45,21 +41,20 @@ def prediction_errors(rows: pd.DataFrame, *, refits: int) -> Iterator[Figures]:
     """Yield each question's median errors in log reducible loss, and of one law the intervals of a new model.
 
     *line* and *interpolation* are those of `studies.analysis.rulers`; *inside* counts losses in the intervals
-    of `law`, whose ends have the median ratio *width*, and *a constant inside* those that hold the mean of
-    the task's fitted losses.
+    of `law`, and *a constant inside* those that hold the mean of the task's fitted losses.
     """
     for question, train, test in questions(rows):
         fits = dict(laws_of(train, test))
         law = "capacity" if "capacity" in fits else "share-tied"
         fitted = fit_reducible(_of_lengths(train, test, law), law, refits=refits)
-        tests = with_intervals(fitted, test)
+        tests = with_intervals(fitted, test, train)
         name = "interpolation" if test["weight"].isin(train["weight"]).mean() < 1 else "line"
         rulers = [ruler(part, row) for part, row in _by_task(train, tests)]
         yield {
             "predicted": question, "losses": len(test),
             **{each: _error(tests, fit.predict(tests)) for each, fit in fits.items()},
             "line": None, "interpolation": None, name: _error(tests, rulers),
-            "law": law, **coverage(tests, train),
+            "law": law, **coverage(tests),
         }  # fmt: skip
 
 
@@ -73,7 +68,7 @@ def laws_of(train: pd.DataFrame, test: pd.DataFrame) -> Iterator[tuple[str, LawF
     is_new = not set(test["weight"]) <= set(train["weight"])
     for law in (*AT_LENGTH, *OF_LENGTH):
         some = _of_lengths(train, test, law)
-        if len(some) and not (is_new and law in ("joint", "share-free")):
+        if len(some) and not (is_new and law == "joint"):
             yield law, fit_reducible(some, law)
 
 
@@ -82,23 +77,16 @@ def _of_lengths(train: pd.DataFrame, test: pd.DataFrame, law: LawName) -> pd.Dat
     return train if law in OF_LENGTH else train[train["step"].isin(test["step"])]
 
 
-def with_intervals(fitted: LawFit, rows: pd.DataFrame) -> pd.DataFrame:
-    """Return reducible losses with columns `observed` and the ends of intervals."""
-    rows = above_entropy(rows)
+def with_intervals(fitted: LawFit, test: pd.DataFrame, train: pd.DataFrame) -> pd.DataFrame:
+    """Return reducible losses with the columns of `HeldOut` that `coverage` reads."""
+    rows = above_entropy(test)
     known = predict_interval(fitted, rows)
-    return rows.assign(observed=rows["value"], predicted_lower=known.lower, predicted_upper=known.upper)
+    return rows.assign(
+        observed=rows["value"], predicted=known.predicted,
+        predicted_lower=known.lower, predicted_upper=known.upper,
+        constant=rows["task"].map(train.groupby("task")["reducible"].mean()),
+    )  # fmt: skip
 
 
 def _error(rows: pd.DataFrame, predicted: object) -> float | None:
     return median_error(rows.assign(by_law=predicted), "by_law")
-
-
-def coverage(tests: pd.DataFrame, train: pd.DataFrame) -> Figures:
-    """Return how many intervals hold the loss, how many a constant, and how wide they are."""
-    constant = tests["task"].map(train.groupby("task")["reducible"].mean())
-    ends = tests["predicted_lower"], tests["predicted_upper"]
-    return {
-        "inside": int(tests["observed"].between(*ends).sum()),
-        "a constant inside": int(constant.between(*ends).sum()),
-        "width": float(np.median(ends[1] / ends[0])),
-    }  # fmt: skip

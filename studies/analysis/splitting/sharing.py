@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
-from scipy.stats import t as student
 
 from benchmarks.measurement import Figures
 from mnmt_laws import exponents_by_exposure, observe
 from mnmt_laws.answers.exposure import ALL
 from mnmt_laws.fitting.uncertainty import bounds_of
+from studies.analysis.intervals import half_interval, half_of_a_run, ratios_of
 from studies.analysis.splitting.fractions import fraction
-from studies.analysis.splitting.tables import fit_reducible, log_means, read, seeds_drawn_again
+from studies.analysis.splitting.tables import CELL, fit_reducible, read
 
 INTO, OUT = "many-to-one", "lexicon"
 FEATURES = ("shared-25", "shared-50", "shared-100")
@@ -76,10 +76,8 @@ def direction_by_size() -> pd.DataFrame:
     """
     logs = log_costs(read_into()) - log_costs(read(OUT))
     groups = logs.groupby(level=["size", "weight"])
-    means, counts = groups.mean(), groups.size()
-    errors = groups.std() / counts**0.5 * student.ppf(0.975, counts - 1)
-    low, high = np.exp(means - errors), np.exp(means + errors)
-    return pd.DataFrame({"ratio": np.exp(means), "lower": low, "upper": high}).reset_index()
+    counts = groups.count()
+    return ratios_of(groups.mean(), half_interval(groups.var() / counts, counts - 1))
 
 
 def log_costs(rows: pd.DataFrame) -> pd.Series:
@@ -90,20 +88,19 @@ def log_costs(rows: pd.DataFrame) -> pd.Series:
     return costs
 
 
-def three_against_two(*, draws: int) -> pd.DataFrame:
+def three_against_two() -> pd.DataFrame:
     """Return how many times the loss among two tasks that among three is, at equal weight of the task.
 
-    Geometric means over sizes, with 95% intervals over seeds. If f depends on a task's own weight alone,
-    it is 1.
+    Geometric means over sizes and seeds, with Student's 95% intervals, the variance over seeds pooled over
+    both tables at each length. If f depends on a task's own weight alone, it is 1.
     """
-    tables, rng = [read("three"), read("unrelated")], np.random.default_rng(0)
-    others = [_log_ratio([seeds_drawn_again(rows, rng) for rows in tables]) for _ in range(draws)]
-    low, high = (pd.DataFrame(others).quantile(end) for end in (0.025, 0.975))
-    logs = pd.DataFrame({"ratio": _log_ratio(tables), "lower": low, "upper": high})
-    return np.exp(logs).reset_index()
-
-
-def _log_ratio(tables: list[pd.DataFrame]) -> pd.Series:
-    three, two = map(log_means, tables)
-    ratio: pd.Series = (three - two).dropna().groupby(["task", "weight", "step"]).mean()
-    return ratio
+    both = pd.concat([read(name).assign(table=name) for name in ("three", "unrelated")])
+    both = both.assign(log=np.log(both["reducible"]))
+    both = both.groupby(CELL).filter(lambda cell: bool(cell["table"].nunique() == 2))
+    parts = []
+    for _, rows in both.groupby("step"):
+        groups = rows.groupby(["task", "weight", "step", "table"])["log"]
+        means, counts = groups.mean().unstack("table"), groups.count().unstack("table")
+        half = half_of_a_run(rows.groupby(["table", *CELL])["log"]) * (1 / counts).sum(axis=1) ** 0.5
+        parts.append(ratios_of(means["three"] - means["unrelated"], half))
+    return pd.concat(parts)

@@ -8,6 +8,7 @@ import pandas as pd
 from benchmarks.measurement import Figures
 from mnmt_laws import ClusterBootstrap, LawFit, fit
 from mnmt_laws.laws import LawName
+from studies.analysis.intervals import pooled
 from studies.page import PAGES
 
 FOLDER = PAGES / "splitting"
@@ -40,18 +41,6 @@ def fit_reducible(rows: pd.DataFrame, law: LawName, *, refits: int = 0) -> LawFi
     return fit(above_entropy(rows), law=law, irreducible="known", uncertainty=ClusterBootstrap(refits=refits))
 
 
-def log_means(rows: pd.DataFrame) -> pd.Series:
-    """Return the mean log reducible loss over the seeds of each cell."""
-    means: pd.Series = np.log(rows["reducible"]).groupby([rows[name] for name in CELL]).mean()
-    return means
-
-
-def seeds_drawn_again(rows: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
-    """Return rows with seeds drawn again in every cell."""
-    cells = rows.groupby(CELL, sort=False).indices
-    return rows.iloc[np.concatenate([rng.choice(cell, len(cell)) for cell in cells.values()])]
-
-
 def rms(errors: object) -> float:
     """Return the root of the mean square."""
     return float(np.sqrt(np.mean(np.square(np.asarray(errors, float)))))
@@ -62,6 +51,6 @@ def seed_spreads(rows: pd.DataFrame) -> list[Figures]:
 
     The test set is exact, so it is all of training: initial weights and the order of the data.
     """
-    logs = np.log(rows["reducible"]).groupby([rows[name] for name in CELL]).var()
-    spreads = np.sqrt(logs.groupby("step").mean())
-    return [{"step": int(step), "spread": float(value)} for step, value in spreads.items()]
+    logs = rows.assign(log=np.log(rows["reducible"])).groupby("step")
+    spreads = {step: pooled(part.groupby(CELL)["log"])[0] ** 0.5 for step, part in logs}
+    return [{"step": step, "spread": value} for step, value in spreads.items()]
