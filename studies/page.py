@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,7 @@ def write_page(folder: Path, results: Mapping[str, Table], charts: Mapping[str, 
     records: Figures = {}
     for name, table in results.items():
         records[name] = table.to_dict("records") if isinstance(table, pd.DataFrame) else list(table)
-        print_rows(name, records[name])
+        _print_rows(name, records[name])
     text = json.dumps(_rounded(records), indent=1, ensure_ascii=False, allow_nan=False)
     (folder / "results.json").write_text(text + "\n", encoding="utf-8")
     for name, chart in charts.items():
@@ -49,10 +49,10 @@ def _rounded(value: Any) -> Any:
     return value
 
 
-def print_rows(title: str, rows: Sequence[Figures], *, without: Collection[str] = ()) -> None:
-    """Print a heading and a table, numbers with three digits, some columns left out."""
+def _print_rows(title: str, rows: Sequence[Figures]) -> None:
+    """Print a heading and a table, numbers with three digits."""
     print(f"\n### {title}\n")
-    print_table([{key: _short(value) for key, value in row.items() if key not in without} for row in rows])
+    print_table([{key: _short(value) for key, value in row.items()} for row in rows])
 
 
 def _short(value: object) -> object:

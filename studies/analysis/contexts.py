@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
+from tempfile import gettempdir
 
 import pandas as pd
 
@@ -26,7 +28,7 @@ from mnmt_laws import (
 from mnmt_laws.answers.fractions import fitted_fraction
 from mnmt_laws.fitting.uncertainty import bounds_of
 from studies.analysis.rulers import draw_predictions, held_out_errors, median_error, with_rulers
-from studies.page import PAGES, print_rows, write_page
+from studies.page import PAGES, write_page
 
 OUT = PAGES / "contexts"
 TABLES = {1: "runs.csv", 2: "languages-2.csv", 3: "languages-3.csv"}
@@ -38,16 +40,17 @@ SAME_LENGTH = 1.2  # lengths that differ by a smaller factor are one
 COLUMNS = {"with length": "predicted", "without length": "ignorant", "line": "line"}
 
 
-def main(*, refits: int = 200, smoke: bool = False) -> None:
+def main(*, refits: int = 200, draws: int = len(TABLES), out: Path = OUT) -> None:
     """Print and write what the law says of each draw of the languages.
 
     Args:
         refits: Refits for the intervals.
-        smoke: Whether to look at the first draw alone and write nothing.
+        draws: How many draws of the languages, the first ones.
+        out: Folder for results.json and the figure.
     """
     results: dict[str, list[Figures]] = {"parameters": [], "held out": [], "twice the training": []}
     rows: list[pd.DataFrame] = []
-    for seed in [1] if smoke else TABLES:
+    for seed in [*TABLES][:draws]:
         observations, languages = observe(OUT / TABLES[seed], testset="test"), {"languages": seed}
         fitted = fit(observations, law="share-tied", uncertainty=ResidualBootstrap(refits=refits))
         limits = limits_alone(observations, refits)
@@ -56,11 +59,8 @@ def main(*, refits: int = 200, smoke: bool = False) -> None:
         rows.append(with_rulers(observations, held_out.rows).assign(languages=f"languages {seed}"))
         results["held out"] += [languages | row for row in held_out_errors(observations, held_out)]
         results["twice the training"].append(languages | by_length(fitted, rows[-1]))
-    for name, table in results.items():
-        print_rows(name, table)
-    if not smoke:
-        predictions = pd.concat(rows, ignore_index=True)
-        write_page(OUT, results, {"predictions": draw_predictions(predictions, predictions["languages"])})
+    predictions = pd.concat(rows, ignore_index=True)
+    write_page(out, results, {"predictions": draw_predictions(predictions, predictions["languages"])})
 
 
 def limits_alone(observations: Observations, refits: int) -> pd.DataFrame:
@@ -115,4 +115,4 @@ def laws_by_length(observations: Observations) -> dict[float, LawFit]:
 
 
 if __name__ == "__main__":
-    run(main, smoke={"refits": 2, "smoke": True})
+    run(main, smoke={"refits": 2, "draws": 1, "out": Path(gettempdir()) / "mnmt-contexts"})

@@ -12,11 +12,11 @@ from tempfile import gettempdir
 
 import pandas as pd
 
-from benchmarks.measurement import print_table, run
+from benchmarks.measurement import run
 from mnmt_laws.figures.style import Chart
 from studies.analysis.architectures import figures, gaps, laws, models
 from studies.analysis.architectures.models import SUPERVISED, ZERO_SHOT
-from studies.page import PAGES, write_page
+from studies.page import PAGES, Table, write_page
 
 OUT = PAGES / "architectures"
 LONGEST = "longest eighth"
@@ -40,11 +40,11 @@ def main(*, folder: Path = OUT, out: Path = OUT, refits: int = 200, runs: Path |
     fits = {name: laws.fit_models(some, refits=refits) for name, some in by_setting.items()}
     ratios, losses = laws.exponents(fits), of_kinds(values["loss"])
     by_size, effects = gaps.gaps_to_encdec(losses), gaps.effects(losses)
-    tables = {
+    tables: dict[str, Table] = {
         "exponents": ratios,
-        "irreducible loss": pd.DataFrame(laws.limits(by_setting, fits)),
-        "predictions": pd.DataFrame(laws.predictions(by_setting["all"])),
-        "rankings": pd.DataFrame(models.rankings(by_setting, rows)),
+        "irreducible loss": laws.limits(by_setting, fits),
+        "predictions": laws.predictions(by_setting["all"]),
+        "rankings": models.rankings(by_setting, rows),
         "loss and scores": models.correlations(rows),
         "gaps to EncDec of equal size": gaps.trends(by_size),
         "gaps to EncDec of equal FLOPs": gaps.trends(gaps.gaps_to_encdec(losses, predictor="flops")),
@@ -78,10 +78,7 @@ def main(*, folder: Path = OUT, out: Path = OUT, refits: int = 200, runs: Path |
             "zero-shot, in the right language": (of(ZERO_SHOT, "language"), "%"),
         }),
     }  # fmt: skip
-    for name, frame in tables.items():
-        print(f"\n### {name}\n")
-        print_table(frame.round(4).to_dict("records"))
-    write_page(out, {name: frame.to_dict("records") for name, frame in tables.items()}, charts)
+    write_page(out, tables, charts)
 
 
 def of_kinds(rows: pd.DataFrame) -> pd.DataFrame:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from scipy.stats import t as student
 
 from mnmt_laws.arrays import Array
 from studies.analysis.architectures.models import ARCHITECTURES, ENCDEC, MODELS, SUPERVISED
+from studies.analysis.intervals import half_interval
 
 BEYOND = 1.2
 """A curve is extended at most to this multiple of the largest EncDec's size or FLOPs."""
@@ -83,7 +83,7 @@ def effects_when_small(table: pd.DataFrame) -> pd.DataFrame:
     """
     small = table[table["width"].isin(SMALL) & table["task"].eq(SUPERVISED)]
     means = small.groupby("effect")["value"].agg(["mean", "sem", "count"])
-    half = student.ppf(0.975, means["count"] - 1) * means["sem"]
+    half = half_interval(means["sem"] ** 2, means["count"] - 1)
     return means.assign(lower=means["mean"] - half, upper=means["mean"] + half).reset_index()
 
 
@@ -98,14 +98,13 @@ def trend(size: Array, value: Array, pair: Array) -> dict[str, float]:
     rest = value - pd.Series(value).groupby(pairs).transform("mean").to_numpy()
     slope = float(inside @ rest / (inside @ inside))
     freedom = len(value) - pairs.nunique() - 1
-    scatter = float(np.sqrt(np.sum((rest - slope * inside) ** 2) / freedom))
-    reach = float(student.ppf(0.975, freedom)) * scatter
-    half, half_slope = reach / len(value) ** 0.5, reach / (inside @ inside) ** 0.5
+    variance = float(np.sum((rest - slope * inside) ** 2)) / freedom
+    half, half_slope = (half_interval(variance / n, freedom) for n in (len(value), float(inside @ inside)))
     mean = float(np.mean(value))
     return {
         "mean": mean, "mean_lower": mean - half, "mean_upper": mean + half,
         "per_doubling": slope, "slope_lower": slope - half_slope, "slope_upper": slope + half_slope,
-        "scatter": scatter,
+        "scatter": variance**0.5,
     }  # fmt: skip
 
 

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from scipy.stats import spearmanr
-from scipy.stats import t as student
 
 from benchmarks.measurement import Figures
 from mnmt_eval.compare.groups import group_sentences
 from mnmt_eval.runs.losses import sentence_losses
 from mnmt_eval.runs.texts import run_text
+from studies.analysis.intervals import half_interval
 
 ENCDEC = "EncDec"
 MODELS = {
@@ -58,10 +58,8 @@ def read_losses(rows: pd.DataFrame, *, testset: str = "test", metric: str = "los
     table = cells.agg(
         flops=("flops", "mean"), value=("value", "mean"), variance=("value", "var")
     ).reset_index()
-    count = rows["seed"].nunique()
-    freedom = table.groupby(["task", "width"])["variance"].transform("count") * (count - 1)
-    error = (table.groupby(["task", "width"])["variance"].transform("mean") / count) ** 0.5
-    half = student.ppf(0.975, freedom) * error
+    count, variances = rows["seed"].nunique(), table.groupby(["task", "width"])["variance"]
+    half = half_interval(variances.transform("mean") / count, variances.transform("count") * (count - 1))
     return table.assign(lower=table["value"] - half, upper=table["value"] + half).drop(columns="variance")
 
 

@@ -13,7 +13,7 @@ from tempfile import gettempdir
 import numpy as np
 import pandas as pd
 
-from benchmarks.measurement import print_table, run
+from benchmarks.measurement import run
 from studies.analysis.decisions.advice import FILE
 from studies.analysis.decisions.figures import draw_gains
 from studies.analysis.decisions.judgement import WON, costs_of, decisions_of, summarise
@@ -48,13 +48,9 @@ def main(*, advice: Path = FILE, out: Path = PAGES / "decisions") -> None:
         "not to be won": summarise(nats[~nats[WON]], ["small"]),
     }
     costs = pd.DataFrame(cost for table in tables for cost in costs_of(table))
-    for title, rows in {"small models": costs, **summaries}.items():
-        print(f"\n### {title}\n")
-        print_table(rows.round(4).to_dict("records"))
     stakes = decisions[["table", "want", "best", "stake", "scatter"]].drop_duplicates()
     results = {"small models": costs, **summaries, "stakes": stakes}
-    records = {name: rows.to_dict("records") for name, rows in results.items()}
-    write_page(out, records, {"gains": draw_gains(summaries["by table"], summaries["together"], costs)})
+    write_page(out, results, {"gains": draw_gains(summaries["by table"], summaries["together"], costs)})
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ from studies.analysis.real_text.rivals import (
     transfer_at_rates,
 )
 from studies.analysis.real_text.shares import all_shares, differences
-from studies.page import print_rows, write_page
+from studies.page import write_page
 
 QUESTIONS: dict[str, Callable[[Fits], Iterator[Figures]]] = {
     "transfer": lambda fits: describe_transfer(fits.pair),
@@ -78,8 +78,6 @@ def main(*, folder: Path = FOLDER, out: Path = FOLDER, refits: int = 60) -> None
     results = {name: [row for fit in fits.values() for row in ask(fit)] for name, ask in QUESTIONS.items()}
     results |= {"differences": list(differences(fits))}
     results |= {name: list(ask(folder)) for name, ask in RIVALS.items()}
-    for name, rows in results.items():
-        print_rows(name, rows)
     charts = {name: draw(fits) for name, draw in FIGURES.items()}
     write_page(out, results, {"exposure": draw_exposure(fits, folder), **charts})
 
