@@ -79,7 +79,7 @@ def effects_when_small(table: pd.DataFrame) -> pd.DataFrame:
     """Return the mean of each effect over `SMALL` and pairs, with Student's 95% interval over both.
 
     Args:
-        table: As `effects` returns it, of means over seeds, which share what is no chance.
+        table: As `effects` returns it, of means over seeds: those of one model are not independent.
     """
     small = table[table["width"].isin(SMALL) & table["task"].eq(SUPERVISED)]
     means = small.groupby("effect")["value"].agg(["mean", "sem", "count"])
