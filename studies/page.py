@@ -16,13 +16,13 @@ from mnmt_laws.figures.style import Chart
 PAGES = Path("docs/studies")
 """Relative to the repository's root, from which analyses are run, so that results do not name a machine."""
 
-Table = pd.DataFrame | Iterable[Figures]
-"""What the pages' analyses answer."""
+Answer = pd.DataFrame | Iterable[Figures]
+"""Rows that a page is made of."""
 
 _DIGITS = 5  # significant; beyond them processors differ
 
 
-def write_page(folder: Path, results: Mapping[str, Table], charts: Mapping[str, Chart]) -> None:
+def write_page(folder: Path, results: Mapping[str, Answer], charts: Mapping[str, Chart]) -> None:
     """Print the tables, and write results.json, numbers with five digits, and a file NAME.svg for each chart.
 
     Iterators are read one by one, and each table is printed as soon as it is there.

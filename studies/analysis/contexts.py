@@ -36,7 +36,6 @@ TABLES = {1: "runs.csv", 2: "languages-2.csv", 3: "languages-3.csv"}
 
 WEIGHT = 0.3
 """The weight of f."""
-SAME_LENGTH = 1.2  # lengths that differ by a smaller factor are one
 COLUMNS = {"with length": "predicted", "without length": "ignorant", "line": "line"}
 
 
@@ -102,15 +101,13 @@ def by_length(fitted: LawFit, rows: pd.DataFrame) -> Figures:
 
 def laws_by_length(observations: Observations) -> dict[float, LawFit]:
     """Return the capacity law of the models of each training length, by its tokens."""
-    rows = observations.fit.sort_values("tokens")
-    number = (rows["tokens"] / rows["tokens"].shift() > SAME_LENGTH).cumsum()
     return {
         float(part["tokens"].max()): fit(
             replace(observations, frame=part.reset_index(drop=True)),
             law="capacity",
             uncertainty=ResidualBootstrap(refits=0),
         )
-        for _, part in rows.groupby(number)
+        for _, part in observations.fit.groupby("step")
     }
 
 

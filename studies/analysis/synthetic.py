@@ -31,7 +31,7 @@ from mnmt_laws.figures import draw_frontier, marks
 from mnmt_laws.figures.style import INK, Chart, color, count_axis, ramp, styled, value_axis
 from studies.analysis.intervals import half_of_a_run, pooled
 from studies.analysis.rulers import draw_predictions, held_out_errors, with_rulers
-from studies.page import PAGES, Table, write_page
+from studies.page import PAGES, Answer, write_page
 
 OUT = PAGES / "synthetic"
 HARD, EASY = "xx-aa", "xx-bb"
@@ -51,7 +51,7 @@ def main(*, refits: int = 200, out: Path = OUT) -> None:
     costs, size = costs_of(target.frame), float(target.frame["size"].iloc[0])
     everything = observe(with_target(), metric="loss", testset="test")
     advice = recommend(everything, size=size, preference=IMPORTANCE, refits=refits)
-    results: dict[str, Table] = {
+    results: dict[str, Answer] = {
         "target": by_mixture(costs),
         "predicted": forecasts(advice),
         "reached": [worth(rows, advice.weights[HARD]) for rows in (costs, costs_of(study.held_out))],

@@ -16,7 +16,7 @@ from benchmarks.measurement import run
 from mnmt_laws.figures.style import Chart
 from studies.analysis.architectures import figures, gaps, laws, models
 from studies.analysis.architectures.models import SUPERVISED, ZERO_SHOT
-from studies.page import PAGES, Table, write_page
+from studies.page import PAGES, Answer, write_page
 
 OUT = PAGES / "architectures"
 LONGEST = "longest eighth"
@@ -40,7 +40,7 @@ def main(*, folder: Path = OUT, out: Path = OUT, refits: int = 200, runs: Path |
     fits = {name: laws.fit_models(some, refits=refits) for name, some in by_setting.items()}
     ratios, losses = laws.exponents(fits), of_kinds(values["loss"])
     by_size, effects = gaps.gaps_to_encdec(losses), gaps.effects(losses)
-    tables: dict[str, Table] = {
+    tables: dict[str, Answer] = {
         "exponents": ratios,
         "irreducible loss": laws.limits(by_setting, fits),
         "predictions": laws.predictions(by_setting["all"]),

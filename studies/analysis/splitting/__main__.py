@@ -15,7 +15,7 @@ from benchmarks.measurement import Figures, run
 from studies.analysis.splitting import exponents, exposure, figures, fractions, rates, sharing
 from studies.analysis.splitting.predictions import prediction_errors
 from studies.analysis.splitting.tables import FOLDER, seed_spreads
-from studies.page import Table, write_page
+from studies.page import Answer, write_page
 
 
 def main(*, out: Path = FOLDER, refits: int = 200) -> None:
@@ -30,7 +30,7 @@ def main(*, out: Path = FOLDER, refits: int = 200) -> None:
     with_alone = best.groupby("task").filter(lambda part: bool(part["weight"].eq(1).any()))
     curves = pd.DataFrame(of_each(exponents.curve_exponents, compared))
     f = pd.DataFrame(fractions.fractions(rows, refits=refits))
-    results: dict[str, Table] = {
+    results: dict[str, Answer] = {
         "seeds": seed_spreads(rows),
         "equal length or exposure": of_each(exponents.one_or_free, compared),
         "exponents": curves,
