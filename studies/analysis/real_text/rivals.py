@@ -16,7 +16,7 @@ from mnmt_laws import exponents_by_exposure, observe
 from studies.analysis.real_text.exposure import BATCH, bends, every_length, mean_transfer, transfer_by_size
 from studies.analysis.real_text.pairs import TESTSETS, read_pair
 
-TUNED = {"en-de-zh": "rates"}
+TUNED = {"en-de-zh": "rates", "de-zh-en": "tuned-de-zh-en"}
 """The table of each pair at the best rate; `updates-*.csv` have each task alone in half the batch."""
 
 RATE = 0.1
