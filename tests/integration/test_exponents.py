@@ -1,0 +1,50 @@
+"""What exponents follow and how curves bend, against exact laws and one regression of all columns."""
+
+import importlib
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+SIZES = np.array([2e3, 5e3, 9e3, 21e3, 37e3])
+
+
+@pytest.fixture
+def study(monkeypatch):
+    monkeypatch.syspath_prepend(Path(__file__).parents[2])
+    return lambda name: importlib.import_module(f"studies.analysis.{name}")
+
+
+def losses(exponent):
+    """Return exact power laws, α of each weight and length by a function, β different everywhere."""
+    cells = product((0.05, 0.3, 1.0), (500, 2000, 8000), SIZES, (1, 2))
+    rows = pd.DataFrame(cells, columns=["weight", "step", "size", "seed"]).assign(task="xx-aa")
+    beta = 3.0 / rows["weight"] / np.sqrt(rows["step"])
+    alpha = exponent(rows["weight"], rows["step"])
+    return rows.assign(reducible=beta * rows["size"] ** -alpha, mixture=rows["weight"].astype(str))
+
+
+@pytest.mark.parametrize(("of_weight", "of_exposure"), [(0.0, 0.13), (0.1, 0.0), (-0.04, 0.15)])
+def test_a_regression_finds_what_the_exponent_follows(study, of_weight, of_exposure):
+    def exponent(weight, step):
+        return 0.2 + of_weight * np.log(weight) + of_exposure * np.log(weight * step / 100)
+
+    exponents = study("splitting.exponents")
+    curves = exponents.as_curves(losses(exponent))
+    slopes = exponents.regress(curves, ("weight", "exposure")).slopes
+    assert slopes["weight"][0] == pytest.approx(of_weight, abs=1e-9)
+    assert slopes["exposure"][0] == pytest.approx(of_exposure, abs=1e-9)
+
+
+def test_a_common_square_is_that_of_a_regression_with_lines_of_each_curve(study):
+    rng, x = np.random.default_rng(0), np.log(SIZES)
+    curves = [np.array([x, 2.0 - slope * x - 0.01 * x**2 + rng.normal(0, 0.01, 5)]) for slope in (0.1, 0.3)]
+    blocks = np.kron(np.eye(2), np.column_stack([np.ones(5), x]))
+    design, y = np.column_stack([blocks, np.tile(x**2, 2)]), np.concatenate([y for _, y in curves])
+    values, squares, *_ = np.linalg.lstsq(design, y, rcond=None)
+    error = np.sqrt(squares[0] / (len(y) - 5) * np.linalg.inv(design.T @ design)[-1, -1])
+    answer = study("real_text.exposure").bends(curves)
+    assert answer["t of a square"] == pytest.approx(values[-1] / error, rel=1e-6)
+    assert answer["downwards"] == 2
