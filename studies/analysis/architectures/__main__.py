@@ -1,9 +1,4 @@
-"""Compare the nine models of Zhang et al. 2022 over their sizes, and write docs/studies/architectures.
-
-    python -m studies.analysis.architectures
-
-`--runs results/architectures/runs` first writes the table of losses by length, lengths.csv.
-"""
+"""Compare the nine models of Zhang et al. 2022 over their sizes, and write docs/studies/architectures."""
 
 from __future__ import annotations
 
@@ -22,18 +17,15 @@ OUT = PAGES / "architectures"
 LONGEST = "longest eighth"
 
 
-def main(*, folder: Path = OUT, out: Path = OUT, refits: int = 200, runs: Path | None = None) -> None:
+def main(*, folder: Path = OUT, out: Path = OUT, refits: int = 200) -> None:
     """Print and write laws, gaps to the encoder-decoder and effects of single choices.
 
     Args:
         folder: Where the run tables are.
         out: Folder for results.json and the figures.
         refits: Refits for the intervals of the laws.
-        runs: Folder of the run records, of which `lengths.csv` is made.
     """
     rows = pd.read_csv(folder / "runs.csv")
-    if runs is not None:
-        models.write_lengths(runs, rows, folder / "lengths.csv")
     values = {name: models.read_losses(rows, metric=name) for name in ("loss", "bleu", "language")}
     longer = pd.read_csv(folder / "longer.csv")
     by_setting = models.settings(rows, pd.read_csv(folder / "lengths.csv"))
@@ -43,7 +35,7 @@ def main(*, folder: Path = OUT, out: Path = OUT, refits: int = 200, runs: Path |
     tables: dict[str, Answer] = {
         "exponents": ratios,
         "irreducible loss": laws.limits(by_setting, fits),
-        "predictions": laws.predictions(by_setting["all"]),
+        "predictions": [laws.predictions(by_setting["all"])],
         "rankings": models.rankings(by_setting, rows),
         "loss and scores": models.correlations(rows),
         "gaps to EncDec of equal size": gaps.trends(by_size),

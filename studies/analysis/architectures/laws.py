@@ -12,7 +12,6 @@ from benchmarks.measurement import Figures
 from mnmt_laws import LawFit, ResidualBootstrap, fit
 from mnmt_laws.arrays import Array
 from mnmt_laws.laws.power import PowerLaw
-from studies.analysis.architectures.gaps import line_through
 from studies.analysis.architectures.models import MODELS
 
 ONE_LIMIT = PowerLaw(
@@ -74,35 +73,32 @@ def _residuals(fitted: LawFit) -> Array:
     return np.asarray(np.log(rows["value"].to_numpy()) - np.log(fitted.predict(rows)))
 
 
-def predictions(losses: pd.DataFrame) -> Iterator[Figures]:
-    """Yield the median and the largest error over the models of one width, predicted by all others.
+def predictions(losses: pd.DataFrame) -> Figures:
+    """Return the median and the largest relative error over the largest models, predicted by the others.
 
-    Errors are relative. A line is fitted to the logarithms of size and loss; interpolation is between the
-    neighbouring widths, and beyond the largest along the line through the last two.
+    A line is fitted to the logarithms of size and loss; interpolation is along the line through the last two.
     """
-    widths = np.sort(losses["width"].unique())
-    for width in (widths[len(widths) // 2], widths[-1]):
-        rest, tried = losses[losses["width"].ne(width)], losses[losses["width"].eq(width)]
-        laws = {"law, one L∞": ONE_LIMIT, "law, each L∞": "per-weighting"}
-        fits = {name: fit_models(rest, refits=0, law=law) for name, law in laws.items()}
-        errors = pd.DataFrame([
-            {name: predict(fitted, row.model, row.size) for name, fitted in fits.items()}
-            | _rulers(rest[rest["model"].eq(row.model)].sort_values("size"), row.size)
-            for row in tried.itertuples()
-        ])  # fmt: skip
-        errors = errors.div(tried["value"].to_numpy(), axis=0).sub(1).abs()
-        median, largest = errors.median().add_prefix("median, "), errors.max().add_prefix("largest, ")
-        yield {"width left out": int(width), "models": len(tried), **median, **largest}
+    largest = losses["width"].eq(losses["width"].max())
+    rest, tried = losses[~largest].sort_values("size"), losses[largest]
+    laws = {"law, one L∞": ONE_LIMIT, "law, each L∞": "per-weighting"}
+    fits = {name: fit_models(rest, refits=0, law=law) for name, law in laws.items()}
+    points = {model: some[["size", "value"]].to_numpy(float) for model, some in rest.groupby("model")}
+    errors = pd.DataFrame([
+        {name: predict(fitted, row.model, row.size) for name, fitted in fits.items()}
+        | {"line": power(points[row.model], row.size)}
+        | {"interpolation": power(points[row.model][-2:], row.size)}
+        for row in tried.itertuples()
+    ]).div(tried["value"].to_numpy(), axis=0).sub(1).abs()  # fmt: skip
+    median, most = errors.median().add_prefix("median, "), errors.max().add_prefix("largest, ")
+    return {"width left out": int(tried["width"].max()), "models": len(tried), **median, **most}
+
+
+def power(points: Array, size: float) -> float:
+    """Return a straight line in logarithms through points (n, 2) at a size."""
+    x, y = np.log(points).T
+    return float(np.exp(np.polyval(np.polyfit(x, y, 1), np.log(size))))
 
 
 def predict(fitted: LawFit, model: str, size: float | Array) -> Array:
     """Return a model's loss at some sizes."""
     return fitted.predict(task=fitted.tasks[0], weight=WEIGHTS[model], size=size)
-
-
-def _rulers(rows: pd.DataFrame, size: float) -> dict[str, float]:
-    x, y, at = np.log(rows["size"].to_numpy(float)), np.log(rows["value"].to_numpy(float)), np.log(size)
-    return {
-        "line": float(np.exp(np.polyval(np.polyfit(x, y, 1), at))),
-        "interpolation": float(np.exp(line_through(x, y, np.array([at]))[0])),
-    }

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pandas as pd
 from scipy.stats import spearmanr
 
 from benchmarks.measurement import Figures
-from mnmt_eval.compare.groups import group_sentences
-from mnmt_eval.runs.losses import sentence_losses
-from mnmt_eval.runs.texts import run_text
 from studies.analysis.intervals import half_interval
 
 ENCDEC = "EncDec"
@@ -131,27 +126,6 @@ def compare_rates(table: Path) -> pd.DataFrame:
     return losses.assign(
         best=losses.idxmin(axis=1), gap=losses[USUAL] - losses[USUAL][ENCDEC], tuned_gap=best - best[ENCDEC]
     ).rename(columns=str).reset_index()  # fmt: skip
-
-
-def write_lengths(runs: Path, rows: pd.DataFrame, table: Path) -> None:
-    """Write a run table whose test sets are the parts of `test` by length.
-
-    Args:
-        runs: Folder of the run records.
-        rows: The study's run table.
-        table: The table to write.
-    """
-    losses = rows[rows["metric"].eq("loss") & rows["testset"].eq("test")]
-    parts = [part for row in losses.to_dict("records") for part in _parts_of(runs, row)]
-    pd.DataFrame(parts).to_csv(table, index=False, float_format="%.5g")
-
-
-def _parts_of(runs: Path, row: dict[Hashable, Any]) -> Iterator[dict[Hashable, Any]]:
-    text = run_text([runs / row["run"]], "test", row["task"])
-    statistics, groups = sentence_losses(runs / row["run"], text), group_sentences(text, "eighths")
-    for group in PARTS:
-        nats, tokens = statistics[np.array(groups) == group].sum(axis=0)
-        yield {**row, "testset": group, "value": nats / tokens}
 
 
 def settings(rows: pd.DataFrame, lengths: pd.DataFrame) -> dict[str, pd.DataFrame]:

@@ -1,9 +1,4 @@
-"""Compare models of twelve languages with models of one, and write docs/studies/many-languages.
-
-    python -m studies.analysis.many_languages
-
-First `--uses experts.json`, of what `mnmt-eval analyse --json` printed, writes the table of the experts.
-"""
+"""Compare models of twelve languages with models of one, and write docs/studies/many-languages."""
 
 from __future__ import annotations
 
@@ -16,22 +11,19 @@ from benchmarks.measurement import Figures, run
 from mnmt_laws.figures.style import Chart
 from studies.analysis.many_languages.figures import KINDS, draw_experts, draw_gains, draw_longer
 from studies.analysis.many_languages.models import BILINGUAL, FOLDER, UPDATED, gains, longest, read_runs
-from studies.analysis.many_languages.questions import by_length, contrasts, gains_by_text, write_experts
+from studies.analysis.many_languages.questions import by_length, contrasts, gains_by_text
 from studies.page import write_page
 
 
-def main(*, folder: Path = FOLDER, out: Path = FOLDER, uses: Path | None = None) -> None:
+def main(*, folder: Path = FOLDER, out: Path = FOLDER) -> None:
     """Print and write what the tables say.
 
     Args:
         folder: Where the tables are.
         out: Folder for results.json and the figures.
-        uses: Output of `mnmt-eval analyse --json`, of which experts.csv is made.
     """
     rows, longer = read_runs(folder / "runs.csv"), read_runs(folder / "longer.csv")
     batches = read_runs(folder / "small-batches.csv").assign(name=UPDATED)
-    if uses is not None:
-        write_experts(uses, folder / "experts.csv", dict(zip(rows["run"], rows["name"], strict=True)))
     lengths = list(by_length(rows, longer, batches))
     results, charts = at_equal_cost(rows, longer, batches)
     results = {"by_length": lengths, **results}
