@@ -10,6 +10,7 @@ from scipy.stats import spearmanr
 
 from benchmarks.measurement import Figures
 from studies.analysis.intervals import half_interval
+from studies.analysis.rates import rates_of
 
 ENCDEC = "EncDec"
 MODELS = {
@@ -37,7 +38,7 @@ GROUPS = {
 PARTS = {"1/8 short": "shortest eighth", "4/8 medium": "fourth eighth", "8/8 long": "longest eighth"}
 """The paper's short, medium and long, of a test set in eight parts by source length."""
 
-_RUN = r"^(?P<label>[a-z-]+)-d(?P<width>\d+)_"
+_RUN = r"^(?P<label>[a-z-]+)-d(?P<width>\d+)[-_]"
 
 
 def read_losses(rows: pd.DataFrame, *, testset: str = "test", metric: str = "loss") -> pd.DataFrame:
@@ -108,8 +109,6 @@ def architecture_of(models: pd.Series) -> pd.Series:
 USUAL = 0.05
 """The rate of all other models."""
 
-_RATE_RUN = r"^(?P<label>[a-z-]+)-d\d+-rate-(?P<rate>\d+)_"
-
 
 def compare_rates(table: Path) -> pd.DataFrame:
     """Return the mean loss over trained tasks of each model at each rate, and gaps to the encoder-decoder.
@@ -119,8 +118,7 @@ def compare_rates(table: Path) -> pd.DataFrame:
     """
     rows = pd.read_csv(table)
     rows = rows[rows["metric"].eq("loss") & rows["testset"].eq("test") & rows["weight"].gt(0)]
-    names = rows["run"].str.extract(_RATE_RUN)
-    rows = rows.assign(model=names["label"].map(MODELS), rate=("." + names["rate"]).astype(float))
+    rows = name_models(rows).assign(rate=rates_of(rows["run"]))
     losses = rows.pivot_table(index="model", columns="rate", values="value").reindex(list(MODELS.values()))
     best = losses.min(axis=1)
     return losses.assign(

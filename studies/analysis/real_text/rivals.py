@@ -1,7 +1,4 @@
-"""Two rivals of what the pairs show: a mixed model has more updates, and one learning rate may fit few.
-
-The runs of these tables have their learning rate in their names (`d12-rate-02`).
-"""
+"""Two rivals of what the pairs show: a mixed model has more updates, and one learning rate may fit few."""
 
 from __future__ import annotations
 
@@ -13,6 +10,7 @@ import pandas as pd
 
 from benchmarks.measurement import Figures
 from mnmt_laws import exponents_by_exposure, observe
+from studies.analysis.rates import CELL, at_best_rates, rates_of
 from studies.analysis.real_text.exposure import BATCH, bends, every_length, mean_transfer, transfer_by_size
 from studies.analysis.real_text.pairs import TESTSETS, read_pair
 
@@ -25,21 +23,11 @@ RATE = 0.1
 HALF = 0.5
 """The weight at which a task alone in half the batch reads as much in as many updates."""
 
-CELL = ["task", "weight", "size", "step"]
-"""What runs of several rates share."""
-
 
 def read_rates(folder: Path, name: str, testset: str) -> pd.DataFrame:
     """Return the losses of a table of all lengths and p > 0, with the `rate` that the runs' names tell."""
     rows = every_length(read_pair(folder / f"{name}.csv", name), testset)
-    digits = rows["run"].str.extract(r"-rate-(?P<rate>\d+)_")["rate"]
-    return rows.assign(rate=("0." + digits).astype(float).fillna(RATE))[rows["weight"].gt(0)]
-
-
-def at_best_rates(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of each model and length at the rate of its least mean loss."""
-    best = rows.groupby([*CELL, "rate"])["value"].mean().groupby(level=CELL).idxmin()
-    return rows[pd.MultiIndex.from_frame(rows[[*CELL, "rate"]]).isin(best)]
+    return rows.assign(rate=rates_of(rows["run"]).fillna(RATE))[rows["weight"].gt(0)]
 
 
 def describe_updates(folder: Path) -> Iterator[Figures]:

@@ -18,7 +18,8 @@ from benchmarks.measurement import Figures
 from mnmt_laws.arrays import Array
 from mnmt_laws.laws import LawName
 from studies.analysis.intervals import half_interval, half_of_a_run
-from studies.analysis.splitting.tables import CELL, fit_reducible, rms
+from studies.analysis.rates import CELL
+from studies.analysis.splitting.tables import fit_reducible, rms
 
 CURVE = ["task", "weight", "step"]
 FREE = "free"

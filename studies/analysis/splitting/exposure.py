@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 
 from studies.analysis.intervals import half_interval, pooled, ratios_of
-from studies.analysis.splitting.rates import read_rates
-from studies.analysis.splitting.tables import CELL
+from studies.analysis.rates import CELL
+from studies.analysis.splitting.tables import read
 
 LONG = "rates"
 """The table of the smallest size for 32,000 steps."""
@@ -42,5 +42,5 @@ def _gaps(model: pd.DataFrame) -> pd.DataFrame:
 
 def longer() -> pd.DataFrame:
     """Return `equal_exposure` of the smallest size at smaller rates, trained for up to 32,000 steps."""
-    rows = read_rates(LONG)
+    rows = read(LONG)
     return equal_exposure(rows.assign(task=rows["task"] + " at rate " + rows["rate"].astype(str)))

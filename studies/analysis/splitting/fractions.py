@@ -13,8 +13,9 @@ from mnmt_laws import LawFit, fitted_fraction, fractions_by_size, observe
 from mnmt_laws.arrays import Array
 from mnmt_laws.fitting.uncertainty import bounds_of
 from studies.analysis.intervals import pooled
+from studies.analysis.rates import CELL
 from studies.analysis.splitting.exponents import curve_exponents
-from studies.analysis.splitting.tables import CELL, KNOWN, fit_reducible, rms
+from studies.analysis.splitting.tables import KNOWN, fit_reducible, rms
 
 CURVE = np.linspace(0.02, 1.0, 50)
 """Weights of eq. 12's curve."""

@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.measurement import Figures
-from studies.analysis.splitting.tables import CELL, read
+from studies.analysis.rates import CELL, at_best_rates
+from studies.analysis.splitting.tables import read
 
 BY_RATE = "rates-8000"
 """The table of several rates, of some sizes and weights of the main study."""
@@ -16,24 +17,9 @@ USUAL_RATE = 0.05
 """The rate of the tables whose runs' names tell none."""
 
 
-def read_rates(name: str) -> pd.DataFrame:
-    """Return the losses of a table whose runs' names tell their rate (`d8-rate-01`), with `rate`."""
-    rows = read(name)
-    digits = rows["run"].str.extract(r"-rate-(?P<rate>\d+)_")["rate"]
-    return rows.assign(rate=("0." + digits).astype(float))
-
-
 def tables() -> dict[str, pd.DataFrame]:
     """Return the losses that are compared: at the best rates, and at eight weights and one rate."""
-    return {"best rates": at_best_rates(read_rates(BY_RATE)), "one rate": read("unrelated")}
-
-
-def at_best_rates(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of each model at the rate of its least mean log loss."""
-    keys = [*CELL, "rate"]
-    means = np.log(rows["reducible"]).groupby([rows[name] for name in keys]).mean()
-    best = means.groupby(level=CELL).idxmin()
-    return rows[pd.MultiIndex.from_frame(rows[keys]).isin(best)]
+    return {"best rates": at_best_rates(read(BY_RATE), "reducible"), "one rate": read("unrelated")}
 
 
 def rates() -> Iterator[Figures]:
@@ -41,7 +27,7 @@ def rates() -> Iterator[Figures]:
 
     The best rate is `at the edge` if it is the least or the largest tried: a better one may lie beyond.
     """
-    for key, cell in read_rates(BY_RATE).groupby(CELL):
+    for key, cell in read(BY_RATE).groupby(CELL):
         means = np.exp(np.log(cell["reducible"]).groupby(cell["rate"]).mean())
         yield {
             **dict(zip(CELL, key, strict=True)),

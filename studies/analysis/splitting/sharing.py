@@ -12,8 +12,9 @@ from mnmt_laws import exponents_by_exposure, observe
 from mnmt_laws.answers.exposure import ALL
 from mnmt_laws.fitting.uncertainty import bounds_of
 from studies.analysis.intervals import half_interval, half_of_a_run, ratios_of
+from studies.analysis.rates import CELL
 from studies.analysis.splitting.fractions import fraction
-from studies.analysis.splitting.tables import CELL, fit_reducible, read
+from studies.analysis.splitting.tables import fit_reducible, read
 
 INTO, OUT = "many-to-one", "lexicon"
 FEATURES = ("shared-25", "shared-50", "shared-100")

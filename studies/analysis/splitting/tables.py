@@ -9,26 +9,24 @@ from benchmarks.measurement import Figures
 from mnmt_laws import ClusterBootstrap, LawFit, fit
 from mnmt_laws.laws import LawName
 from studies.analysis.intervals import pooled
+from studies.analysis.rates import CELL, rates_of
 from studies.page import PAGES
 
 FOLDER = PAGES / "splitting"
 MORE = {"unrelated": ("unrelated-8000",)}
 """Tables that belong to another: of longer training, for example."""
 
-CELL = ["task", "size", "weight", "step"]
-"""What the seeds of a cell have in common."""
-
 KNOWN = 1e-9
 """The irreducible part of a reducible loss, in nats per token; a run table must have one above 0."""
 
 
 def read(name: str) -> pd.DataFrame:
-    """Return the test losses of trained tasks at the ends of runs, with `reducible` = L - irreducible."""
+    """Return annealed test losses of trained tasks, with `reducible` = L - irreducible and the `rate`."""
     rows = pd.concat([pd.read_csv(FOLDER / f"{each}.csv") for each in (name, *MORE.get(name, ()))])
     rows["run"] = rows["study"] + "/" + rows["run"]  # two studies may have a name in common
     last = rows["annealed"].eq(1) & rows["weight"].gt(0) & rows["testset"].eq("test")
     rows = rows[last & rows["metric"].eq("loss")].reset_index(drop=True)
-    return rows.assign(reducible=rows["value"] - rows["irreducible"])
+    return rows.assign(reducible=rows["value"] - rows["irreducible"], rate=rates_of(rows["run"]))
 
 
 def above_entropy(rows: pd.DataFrame) -> pd.DataFrame:
