@@ -29,7 +29,7 @@ def main(*, advice: Path = FILE, out: Path = PAGES / "decisions") -> None:
         out: Folder for results.json and the figure.
     """
     choices = pd.read_csv(advice)
-    trained = (table for table in new_tables() if table.targets and table.targets.is_file())
+    trained = [table for table in new_tables() if table.targets and table.targets.is_file()]
     tables = [*known_tables(), *trained]
     rng = np.random.default_rng(0)
     decisions = pd.DataFrame(
@@ -37,6 +37,8 @@ def main(*, advice: Path = FILE, out: Path = PAGES / "decisions") -> None:
         for table in tables
         for decision in decisions_of(table, choices[choices["table"].eq(table.name)], rng)
     )
+    new = decisions["table"].isin([table.name for table in trained])
+    beforehand, decisions = decisions[new], decisions[~new]
     target = decisions["aim"].eq("targets")
     nats = decisions[~target & decisions["aim"].ne("relative")]  # whose costs are shares
     won = nats[nats[WON]]
@@ -46,6 +48,7 @@ def main(*, advice: Path = FILE, out: Path = PAGES / "decisions") -> None:
         "together": summarise(won, ["small"]),
         "first within 3% of alone": summarise(decisions[target], ["table", "small"]),
         "not to be won": summarise(nats[~nats[WON]], ["small"]),
+        "fixed beforehand": summarise(beforehand, ["want", WON, "small"]),
     }
     costs = pd.DataFrame(cost for table in tables for cost in costs_of(table))
     stakes = decisions[["table", "want", "best", "stake", "scatter"]].drop_duplicates()

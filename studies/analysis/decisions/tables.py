@@ -12,6 +12,7 @@ import pandas as pd
 
 from mnmt_laws import Observations, observe
 from studies.analysis.decisions.wants import WISHES, Wish
+from studies.analysis.real_text.pairs import SHORTEST
 from studies.page import PAGES
 
 BEFOREHAND = PAGES / "decisions/beforehand.toml"
@@ -106,7 +107,8 @@ class Table:
 
 def _read(path: Path) -> Observations:
     table = observe(path, testset="test", metric="loss")
-    return replace(table, frame=table.frame.assign(irreducible=float("nan")))
+    rows = table.frame[table.frame["step"].ge(SHORTEST)]
+    return replace(table, frame=rows.assign(irreducible=float("nan")).reset_index(drop=True))
 
 
 def known_tables() -> Iterator[Table]:

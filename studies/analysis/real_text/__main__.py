@@ -18,7 +18,7 @@ from studies.analysis.real_text.exposure import (
     describe_shares,
     describe_transfer,
 )
-from studies.analysis.real_text.figures import FIGURES, INTO, draw_exposure
+from studies.analysis.real_text.figures import FIGURES, draw_exposure
 from studies.analysis.real_text.laws import (
     Fits,
     compare_laws,
@@ -27,16 +27,10 @@ from studies.analysis.real_text.laws import (
     shares_by_law,
     spreads,
 )
-from studies.analysis.real_text.pairs import FOLDER, Pair, read_pair, read_pairs
+from studies.analysis.real_text.pairs import FOLDER, read_pairs
 from studies.analysis.real_text.predictions import prediction_errors
 from studies.analysis.real_text.quality import describe_quality, laws_of_chrf
-from studies.analysis.real_text.rivals import (
-    TUNED,
-    costs_of_rate,
-    describe_updates,
-    exponents_at_rates,
-    transfer_at_rates,
-)
+from studies.analysis.real_text.rivals import costs_of_rate, describe_updates
 from studies.analysis.real_text.shares import all_shares, differences
 from studies.page import write_page
 
@@ -60,19 +54,9 @@ QUESTIONS: dict[str, Callable[[Fits], Iterator[Figures]]] = {
 RIVALS: dict[str, Callable[[Path], Iterator[Figures]]] = {
     "related": costs_of_sharing,
     "rates": costs_of_rate,
-    "exponents_at_rates": exponents_at_rates,
-    "transfer_at_rates": transfer_at_rates,
     "updates": describe_updates,
-    "tuned_shares": lambda folder: describe_shares(_tuned(folder)),
-    "tuned_exponents": lambda folder: describe_exponents(_tuned(folder)),
-    "tuned_bends": lambda folder: describe_bends(_tuned(folder)),
 }
 """What is asked of the folder of tables."""
-
-
-def _tuned(folder: Path) -> Pair:
-    """Return the pair into English at the best rate, with one weight of both tasks."""
-    return read_pair(folder / f"{TUNED[INTO]}.csv", TUNED[INTO])
 
 
 def main(*, folder: Path = FOLDER, out: Path = FOLDER, refits: int = 60) -> None:

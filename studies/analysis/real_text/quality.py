@@ -25,7 +25,7 @@ def scores(pair: Pair, testset: str) -> pd.DataFrame:
 
 def describe_quality(fits: Fits) -> Iterator[Figures]:
     """Yield, for each task, the line of chrF over the loss, and whether a curve is nearer to the scores."""
-    for testset in TESTSETS:
+    for testset in TESTSETS if fits.pair.is_scored else ():
         table = scores(fits.pair, testset)
         lines = quality_lines(table, "chrf").set_index("task")
         for task, part in table.groupby("task"):
@@ -48,7 +48,7 @@ def bend(loss: np.ndarray, score: np.ndarray) -> Figures:
 
 def laws_of_chrf(fits: Fits) -> Iterator[Figures]:
     """Yield the share of the variance of chrF that each law explains."""
-    for testset in TESTSETS:
+    for testset in TESTSETS if fits.pair.is_scored else ():
         for law in LAWS:
             fitted = fits.longest(law, testset, "chrf")  # type: ignore[arg-type]
             for task in fitted.tasks:
