@@ -18,6 +18,7 @@ UPDATES = ("en-de-zh", "de-zh-en")
 HALF = 0.5
 """The weight at which a task alone in half the batch reads as much in as many updates."""
 
+
 def read_rates(folder: Path, name: str, testset: str) -> pd.DataFrame:
     """Return the losses of a table of all lengths and p > 0, with the `rate` that the runs' names tell."""
     rows = every_length(read_pair(folder / f"{name}.csv", name), testset)
