@@ -2,56 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from mnmt_data import prepare_study, read_study
 from mnmt_model import run_configs, train, train_runs
-
-STUDY = """
-name = "{name}"
-[data]
-tasks = ["xx-aa", "xx-bb"]
-[data.vocab]
-kind = "word"
-size = 160
-[data.synthetic]
-languages = ["aa", "bb"]
-concepts = 6000
-words_per_sentence = 2
-source_syllables = 2
-target_syllables = 2
-syllable_inventory = 128
-{data}
-[model]
-num_heads = 2
-{model}
-[train]
-{train}
-[sweep.fit]
-sizes = [{names}]
-mixtures = [{{ xx-aa = 0.5, xx-bb = 0.5 }}]
-"""
-"""Two made-up languages, of which every size is trained on as many pairs of each."""
-
-
-def write_study(path: Path, *, widths: Sequence[int], data: str, train: str, model: str = "") -> Path:
-    """Write a study of two made-up languages and models of some widths; return its path.
-
-    Args:
-        path: The TOML file, whose name is that of the study.
-        widths: `d_model` of each size, which is called d16 if that is 16.
-        data: Further lines of `[data.synthetic]`.
-        train: Lines of `[train]`.
-        model: Further lines of `[model]`.
-    """
-    names = ", ".join(f'"d{width}"' for width in widths)
-    sizes = "".join(
-        f"[sweep.sizes.d{width}]\nd_model = {width}\nhead_dim = {width // 2}\nd_ff = {4 * width}\n"
-        for width in widths
-    )
-    text = STUDY.format(name=path.stem, names=names, data=data, train=train, model=model)
-    return write_text(path, text + sizes)
 
 
 def write_changed_study(path: Path, study: Path, changes: Mapping[str, str]) -> Path:

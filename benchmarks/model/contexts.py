@@ -1,7 +1,7 @@
 """Losses above the entropy of models of languages of contexts, by size and weight.
 
 Claim: where target words depend smoothly on their context, and no word is rare, the reducible loss of a
-language alone follows a power law of the size. No peer. Cited in docs/data/synthetic.md.
+language alone follows a power law of the size. No peer. Cited in docs/studies/claims.toml.
 
 It trains the runs of studies/contexts.toml and takes their exact losses. With `--results`, it goes on where
 it was interrupted.
