@@ -62,7 +62,7 @@ def with_rulers(observations: Observations, rows: pd.DataFrame) -> pd.DataFrame:
     values = np.array([ruler(fitted[fitted["task"] == row.task], row) for row in rows.itertuples()])
     beyond, new_weight = rows["new_size"] | rows["new_length"], rows["new_weight"]
     return rows.assign(
-        line=np.where(beyond, values, np.nan), interpolation=np.where(new_weight, values, np.nan)
+        line=np.where(beyond, values, np.nan), interpolation=np.where(new_weight | ~beyond, values, np.nan)
     )
 
 
