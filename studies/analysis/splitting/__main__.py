@@ -56,7 +56,7 @@ def main(*, out: Path = FOLDER, refits: int = 200) -> None:
     charts = {
         "exponents": figures.draw_exponents(curves),
         "curves": figures.draw_curves(best),
-        "fractions": figures.draw_fractions(f, fractions.curves_of_eq_12(rows)),
+        "fractions": figures.draw_fractions(f),
     }
     write_page(out, results, charts)
 

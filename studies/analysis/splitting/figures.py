@@ -90,10 +90,9 @@ def _labels(points: pd.DataFrame) -> list[alt.Chart]:
     ]  # fmt: skip
 
 
-def draw_fractions(f: pd.DataFrame, curves: pd.DataFrame) -> Chart:
-    """Draw f(p) of the joint law with 95% intervals, and f̂(p) of eq. 12, at each length."""
+def draw_fractions(f: pd.DataFrame) -> Chart:
+    """Draw f(p) of the joint law with 95% intervals, and f̂(p) of eq. 12 as lines, at each length."""
     points, names = _with_line(f, "step", lambda step: f"{step:,} steps")
-    curves = curves.assign(line=curves["step"].map(names))
     colors = dict(zip(names.values(), ramp(len(names)), strict=True)) | {EQUAL: MUTED}
     points = points.assign(upper=points["upper"].clip(upper=1.2), kind="measured")
     y = value_axis("value", [0, 1, *points["upper"]], "effective share f(p)", log=False)
@@ -101,7 +100,7 @@ def draw_fractions(f: pd.DataFrame, curves: pd.DataFrame) -> Chart:
     panels = [
         marks.panel(
             marks.reference(EQUAL, weight=[0, 1], value=[0, 1]),
-            marks.lines(curves[curves["task"] == task], strokeWidth=1),
+            marks.lines(part.assign(value=part["eq. 12"])[["line", "weight", "value"]], strokeWidth=1),
             *marks.bars(part), marks.points(part, kinds=KINDS),
             x=WEIGHT_AXIS, y=y, color=key, title=str(task), width=SIDE, height=SIDE,
         )

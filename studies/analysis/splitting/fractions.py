@@ -9,52 +9,26 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.measurement import Figures
-from mnmt_laws import LawFit, fitted_fraction, fractions_by_size, observe
-from mnmt_laws.arrays import Array
+from mnmt_laws import effective_fractions, fitted_fraction, fractions_by_size, observe
 from mnmt_laws.fitting.uncertainty import bounds_of
 from studies.analysis.intervals import pooled
 from studies.analysis.rates import CELL
 from studies.analysis.splitting.exponents import curve_exponents
 from studies.analysis.splitting.tables import KNOWN, fit_reducible, rms
 
-CURVE = np.linspace(0.02, 1.0, 50)
-"""Weights of eq. 12's curve."""
-
 
 def fractions(rows: pd.DataFrame, *, refits: int) -> Iterator[Figures]:
-    """Yield f(p) = (β_1 / β_p)^(1/α) (eq. 10) of the joint law of each length, and f̂(p) of eq. 12 there."""
-    for step, some in rows.groupby("step"):
-        joint, capacity = fit_reducible(some, "joint", refits=refits), fit_reducible(some, "capacity")
-        for task in joint.tasks:
-            for weight in joint.fitted_weights(task)[:-1]:
-                value, draws = fraction(joint, task, weight)
-                low, high = bounds_of(draws)
-                hat = float(fitted_fraction(capacity, task=task, weight=weight))
-                yield {
-                    "step": step, "task": task, "weight": float(weight), "value": value,
-                    "lower": float(low), "upper": float(high), "eq. 12": hat,
-                }  # fmt: skip
-
-
-def fraction(joint: LawFit, task: str, weight: float) -> tuple[float, Array]:
-    """Return f at a weight of the joint law, and that of every refit."""
-    values = []
-    for table in (joint.parameters, joint.draws):
-        one = table.sel(task=task)
-        ratio = one.beta.sel(weight=1.0) / one.beta.sel(weight=weight)
-        values.append(np.asarray((ratio ** (1 / one.alpha)).to_numpy()))
-    return float(values[0]), values[1]
-
-
-def curves_of_eq_12(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return f̂(p) of the capacity law at each length, as rows to draw."""
-    parts = []
-    for step, some in rows.groupby("step"):
-        fitted = fit_reducible(some, "capacity")
-        for task in fitted.tasks:
-            value = fitted_fraction(fitted, task=task, weight=CURVE)
-            parts.append(pd.DataFrame({"step": step, "task": task, "weight": CURVE, "value": value}))
-    return pd.concat(parts)
+    """Yield f(p) (eq. 10) of the joint law of each length with its 95% interval, and f̂(p) of eq. 12 there."""
+    for step, of_length in rows.groupby("step"):
+        capacity = fit_reducible(of_length, "capacity")
+        f = effective_fractions(fit_reducible(of_length, "joint", refits=refits)).fractions
+        for (task, weight), value in f.value.to_series().dropna().drop(1.0, level="weight").items():
+            low, high = f.interval.sel(task=task, weight=weight).to_numpy()
+            hat = fitted_fraction(capacity, task=task, weight=weight)
+            yield {
+                "step": step, "task": task, "weight": weight, "value": value, "lower": float(low),
+                "upper": float(high), "eq. 12": float(hat),
+            }  # fmt: skip
 
 
 def shares_by_size(rows: pd.DataFrame, *, draws: int) -> pd.DataFrame:
@@ -100,23 +74,17 @@ def eq_12_or_free(rows: pd.DataFrame, *, refits: int) -> Iterator[Figures]:
 
     `error` is the root mean square of log reducible loss of each, their costs.
     """
-    fits = {law: fit_reducible(rows, law, refits=refits) for law in ("share-tied", "share-free")}
-    observed = np.log(rows["reducible"].to_numpy())
+    tied, free = (fit_reducible(rows, law, refits=refits) for law in ("share-tied", "share-free"))
     errors = {
-        law: rms(np.log(fitted.predict(rows.reset_index(drop=True))) - observed)
-        for law, fitted in fits.items()
+        fitted.law.name: rms(np.log(fitted.predict(fitted.rows) / fitted.rows["value"]))
+        for fitted in (tied, free)
     }
-    for task in fits["share-free"].tasks:
-        gains = [
-            table.gain.sel(task=task) for table in (fits["share-free"].parameters, fits["share-free"].draws)
-        ]
-        for weight in fits["share-free"].fitted_weights(task)[:-1]:
-            value, draws = (weight * gain.sel(weight=weight).to_numpy() for gain in gains)
-            hat, hats = (
-                fitted_fraction(fits["share-tied"], task=task, weight=weight, draws=each)
-                for each in (False, True)
-            )
+    for task in free.tasks:
+        for weight in free.fitted_weights(task)[:-1]:
+            at = {"task": task, "weight": float(weight)}
+            hats = [fitted_fraction(tied, **at, draws=draws) for draws in (False, True)]
+            gains = [table.gain.sel(at).to_numpy() for table in (free.parameters, free.draws)]
             yield {
-                "task": task, "weight": float(weight), "eq. 12": [float(hat), *map(float, bounds_of(hats))],
-                "free": [float(value), *map(float, bounds_of(draws))], **errors,
+                **at, "eq. 12": [float(hats[0]), *map(float, bounds_of(hats[1]))],
+                "free": [float(weight * gains[0]), *map(float, bounds_of(weight * gains[1]))], **errors,
             }  # fmt: skip

@@ -60,7 +60,7 @@ def laws_for(train: pd.DataFrame, test: pd.DataFrame) -> list[LawName]:
 
 
 def predict(train: pd.DataFrame, test: pd.DataFrame, law: LawName, *, refits: int) -> pd.DataFrame:
-    """Return the rows of `HeldOut` with rulers, by a law fitted to their length if it does not know lengths."""
+    """Return the rows of `HeldOut` with rulers, by a law that knows lengths or is fitted to theirs."""
     if law not in OF_LENGTH:
         train = train[train["step"].isin(test["step"])]
     rows = pd.concat([train.assign(role="fit"), test.assign(role="held-out")])

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
+import xarray as xr
 
 from benchmarks.measurement import Figures
 from mnmt_laws import exponents_by_exposure, observe
@@ -13,7 +14,6 @@ from mnmt_laws.answers.exposure import ALL
 from mnmt_laws.fitting.uncertainty import bounds_of
 from studies.analysis.intervals import half_interval, half_of_a_run, ratios_of
 from studies.analysis.rates import CELL
-from studies.analysis.splitting.fractions import fraction
 from studies.analysis.splitting.tables import fit_reducible, read
 
 INTO, OUT = "many-to-one", "lexicon"
@@ -50,15 +50,21 @@ def ratios(rows: pd.DataFrame, base: pd.DataFrame, *, task: str, refits: int) ->
 
     The tables' seeds are independent, so their draws are paired by lot. Intervals are of 95%.
     """
-    for step, some in rows.groupby("step"):
-        fits = [fit_reducible(part, "joint", refits=refits) for part in (some, base[base["step"] == step])]
-        for weight in sorted(set.intersection(*(set(each.fitted_weights(task)) for each in fits)) - {1.0}):
-            (value, draws), (other, others) = (fraction(each, task, weight) for each in fits)
-            low, high = bounds_of(draws / others)
-            yield {
-                "step": step, "task": task, "weight": weight, "f": value, "f of the other": other,
-                "ratio": value / other, "lower": float(low), "upper": float(high),
-            }  # fmt: skip
+    for step, of_length in rows.groupby("step"):
+        tables = of_length, base[base["step"].eq(step)]
+        one, other = (fit_reducible(table, "joint", refits=refits) for table in tables)
+        ratio = fraction(one.parameters, task) / fraction(other.parameters, task)
+        draws = fraction(one.draws, task) / fraction(other.draws, task)
+        low, high = bounds_of(draws.transpose("draw", "weight").to_numpy())
+        table = pd.DataFrame({"weight": ratio["weight"], "ratio": ratio, "lower": low, "upper": high})
+        yield from table[table["weight"] < 1].assign(step=step, task=task).to_dict("records")
+
+
+def fraction(parameters: xr.Dataset, task: str) -> xr.DataArray:
+    """Return f(p) = (β_1 / β_p)^(1/α) (eq. 10) of the joint law at the weights of a task."""
+    law = parameters.sel(task=task)
+    f: xr.DataArray = (law.beta.sel(weight=1.0, drop=True) / law.beta) ** (1 / law.alpha)
+    return f.dropna("weight")
 
 
 def read_into() -> pd.DataFrame:
