@@ -29,6 +29,13 @@ def half_of_a_run(cells: SeriesGroupBy) -> float:
     return half_interval(*pooled(cells))
 
 
+def means_of(groups: SeriesGroupBy) -> pd.DataFrame:
+    """Return the `mean` of each group of independent values, `lower` and `upper` ends, and their `count`."""
+    table = groups.agg(["mean", "sem", "count"])
+    half = half_interval(table.pop("sem") ** 2, table["count"] - 1)
+    return table.assign(lower=table["mean"] - half, upper=table["mean"] + half)
+
+
 def ratios_of(logs: pd.Series, half: pd.Series) -> pd.DataFrame:
     """Return ratios with their intervals, a row for each of their logarithms."""
     ends = {"ratio": logs, "lower": logs - half, "upper": logs + half}

@@ -27,18 +27,18 @@ def main(*, folder: Path = OUT, out: Path = OUT, refits: int = 400) -> None:
     """
     pairs, depths = choices.read_choices(folder / "choices.csv"), grid.read_grid(folder / "grid.csv")
     pairs, depths = (rows[rows["testset"].isin(TESTSETS)] for rows in (pairs, depths))
+    inside = depths[depths["testset"].eq(TESTSETS[0])]
     fits = {testset: grid.fit_grid(depths, testset, refits) for testset in TESTSETS}
     summary, noise = choices.summarise(choices.differences(pairs)), choices.seed_noise(pairs)
     tables = {
         "laws": [row for name, law in fits.items() for row in grid.law_rows(law, name)],
-        "contest": [row for testset in TESTSETS for row in grid.contest(depths, testset)],
-        "depths": grid.depth_effects(depths), "choices": summary, "seed noise": noise,
+        "contest": grid.contest(inside), "depths": grid.depth_effects(depths),
+        "choices": summary, "seed noise": noise,
     }  # fmt: skip
-    in_domain = TESTSETS[0]
-    half = choices.reach_of_a_run(noise[noise["testset"].eq(in_domain)])
+    half = choices.reach_of_a_run(noise[noise["testset"].eq(TESTSETS[0])])
     charts = {
-        "grid-test": grid.draw_grid(depths[depths["testset"].eq(in_domain)], fits[in_domain], half),
-        "choices": choices.draw_choices(summary[summary["testset"].eq(in_domain)]),
+        "grid-test": grid.draw_grid(inside, fits[TESTSETS[0]], half),
+        "choices": choices.draw_choices(summary[summary["testset"].eq(TESTSETS[0])]),
     }
     write_page(out, tables, charts)
 

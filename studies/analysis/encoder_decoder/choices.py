@@ -7,10 +7,9 @@ from pathlib import Path
 import altair as alt
 import pandas as pd
 
-from benchmarks.measurement import Figures
 from mnmt_laws.figures import marks
 from mnmt_laws.figures.style import MUTED, TASK_COLORS, Chart, color, styled
-from studies.analysis.intervals import half_interval
+from studies.analysis.intervals import half_interval, means_of
 
 PLAIN = "plain"
 BOTH = "both"
@@ -35,24 +34,14 @@ def differences(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def summarise(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return mean differences with Student's 95% intervals, by width and over both, task and test set.
+    """Return mean differences over pairs of runs, with 95% intervals, by width and over both widths.
 
-    `pairs` counts the pairs of runs; over both widths they are taken as repetitions of one difference.
+    Over both, pairs are taken as repetitions of one difference.
     """
     both = pd.concat([frame.assign(width="d" + frame["width"].astype(str)), frame.assign(width=BOTH)])
     keys = ["testset", "task", "choice", "width"]
-    rows = [
-        dict(zip(keys, key, strict=True)) | mean_of(some["difference"])
-        for key, some in both.groupby(keys, sort=False)
-    ]
-    return pd.DataFrame(rows).sort_values(keys[:2], kind="stable", ignore_index=True)
-
-
-def mean_of(values: pd.Series) -> Figures:
-    """Return a mean difference with Student's 95% interval, and of how many pairs of runs."""
-    count, mean = len(values), float(values.mean())
-    half = half_interval(float(values.var()) / count, count - 1)
-    return {"difference": mean, "lower": mean - half, "upper": mean + half, "pairs": count}
+    means = means_of(both.groupby(keys, sort=False)["difference"]).reset_index()
+    return means.sort_values(keys[:2], kind="stable", ignore_index=True)
 
 
 def seed_noise(rows: pd.DataFrame) -> pd.DataFrame:
@@ -75,7 +64,7 @@ def draw_choices(summary: pd.DataFrame) -> Chart:
     """
     named = summary.replace({"choice": NAMES})
     ends = alt.Scale(domain=[named["lower"].min(), named["upper"].max()], padding=10)
-    panels = [_choices_panel(some, str(task), ends) for task, some in named.groupby("task")]
+    panels = [_choices_panel(part, str(task), ends) for task, part in named.groupby("task")]
     return styled(*panels, columns=2)
 
 
@@ -83,12 +72,12 @@ def _choices_panel(rows: pd.DataFrame, task: str, scale: alt.Scale) -> alt.Layer
     widths = [*dict.fromkeys(rows["width"])]
     base = alt.Chart(marks.data(rows)).encode(yOffset=alt.YOffset("width:N", sort=widths))
     bars = base.mark_rule(strokeWidth=2, opacity=0.5).encode(x="lower:Q", x2="upper:Q")
-    zero = alt.Chart(marks.data(pd.DataFrame({"difference": [0.0]}))).mark_rule(strokeDash=marks.DASHED)
+    zero = alt.Chart(marks.data(pd.DataFrame({"mean": [0.0]}))).mark_rule(strokeDash=marks.DASHED)
     zero = zero.encode(y=alt.value(0), y2=alt.value("height"), color=alt.value(MUTED))
-    titles = {"choice": "choice", "width": "width", "difference": "difference"}
+    titles = {"choice": "choice", "width": "width", "mean": "difference"}
     points = marks.with_tooltips(base.mark_point(filled=True, size=55), rows, titles)
     title = "loss minus that of plain training (nats a token)"
-    x = alt.X("difference:Q", title=title, axis=alt.Axis(tickCount=5), scale=scale)
+    x = alt.X("mean:Q", title=title, axis=alt.Axis(tickCount=5), scale=scale)
     y = alt.Y("choice:N", title=None, sort=[*NAMES.values()])
     key = color("width", widths, TASK_COLORS[: len(widths)])
     return marks.panel(

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator
 from pathlib import Path
-from typing import Any
 
 import altair as alt
 import numpy as np
@@ -12,17 +11,13 @@ import pandas as pd
 
 from benchmarks.measurement import Figures
 from mnmt_laws import LawFit, ResidualBootstrap, fit
-from mnmt_laws.arrays import Array
 from mnmt_laws.figures import marks
 from mnmt_laws.figures.style import Chart, color, count_axis, ramp, styled, value_axis
-from mnmt_laws.fitting.uncertainty import bounds_of
-from mnmt_laws.laws import LawName
-from studies.analysis.encoder_decoder.choices import mean_of
+from mnmt_laws.fitting.uncertainty import central_interval
+from studies.analysis.intervals import means_of
 
-LAWS: tuple[LawName, ...] = ("bivariate", "power")
 _DEPTHS = r"^e(?P<encoder_layers>\d+)d(?P<decoder_layers>\d+)_"
 SIZES = ["encoder_size", "decoder_size"]
-_NO_REFITS = ResidualBootstrap(refits=0)
 
 
 def read_grid(table: Path) -> pd.DataFrame:
@@ -37,89 +32,78 @@ def fit_grid(rows: pd.DataFrame, testset: str, refits: int) -> LawFit:
     return fit(rows, law="bivariate", testset=testset, prior="none", uncertainty=uncertainty)
 
 
-def contest(rows: pd.DataFrame, testset: str) -> Iterator[Figures]:
-    """Yield for each task the root mean square relative error of four predictions of depths left out.
+def contest(rows: pd.DataFrame) -> Iterator[Figures]:
+    """Yield for each task the root mean square relative error of three predictions of depths left out.
 
-    They are both laws, a line (a plane in the logarithms of both sizes and of the loss), and interpolation
+    They are eq. 2, a line (a plane in the logarithms of both sizes and of the loss), and interpolation
     between the neighbouring depths. The four corners, which have none, are never left out.
     """
-    some = rows[rows["testset"].eq(testset)]
-    layers = some[["encoder_layers", "decoder_layers"]]
-    inner = some[~(layers.eq(layers.min()) | layers.eq(layers.max())).all(axis=1)]
-    errors = pd.DataFrame(
-        [row for run in inner["run"].unique() for row in _errors_without(some["run"].eq(run), some)]
-    )
-    for task, part in errors.groupby("task"):
-        squares = part.drop(columns="task") ** 2
-        yield {"testset": testset, "task": task, **(squares.mean() ** 0.5), "models": len(part)}
+    layers = rows[["encoder_layers", "decoder_layers"]]
+    is_corner = (layers.eq(layers.min()) | layers.eq(layers.max())).all(axis=1)
+    for task, of_task in rows.groupby("task"):
+        inner = of_task.index[~is_corner[of_task.index]]
+        predicted = pd.DataFrame([predict(of_task, place) for place in inner], index=inner)
+        errors = predicted.div(of_task["value"], axis=0).dropna() - 1
+        yield {"task": task, **(errors**2).mean() ** 0.5, "models": len(errors)}
 
 
-def _errors_without(is_out: pd.Series, rows: pd.DataFrame) -> Iterator[Figures]:
-    fits = {name: fit(rows[~is_out], law=name, prior="none", uncertainty=_NO_REFITS) for name in LAWS}
-    for row in rows[is_out].to_dict("records"):
-        rest = rows[~is_out & rows["task"].eq(row["task"])]
-        predicted = _by_rulers(rest, row)
-        for name, fitted in fits.items():
-            at = {key: row[key] for key in fitted.law.predictors if key != "weight"}
-            predicted[name] = float(fitted.predict(task=row["task"], weight=row["weight"], **at))
-        yield {"task": row["task"], **{name: value / row["value"] - 1 for name, value in predicted.items()}}
-
-
-def _by_rulers(rest: pd.DataFrame, row: Mapping[Hashable, Any]) -> dict[str, float]:
-    """Return a loss by the plane through all other depths, and by interpolation along both axes."""
-    logs = np.log(rest[[*SIZES, "value"]].astype(float))
-    plane, *_ = np.linalg.lstsq(np.column_stack([np.ones(len(logs)), logs[SIZES]]), logs["value"])
-    place = np.log([row[name] for name in SIZES])
-    between = []
-    for axis, other in ((0, 1), (1, 0)):
-        line = logs[rest[SIZES[other]].eq(row[SIZES[other]])].sort_values(SIZES[axis])
-        x, y = line[SIZES[axis]], line["value"]
-        between.append(np.interp(place[axis], x, y, left=np.nan, right=np.nan))
+def predict(rows: pd.DataFrame, place: Hashable) -> dict[str, float]:
+    """Return the loss of one run of a task by eq. 2 and by rulers, from all its others."""
+    law = fit(rows.drop(place), law="bivariate", prior="none", uncertainty=ResidualBootstrap(refits=0))
+    logs = np.log(rows[[*SIZES, "value"]])
+    rest, (*sizes, _) = logs.drop(place), logs.loc[place]
+    plane, *_ = np.linalg.lstsq(np.column_stack([np.ones(len(rest)), rest[SIZES]]), rest["value"])
+    table = rest.pivot(index=SIZES[0], columns=SIZES[1], values="value")
+    along = [axis.interpolate("index", limit_area="inside") for axis in (table, table.T)]
+    between = np.nanmean([along[0].loc[*sizes], along[1].T.loc[*sizes]])
     return {
-        "line": float(np.exp(plane[0] + plane[1:] @ place)),
-        "interpolation": float(np.exp(np.nanmean(between))),
-    }
+        "bivariate": float(law.predict(rows.loc[[place]])[0]),
+        "line": float(np.exp(plane @ [1, *sizes])), "interpolation": float(np.exp(between)),
+    }  # fmt: skip
 
 
-def law_rows(fitted: LawFit, testset: str) -> list[Figures]:
-    """Return exponents, L∞ and the encoder's best share α_e / (α_e + α_d) of N, with 95% intervals."""
-    rows = []
+def law_rows(fitted: LawFit, testset: str) -> Iterator[Figures]:
+    """Yield exponents, L∞ and the encoder's best share α_e / (α_e + α_d) of N, with 95% intervals."""
+    values, draws = (
+        table.assign(share=table.alpha_e / (table.alpha_e + table.alpha_d))
+        for table in (fitted.parameters, fitted.draws)
+    )
+    interval = central_interval(draws, 0.95)
     for task in fitted.tasks:
-        values, draws = (frame.sel(task=task) for frame in (fitted.parameters, fitted.draws))
-        values, draws = (
-            each.assign(share=each.alpha_e / (each.alpha_e + each.alpha_d)) for each in (values, draws)
-        )
         row: Figures = {"testset": testset, "task": task}
         for name in ("alpha_e", "alpha_d", "l_inf", "share"):
-            low, high = bounds_of(draws[name].to_numpy())
-            row |= {name: float(values[name]), f"{name}_lower": float(low), f"{name}_upper": float(high)}
-        rows.append(row)
-    return rows
+            ends = interval[name].sel(task=task).to_numpy().tolist()
+            row |= {name: float(values[name].sel(task=task)), f"{name}_interval": ends}
+        yield row
 
 
-def depth_effects(rows: pd.DataFrame) -> Iterator[Figures]:
-    """Yield differences of loss between depths, nats a token, with Student's 95% intervals over pairs.
+def depth_effects(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return differences of loss between depths, nats a token, with 95% intervals over pairs.
 
     `by_size` is what the models' sizes explain, by a line through loss over log N.
     """
-    for (testset, task), some in rows.groupby(["testset", "task"]):
-        slope = float(np.polyfit(np.log(some["size"]), some["value"], 1)[0])
-        sizes = dict(_contrasts(some.assign(size=np.log(some["size"])), "size"))
-        for name, values in _contrasts(some, "value"):
-            row = {"testset": testset, "task": task, "contrast": name, **mean_of(pd.Series(values))}
-            yield row | {"by_size": slope * float(sizes[name].mean())}
+    keys, parts = ["testset", "task", "contrast"], []
+    for (testset, task), of_task in rows.groupby(keys[:2]):
+        of_task = of_task.assign(log_size=np.log(of_task["size"]))
+        slope, _ = np.polyfit(of_task["log_size"], of_task["value"], 1)
+        pairs = pd.DataFrame({"value": contrasts(of_task, "value"), "size": contrasts(of_task, "log_size")})
+        parts.append(pairs.assign(testset=testset, task=task, by_size=slope * pairs["size"]).reset_index())
+    groups = pd.concat(parts).groupby(keys)
+    return means_of(groups["value"]).assign(by_size=groups["by_size"].mean()).reset_index()
 
 
-def _contrasts(rows: pd.DataFrame, column: str) -> Iterator[tuple[str, Array]]:
-    """Yield differences of swapped depths, and of most and fewest layers at each depth of the other side."""
+def contrasts(rows: pd.DataFrame, column: str) -> pd.Series:
+    """Return differences of swapped depths, and of most and fewest layers at each depth of the other side."""
     table = rows.pivot(index="encoder_layers", columns="decoder_layers", values=column)
     values, most, fewest = table.to_numpy(), table.index.max(), table.index.min()
-    yield "deeper encoder minus deeper decoder", (values - values.T)[np.tril_indices(len(values), -1)]
-    yield f"{most} encoder layers minus {fewest}", values[-1] - values[0]
-    yield f"{most} decoder layers minus {fewest}", values[:, -1] - values[:, 0]
-
-
-_POINTS = 30  # of a line
+    differences = {
+        "deeper encoder minus deeper decoder": (values - values.T)[np.tril_indices(len(values), -1)],
+        f"{most} encoder layers minus {fewest}": values[-1] - values[0],
+        f"{most} decoder layers minus {fewest}": values[:, -1] - values[:, 0],
+    }
+    return pd.concat(
+        {name: pd.Series(each) for name, each in differences.items()}, names=["contrast", "pair"]
+    )
 
 
 def draw_grid(rows: pd.DataFrame, fitted: LawFit, half: float) -> Chart:
@@ -130,31 +114,22 @@ def draw_grid(rows: pd.DataFrame, fitted: LawFit, half: float) -> Chart:
         fitted: The law.
         half: Half of the 95% interval of one run.
     """
-    rows = rows.assign(lower=rows["value"] - half, upper=rows["value"] + half)
-    return styled(
-        *(_grid_panel(rows[rows["task"].eq(task)], fitted, task) for task in fitted.tasks), columns=2
-    )
+    rows = rows.assign(lower=rows["value"] - half, upper=rows["value"] + half, kind="trained")
+    rows = rows.assign(line=[f"encoder layers: {layers}" for layers in rows["encoder_layers"]])
+    rows = rows.sort_values("encoder_layers")
+    return styled(*(_grid_panel(rows[rows["task"].eq(task)], fitted) for task in fitted.tasks), columns=2)
 
 
-def _grid_panel(rows: pd.DataFrame, fitted: LawFit, task: str) -> alt.LayerChart:
-    order = rows.drop_duplicates("encoder_layers").sort_values("encoder_layers")
-    labels = {layers: f"encoder layers: {layers}" for layers in order["encoder_layers"]}
-    span = np.geomspace(rows["decoder_size"].min(), rows["decoder_size"].max(), _POINTS)
-    lines = pd.concat(
-        pd.DataFrame({
-            "decoder_size": span, "label": labels[layers], "line": labels[layers],
-            "value": fitted.predict(task=task, encoder_size=size, decoder_size=span),
-        })
-        for layers, size in zip(order["encoder_layers"], order["encoder_size"], strict=True)
-    )  # fmt: skip
+def _grid_panel(rows: pd.DataFrame, fitted: LawFit) -> alt.LayerChart:
+    names, sizes = [*rows["line"].unique()], rows["decoder_size"]
+    span = pd.DataFrame({"size": np.geomspace(sizes.min(), sizes.max(), 30)})
+    lines = rows.drop_duplicates("line")[["task", "weight", "line", "encoder_size"]].merge(span, how="cross")
+    lines["value"] = fitted.predict(lines.assign(decoder_size=lines["size"]))
     apart = 1 + 0.03 * (rows["encoder_layers"].rank(method="dense") - 2.5)
-    rows = rows.assign(decoder_size=rows["decoder_size"] * apart)
-    points = marks.describe(rows, label=rows["encoder_layers"].map(labels), kind="trained")
-    base = alt.Chart(marks.data(points[["decoder_size", "value", "label", "lower", "upper"]]))
-    bars = base.mark_rule(opacity=0.5).encode(y="lower:Q", y2="upper:Q")
-    points = points[["run", "decoder_size", "value", "label", "kind"]].assign(first=points["decoder_size"])
-    layers = [marks.lines(lines), bars, marks.points(points, value="loss", decoder_size="decoder size")]
-    x = count_axis("decoder_size", span, "decoder size (parameters)")
+    rows = rows.assign(size=sizes * apart)
+    x = count_axis("size", span["size"], "decoder size (parameters)")
     y = value_axis("value", [*rows["lower"], *rows["upper"]], "loss (nats per token)", log=False)
-    key = color("label", [*labels.values()], ramp(len(labels)))
-    return marks.panel(*layers, x=x, y=y, color=key, title=f"{task}; lines: eq. 2; bars: 95% of a run")
+    return marks.panel(
+        marks.lines(lines.drop(columns=["weight"])), *marks.bars(rows), marks.points(rows), x=x, y=y,
+        color=color("line", names, ramp(len(names))), title=rows["task"].iloc[0],
+    )  # fmt: skip
