@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import gettempdir
+from typing import Any
 
 import pandas as pd
 
 from benchmarks.measurement import run
 from mnmt_laws.figures.style import Chart
-from studies.analysis.architectures import figures, gaps, laws, models
-from studies.analysis.architectures.models import SUPERVISED, ZERO_SHOT
+from studies.analysis.architectures import laws, models
+from studies.analysis.architectures.figures import BLEU, GAP, LOSS, draw_exponents, draw_panels
+from studies.analysis.architectures.gaps import effects, effects_when_small, gaps_to_encdec, trends
+from studies.analysis.architectures.models import (
+    ALL,
+    FRENCH,
+    GERMAN,
+    SUPERVISED,
+    ZERO_SHOT,
+    of_task,
+)
 from studies.page import PAGES, Answer, write_page
 
 OUT = PAGES / "architectures"
-LONGEST = "longest eighth"
+TABLES = ("runs", "lengths", "longer", "rates")
+Tables = Mapping[str, pd.DataFrame]
 
 
 def main(*, folder: Path = OUT, out: Path = OUT, refits: int = 200) -> None:
@@ -25,62 +37,69 @@ def main(*, folder: Path = OUT, out: Path = OUT, refits: int = 200) -> None:
         out: Folder for results.json and the figures.
         refits: Refits for the intervals of the laws.
     """
-    rows = pd.read_csv(folder / "runs.csv")
-    values = {name: models.read_losses(rows, metric=name) for name in ("loss", "bleu", "language")}
-    longer = pd.read_csv(folder / "longer.csv")
-    by_setting = models.settings(rows, pd.read_csv(folder / "lengths.csv"))
-    fits = {name: laws.fit_models(some, refits=refits) for name, some in by_setting.items()}
-    ratios, losses = laws.exponents(fits), of_kinds(values["loss"])
-    by_size, effects = gaps.gaps_to_encdec(losses), gaps.effects(losses)
-    tables: dict[str, Answer] = {
+    tables = {name: pd.read_csv(folder / f"{name}.csv") for name in TABLES}
+    losses = models.settings(tables)
+    of_sizes = {name: some for name, some in losses.items() if name != ZERO_SHOT}
+    fits = {name: laws.fit_models(some, refits=refits) for name, some in of_sizes.items()}
+    ratios = laws.exponents(fits)
+    answers: dict[str, Answer] = {
         "exponents": ratios,
-        "irreducible loss": laws.limits(by_setting, fits),
-        "predictions": [laws.predictions(by_setting["all"])],
-        "rankings": models.rankings(by_setting, rows),
-        "loss and scores": models.correlations(rows),
-        "gaps to EncDec of equal size": gaps.trends(by_size),
-        "gaps to EncDec of equal FLOPs": gaps.trends(gaps.gaps_to_encdec(losses, predictor="flops")),
-        "gaps by width": by_size[by_size["model"].isin(gaps.MEANS)],
-        "effects": gaps.trends(effects, by="effect"),
-        "effects when small": gaps.effects_when_small(effects),
-        "effects after longer training": gaps.effects(of_kinds(models.by_seed(longer))),
-        **{name: by_width(some) for name, some in values.items()},
-        "gaps by sentences": pd.concat(
-            gaps.trends(gaps.gaps_to_encdec(some)).assign(setting=name) for name, some in by_setting.items()
-        ),
-        "longer training": models.compare_lengths(rows, longer),
-        "learning rates": models.compare_rates(folder / "rates.csv"),
+        "irreducible loss": laws.limits(of_sizes, fits),
+        "predictions": [laws.predictions(losses[ALL])],
+        "rankings": models.rankings(of_sizes, tables["runs"]),
+        **_differences(losses),
+        "loss and scores": models.correlations(tables["runs"]),
+        **{name: by_width(models.read_losses(tables["runs"], metric=name)) for name in ("bleu", "language")},
+        "longer training": models.compare_lengths(tables["runs"], tables["longer"]),
+        "effects after longer training": effects(of_task(models.read_losses(tables["longer"]), SUPERVISED)),
+        "learning rates": models.compare_rates(tables["rates"]),
     }
+    write_page(out, answers, {"exponents": draw_exponents(ratios), **_charts(losses, tables)})
 
-    def of(task: str, metric: str = "loss") -> pd.DataFrame:
-        return values[metric][values[metric]["task"].eq(task)]
 
-    charts: dict[str, Chart] = {
-        "gaps": figures.draw_gaps(of(SUPERVISED)),
-        "exponents": figures.draw_exponents(ratios),
-        "losses": figures.draw_laws({
-            **{task: (of(task), "size") for task in ("English to German", "English to French")},
-            LONGEST: (by_setting[LONGEST], "size"),
-            "all, over FLOPs": (of(SUPERVISED), "flops"),
+def _differences(losses: Tables) -> dict[str, Answer]:
+    """Return gaps to the encoder-decoder, effects of single choices, and the trends of both."""
+    by_size = {name: gaps_to_encdec(some) for name, some in losses.items()}
+    by_flops = {ALL: gaps_to_encdec(losses[ALL], predictor="flops")}
+    equal = {"size": by_size, "FLOPs": by_flops}
+    changes = effects(losses[ALL])
+    return {
+        "gaps to EncDec": _joined({
+            (name, what): trends(some)
+            for what, tables in equal.items() for name, some in tables.items()
+        }, "setting", "equal"),
+        "gaps by width": by_size[ALL],
+        "effects": trends(changes, by="effect"),
+        "effects when small": effects_when_small(changes),
+    }  # fmt: skip
+
+
+def _joined(tables: Mapping[Any, pd.DataFrame], *names: str) -> pd.DataFrame:
+    """Return tables as one, with their keys in columns."""
+    return pd.concat(tables, names=names).reset_index(names).reset_index(drop=True)
+
+
+def _charts(losses: Tables, tables: Tables) -> dict[str, Chart]:
+    bleu = models.read_losses(tables["runs"], metric="bleu")
+    places = {"size": "size", "flops": "FLOPs"}
+    return {
+        "gaps": draw_panels({
+            f"at equal {what}": (gaps_to_encdec(losses[ALL], predictor=by), GAP, by)
+            for by, what in places.items()
         }),
-        "transfer": figures.draw_scores({
-            "English and German": (of(models.GERMAN, "bleu"), "BLEU"),
-            "English and French": (of(models.FRENCH, "bleu"), "BLEU"),
-            "zero-shot loss": (of(ZERO_SHOT), "nats per token"),
-            "zero-shot, in the right language": (of(ZERO_SHOT, "language"), "%"),
+        "losses": draw_panels({
+            f"{name}, over {what}": (losses[name], LOSS, by)
+            for name in (ALL, "longest eighth") for by, what in places.items()
+        }, laws=True),
+        "transfer": draw_panels({
+            **{task: (of_task(bleu, task), BLEU, "size") for task in (GERMAN, FRENCH)},
+            "zero-shot loss": (losses[ZERO_SHOT], LOSS, "size"),
         }),
     }  # fmt: skip
-    write_page(out, tables, charts)
-
-
-def of_kinds(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of all trained tasks, and of all others."""
-    return rows[rows["task"].isin((SUPERVISED, ZERO_SHOT))]
 
 
 def by_width(rows: pd.DataFrame) -> pd.DataFrame:
     """Return a row for each task and model, with the mean over seeds at each width."""
-    rows = of_kinds(rows)
     columns = rows.assign(width="d" + rows["width"].astype(str))
     order = list(dict.fromkeys(columns.sort_values("size")["width"]))
     return columns.pivot(index=["task", "model"], columns="width", values="value")[order].reset_index()

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from mnmt_laws.arrays import Array
-from studies.analysis.architectures.models import ARCHITECTURES, ENCDEC, MODELS, SUPERVISED
+from studies.analysis.architectures.models import ARCHITECTURES, ENCDEC, MODELS
 from studies.analysis.intervals import half_interval
 
 BEYOND = 1.2
@@ -24,7 +24,7 @@ EFFECTS = {
 _BOTH = ("CausalLM Deep", "CausalLM Wide")
 MEANS = {
     "CausalLM, both losses": _BOTH,
-    "the six others": tuple(name for name in MODELS.values() if name not in (ENCDEC, *_BOTH)),
+    "the others": tuple(name for name in MODELS.values() if name not in (ENCDEC, *_BOTH)),
 }
 """Groups of language models whose gaps have one trend."""
 
@@ -47,9 +47,11 @@ def gaps_to_encdec(rows: pd.DataFrame, *, predictor: str = "size") -> pd.DataFra
         at = line_through(x, y, np.log(others[predictor].to_numpy(float)))
         gaps = others.assign(value=others["value"] - np.exp(at), half=others["upper"] - others["value"])
         for name, models in {**{name: (name,) for name in gaps["model"]}, **MEANS}.items():
-            mean = gaps[gaps["model"].isin(models)].groupby(["task", "width"], as_index=False)
+            group = gaps[gaps["model"].isin(models)]
+            mean = group.groupby(["task", "width"], as_index=False)
             mean = mean[["size", "flops", "value", "half"]].mean().assign(model=name)
-            half = mean["half"] * (1 + 1 / len(models)) ** 0.5  # the encoder-decoder's error is in all
+            # the encoder-decoder's error is in all
+            half = mean["half"] * (1 + 1 / group["model"].nunique()) ** 0.5
             parts.append(mean.assign(lower=mean["value"] - half, upper=mean["value"] + half))
     return pd.concat(parts, ignore_index=True).drop(columns="half")
 
@@ -62,29 +64,34 @@ def line_through(x: Array, y: Array, at: Array) -> Array:
 
 
 def effects(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the differences of `EFFECTS` at each width: `effect`, `pair`, `task`, `size`, `value`."""
-    losses = rows.set_index(["task", "width", "model"])["value"].unstack("model")
+    """Return the differences of `EFFECTS` at each width, with half of their intervals over seeds.
+
+    Columns: `effect`, `pair`, `task`, `width`, `size`, `value`, `half`.
+    """
+    table = rows.assign(half=rows["upper"] - rows["value"]).set_index(["task", "width", "model"])
+    losses, halves = (table[name].unstack("model") for name in ("value", "half"))
     sizes = rows[rows["model"].ne(ENCDEC)].groupby("width")["size"].mean()
-    parts = [
-        (losses[first] - losses[second]).rename("value").reset_index().assign(effect=effect, pair=first)
-        for effect, pairs in EFFECTS.items()
-        for first, second in pairs
-        if {first, second} <= set(losses)
-    ]
-    frame = pd.concat(parts, ignore_index=True)
+    parts = []
+    for effect, pairs in EFFECTS.items():
+        for first, second in pairs:
+            if {first, second} <= set(losses):
+                half = np.hypot(halves[first], halves[second])
+                part = pd.DataFrame({"value": losses[first] - losses[second], "half": half})
+                parts.append(part.assign(effect=effect, pair=first))
+    frame = pd.concat(parts).dropna(subset="value").reset_index()
     return frame.assign(size=frame["width"].map(sizes))
 
 
 def effects_when_small(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the mean of each effect over `SMALL` and pairs, with Student's 95% interval over both.
+    """Return the mean of each effect over `SMALL` and pairs, with its 95% interval over seeds.
 
     Args:
-        table: As `effects` returns it, of means over seeds: those of one model are not independent.
+        table: As `effects` returns it.
     """
-    small = table[table["width"].isin(SMALL) & table["task"].eq(SUPERVISED)]
-    means = small.groupby("effect")["value"].agg(["mean", "sem", "count"])
-    half = half_interval(means["sem"] ** 2, means["count"] - 1)
-    return means.assign(lower=means["mean"] - half, upper=means["mean"] + half).reset_index()
+    small = table[table["width"].isin(SMALL)].groupby("effect")
+    mean = small["value"].mean()
+    half = small["half"].agg(lambda halves: float(np.linalg.norm(halves)) / len(halves))
+    return pd.DataFrame({"mean": mean, "lower": mean - half, "upper": mean + half}).reset_index()
 
 
 def trend(size: Array, value: Array, pair: Array) -> dict[str, float]:

@@ -37,7 +37,7 @@ def exponents(fits: Mapping[str, LawFit]) -> pd.DataFrame:
     """Return a row for each setting and model: p, and p over the encoder-decoder's, with 95% intervals."""
     parts = []
     for setting, fitted in fits.items():
-        table = pd.DataFrame({"setting": setting, "model": [*WEIGHTS]})
+        table = pd.DataFrame({"setting": setting, "model": names_of(fitted)})
         best, draws = (
             some["alpha"].squeeze("task").transpose(..., "weight").to_numpy()
             for some in (fitted.parameters, fitted.draws)
@@ -50,13 +50,19 @@ def exponents(fits: Mapping[str, LawFit]) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
+def names_of(fitted: LawFit) -> list[str]:
+    """Return the models of a fit, the encoder-decoder first."""
+    fitted_weights = set(fitted.observations.frame["weight"])
+    return [name for name, weight in WEIGHTS.items() if weight in fitted_weights]
+
+
 def limits(settings: Mapping[str, pd.DataFrame], fits: Mapping[str, LawFit]) -> Iterator[Figures]:
     """Yield the common L∞ of each setting, and what goes for it: the F test against an L∞ for each model."""
     for setting, fitted in fits.items():
         apart = fit_models(settings[setting], refits=0, law="per-weighting")
         low, high = fitted.interval()["l_inf"].to_numpy().reshape(-1)
         errors = [float(np.sum(_residuals(each) ** 2)) for each in (fitted, apart)]
-        count, rows = len(WEIGHTS), len(settings[setting])
+        count, rows = len(names_of(fitted)), len(settings[setting])
         ratio = (errors[0] - errors[1]) / (count - 1) / (errors[1] / (rows - 3 * count))
         yield {
             "setting": setting,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterator, Mapping
 
 import pandas as pd
 from scipy.stats import spearmanr
@@ -35,6 +34,8 @@ GROUPS = {
 }  # fmt: skip
 """Groups of tasks whose mean is read."""
 
+ALL = "rate .05, 600 steps"
+
 PARTS = {"1/8 short": "shortest eighth", "4/8 medium": "fourth eighth", "8/8 long": "longest eighth"}
 """The paper's short, medium and long, of a test set in eight parts by source length."""
 
@@ -42,14 +43,13 @@ _RUN = r"^(?P<label>[a-z-]+)-d(?P<width>\d+)[-_]"
 
 
 def read_losses(rows: pd.DataFrame, *, testset: str = "test", metric: str = "loss") -> pd.DataFrame:
-    """Return the last losses of the widths at which every model was trained, as means over groups of tasks.
+    """Return the last losses, or other values, as means over seeds and groups of tasks.
 
     Columns: `model`, `width`, `size` (N, parameters), `flops` (of training), `task` (of `GROUPS`), `value`
     (nats per token, like FLOPs the mean over seeds), and its 95% interval, `lower` and `upper`: Student's,
     from the spread over seeds, pooled over the models of a width.
     """
     rows = by_seed(rows, testset=testset, metric=metric)
-    rows = rows.groupby("width").filter(lambda some: some["model"].nunique() == rows["model"].nunique())
     cells = rows.groupby(["model", "width", "size", "task"])  # seeds differ a little in FLOPs
     table = cells.agg(
         flops=("flops", "mean"), value=("value", "mean"), variance=("value", "var")
@@ -106,49 +106,57 @@ def architecture_of(models: pd.Series) -> pd.Series:
     return models.str.replace(" (Deep|Wide)$", "", regex=True)
 
 
-USUAL = 0.05
-"""The rate of all other models."""
-
-
-def compare_rates(table: Path) -> pd.DataFrame:
+def compare_rates(rows: pd.DataFrame, usual: float = 0.05) -> pd.DataFrame:
     """Return the mean loss over trained tasks of each model at each rate, and gaps to the encoder-decoder.
 
     Columns: `model`, one for each rate, `best` (the rate), `gap` (to the encoder-decoder, both at the usual
     rate, nats per token) and `tuned_gap` (each at its best).
     """
-    rows = pd.read_csv(table)
     rows = rows[rows["metric"].eq("loss") & rows["testset"].eq("test") & rows["weight"].gt(0)]
-    rows = name_models(rows).assign(rate=rates_of(rows["run"]))
-    losses = rows.pivot_table(index="model", columns="rate", values="value").reindex(list(MODELS.values()))
+    rates = rates_of(rows["run"])
+    losses = name_models(rows).pivot_table(index="model", columns=rates.rename("rate"), values="value")
+    losses = losses.reindex([*MODELS.values()])
     best = losses.min(axis=1)
     return losses.assign(
-        best=losses.idxmin(axis=1), gap=losses[USUAL] - losses[USUAL][ENCDEC], tuned_gap=best - best[ENCDEC]
+        best=losses.idxmin(axis=1), gap=losses[usual] - losses[usual][ENCDEC], tuned_gap=best - best[ENCDEC]
     ).rename(columns=str).reset_index()  # fmt: skip
 
 
-def settings(rows: pd.DataFrame, lengths: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Return the losses of all sentences, of those of one origin, and of those of one length."""
-    every = read_losses(rows)
-    parts = {part: read_losses(lengths, testset=group) for group, part in PARTS.items()}
+def settings(tables: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
+    """Return losses by setting: of all sentences, or of one origin or length.
+
+    Args:
+        tables: {name: run table}.
+    """
+    every = read_losses(tables["runs"])
+    lengths = {part: read_losses(tables["lengths"], testset=group) for group, part in PARTS.items()}
+    trained = {ALL: every, **lengths}
     return {
-        "all": every[every["task"].eq(SUPERVISED)],
-        **{origin: every[every["task"].eq(origin)] for origin in ORIGINS},
-        **{part: losses[losses["task"].eq(SUPERVISED)] for part, losses in parts.items()},
+        **{origin: of_task(every, origin) for origin in ORIGINS},
+        **{name: of_task(losses, SUPERVISED) for name, losses in trained.items()},
+        ZERO_SHOT: of_task(every, ZERO_SHOT),
     }
 
 
-def rankings(losses: dict[str, pd.DataFrame], rows: pd.DataFrame) -> Iterator[Figures]:
+def of_task(rows: pd.DataFrame, task: str) -> pd.DataFrame:
+    """Return the rows of one of `GROUPS`."""
+    return rows[rows["task"].eq(task)]
+
+
+def rankings(losses: Mapping[str, pd.DataFrame], rows: pd.DataFrame) -> Iterator[Figures]:
     """Yield the order of the models by mean loss over widths, and its rank correlation with that of all.
 
     Args:
         losses: The table of `settings`.
         rows: The study's run table: its seeds tell how much of an order is chance.
     """
-    seeds = by_seed(rows)
-    seeds = seeds[seeds["task"].eq(SUPERVISED)]
+    seeds = of_task(by_seed(rows), SUPERVISED)
     first, second = (some.groupby("model")["value"].mean() for _, some in seeds.groupby("seed"))
     yield {"setting": "one seed and the other", "correlation": float(spearmanr(first, second).statistic)}
-    means = {name: some.groupby("model")["value"].mean() for name, some in losses.items()}
+    means = {
+        name: some.pivot(index="width", columns="model", values="value").dropna().mean()
+        for name, some in losses.items()
+    }
     for name, mean in means.items():
-        correlation = float(spearmanr(mean, means["all"]).statistic)
+        correlation = float(spearmanr(mean, means[ALL][mean.index]).statistic)
         yield {"setting": name, "correlation": correlation, "order": [*mean.sort_values().index]}
