@@ -53,3 +53,19 @@ def test_exponents_of_exact_laws_have_their_ratios(study):
         {name: a / 0.3 for name, a in alphas.items()}, rel=1e-2
     )
     assert table["exponent"].to_dict() == pytest.approx(alphas, rel=1e-2)
+
+
+@pytest.mark.parametrize("predictor", ["size", "flops"])
+def test_gaps_to_an_exact_law_are_what_was_added(study, predictor):
+    sizes = {"EncDec": SIZES, "CausalLM Deep": 1.1 * SIZES}
+    rows = pd.DataFrame({
+        "model": np.repeat([*sizes], 5), "task": "supervised", "width": [12, 16, 24, 32, 48] * 2,
+        "size": np.concatenate([*sizes.values()]), "half": 0.01,
+    })  # fmt: skip
+    rows["flops"] = 3 * rows["size"]
+    rows["value"] = 9 * rows[predictor] ** -0.07 + 0.05 * rows["model"].ne("EncDec")
+    rows = rows.assign(lower=rows["value"] - rows["half"], upper=rows["value"] + rows["half"])
+    gaps = study("gaps").gaps_to_encdec(rows, predictor=predictor)
+    assert len(gaps) == 10  # of the model, and of the group it stands for
+    assert gaps["value"].to_numpy() == pytest.approx(0.05)
+    assert (gaps["upper"] - gaps["value"]).to_numpy() == pytest.approx(0.01 * 2**0.5)

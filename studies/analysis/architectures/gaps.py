@@ -51,7 +51,7 @@ def gaps_to_encdec(rows: pd.DataFrame, *, predictor: str = "size") -> pd.DataFra
             mean = group.groupby(["task", "width"], as_index=False)
             mean = mean[["size", "flops", "value", "half"]].mean().assign(model=name)
             # the encoder-decoder's error is in all
-            half = mean["half"] * (1 + 1 / group["model"].nunique()) ** 0.5
+            half = mean["half"] * (1 + 1 / max(group["model"].nunique(), 1)) ** 0.5
             parts.append(mean.assign(lower=mean["value"] - half, upper=mean["value"] + half))
     return pd.concat(parts, ignore_index=True).drop(columns="half")
 
