@@ -2,7 +2,7 @@
 
 Claim: a shuffled shard is read from end to end, whatever its number of segments and of ranks, and few
 files are open. Peer: the same pairs in the order of the text, whose rows are drawn one by one. Cited in
-docs/data/web-scale.md.
+docs/data/mixing.md.
 
 Segments of random token ids are written into a temporary folder: the same number of pairs as few large and as
 many small segments. The share of rank 0 of each number of ranks is read over some windows of batches: cold,
