@@ -38,6 +38,7 @@ HARD, EASY = "xx-aa", "xx-bb"
 IMPORTANCE = {HARD: 2.0, EASY: 1.0}
 SHARES = pd.Series(IMPORTANCE) / sum(IMPORTANCE.values())
 KINDS = {"trained": "circle", "trained after the prediction": marks.RING}
+MEAN = "mean"
 
 
 def main(*, refits: int = 200, out: Path = OUT) -> None:
@@ -47,19 +48,19 @@ def main(*, refits: int = 200, out: Path = OUT) -> None:
         refits: Draws of the forecast.
         out: Folder for results.json and the figures.
     """
-    study, target = observe(OUT / "runs.csv", testset="test"), observe(OUT / "target.csv", testset="test")
-    costs, size = costs_of(target.frame), float(target.frame["size"].iloc[0])
-    everything = observe(with_target(), metric="loss", testset="test")
-    advice = recommend(everything, size=size, preference=IMPORTANCE, refits=refits)
-    results: dict[str, Answer] = {
-        "target": by_mixture(costs),
-        "predicted": forecasts(advice),
-        "reached": [worth(rows, advice.weights[HARD]) for rows in (costs, costs_of(study.held_out))],
-    }
+    study, everything = observe(OUT / "runs.csv", testset="test"), observe(with_target(), testset="test")
+    target = everything.held_out
+    advice = recommend(everything, size=float(target["size"].iloc[0]), preference=IMPORTANCE, refits=refits)
     law = fit(everything, law="capacity", uncertainty=ResidualBootstrap(refits=refits))
-    results["irreducible"], held_out = compare_irreducible(law), predict_held_out(law)
-    rows = with_rulers(everything, held_out.rows)
-    results |= {"held out": held_out_errors(everything, held_out), "by ruler": mean_by_ruler(rows)}
+    held_out = predict_held_out(law)
+    rows, costs = with_rulers(everything, held_out.rows), costs_of(target)
+    results: dict[str, Answer] = {
+        "target": by_mixture(costs, rows),
+        "predicted": forecasts(advice),
+        "reached": [gain(models, advice.weights[HARD]) for models in (costs, costs_of(study.held_out))],
+        "irreducible": compare_irreducible(law),
+        "held out": held_out_errors(everything, held_out),
+    }
     charts = {
         "frontier": draw_target(advice, costs),
         "overview": draw_overview(study, half_of_a_run(np.log(costs[EASY]).groupby(level="hard"))),
@@ -74,25 +75,23 @@ def with_target() -> pd.DataFrame:
     return pd.concat([study[study["role"] == "fit"], target.assign(role="held-out")], ignore_index=True)
 
 
-def mean_by_ruler(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the mean by importance that law and ruler predict for every mixture of the target table."""
-    table = rows.drop_duplicates(["task", "mixture"]).set_index(["mixture", "task"])[["predicted", "line"]]
-    means = table.mul(SHARES, axis=0, level="task").groupby(level="mixture").agg("sum", min_count=2)
-    return means.reset_index()  # NaN beyond the weights trained
-
-
-def costs_of(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the losses of every model of the target table and their mean by importance, by weight."""
-    frame = frame.assign(hard=frame["mixture"].str.extract(rf"{HARD}:([\d.]+)")[0].astype(float))
-    table = frame.pivot_table(index=["hard", "seed"], columns="task", values="value")
+def costs_of(rows: pd.DataFrame, column: str = "value") -> pd.DataFrame:
+    """Return the losses of every model and their mean by importance, by the weight of the harder task."""
+    rows = rows.assign(hard=rows["mixture"].str.extract(rf"{HARD}:([\d.]+)")[0].astype(float))
+    table = rows.pivot_table(index=["hard", "seed"], columns="task", values=column)
     return table.assign(mean=table[list(SHARES.index)] @ SHARES)
 
 
-def by_mixture(costs: pd.DataFrame) -> Iterator[Figures]:
-    """Yield the mean and the scatter of every mixture's models."""
-    for weight, rows in costs.groupby(level="hard"):
-        numbers = {name: float(rows[name].mean()) for name in costs.columns}
-        yield {f"weight of {HARD}": float(weight), **numbers, "scatter": float(rows["mean"].std())}
+def by_mixture(costs: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the means and the scatter of every mixture's models, and the mean that law and line predict."""
+    groups = costs.groupby(level="hard")
+    predicted = {
+        f"mean by {name}": costs_of(rows.assign(seed=0), column)[MEAN].droplevel("seed")
+        for name, column in (("the law", "predicted"), ("line", "line"))
+    }  # NaN beyond the weights trained
+    return (
+        groups.mean().assign(scatter=groups[MEAN].std(), **predicted).reset_index(names=f"weight of {HARD}")
+    )
 
 
 def forecasts(advice: Recommendation) -> Iterator[Figures]:
@@ -103,23 +102,20 @@ def forecasts(advice: Recommendation) -> Iterator[Figures]:
     }  # fmt: skip
     for rival in advice.rivals:
         row = {"mixture": rival.name, "weight": rival.weights[HARD], "interval": list(rival.interval)}
-        yield row | {"cost": rival.loss, "chance": rival.chance}
+        yield row | {"cost": rival.loss}
 
 
-def worth(costs: pd.DataFrame, advised: float) -> Figures:
+def gain(costs: pd.DataFrame, advised: float) -> Figures:
     """Return what the mixture nearest to the advised one gains over equal weights, in runs' scatter.
 
     `half` is half of the 95% interval of a difference between two mixtures.
     """
-    groups = costs["mean"].groupby(level="hard")
+    groups = costs[MEAN].groupby(level="hard")
     means, scatter = groups.mean(), pooled(groups)[0] ** 0.5
     weight = min(means.index, key=lambda trained: abs(trained - advised))
-    gain = float(means[0.5] - means[weight])
-    return {
-        "weight": weight, "gain": gain, "scatter": scatter, "gain / scatter": gain / scatter,
-        "half": half_of_a_run(groups) * (2 / groups.size().min()) ** 0.5,
-        "best weight": float(means.idxmin()), "regret": float(means[weight] - means.min()),
-    }  # fmt: skip
+    gained = float(means[0.5] - means[weight])
+    half = half_of_a_run(groups) * (2 / groups.size().min()) ** 0.5
+    return {"weight": weight, "gain": gained, "scatters": gained / scatter, "half": half}
 
 
 def draw_target(advice: Recommendation, costs: pd.DataFrame) -> Chart:
@@ -131,10 +127,8 @@ def draw_target(advice: Recommendation, costs: pd.DataFrame) -> Chart:
     for task, axis, ends in ((HARD, "first", ("x", "x2")), (EASY, "second", ("y", "y2"))):
         half = half_of_a_run(groups[task]) / groups.size().min() ** 0.5
         rows = means.assign(low=means[axis] - half, high=means[axis] + half)
-        bars = alt.Chart(marks.data(rows)).mark_rule(opacity=0.5)
-        chart.layer.append(
-            bars.encode(**dict(zip(ends, ("low:Q", "high:Q"), strict=True)), color=alt.value(INK))
-        )
+        bars = alt.Chart(marks.data(rows)).mark_rule(opacity=0.5).encode(color=alt.value(INK))
+        chart.layer.append(bars.encode(**dict(zip(ends, ("low:Q", "high:Q"), strict=True))))
     chart.title = "lines: forecast; shaded: 95% of it; bars: 95% over seeds"
     return chart
 
@@ -142,41 +136,26 @@ def draw_target(advice: Recommendation, costs: pd.DataFrame) -> Chart:
 def draw_overview(study: Observations, half: float) -> Chart:
     """Draw README's picture: losses of the easier language over size, a line of the joint law a share.
 
-    Bars are a run's log loss ± `half`.
+    Bars are a run's log loss ± `half`. Shares are rounded to five percent: the advised .156 is beside .15.
     """
     joint = fit(study, law="joint", uncertainty=ResidualBootstrap(refits=0))
-    rows = pd.concat([study.fit, study.held_out])
-    rows = rows[rows["task"] == EASY]
-    kinds = np.where(rows["role"] == "held-out", *reversed(KINDS))
-    ends = {"lower": rows["value"] * np.exp(-half), "upper": rows["value"] * np.exp(half)}
-    rows = rows.assign(kind=kinds, p=rows["weight"].map(share_label), **ends)
-    weights = np.sort(study.fit.loc[study.fit["task"] == EASY, "weight"].unique())
-    sizes = np.geomspace(rows["size"].min(), rows["size"].max(), 30)
-    grid = pd.DataFrame([(weight, size) for weight in weights for size in sizes], columns=["weight", "size"])
-    grid = grid.assign(task=EASY, line=grid["weight"], p=grid["weight"].map(share_label))
-    grid["value"] = joint.predict(grid)
-    labels = [share_label(weight) for weight in weights]
-    return styled(
-        marks.panel(
-            marks.lines(grid),
-            *marks.bars(rows),
-            marks.points(rows, kinds=KINDS),
-            title="lines: the law of the filled points; bars: 95% of a run",
-            x=count_axis("size", rows["size"], "parameters of the model, without embeddings"),
-            y=value_axis(
-                "value",
-                pd.concat([rows["lower"], rows["upper"], grid["value"]]),
-                "test loss of one language, nats a token",
-                log=False,
-            ),
-            color=color("p", labels, ramp(len(labels))),
-        )
-    )
-
-
-def share_label(weight: float) -> str:
-    """Return a legend's label of a weight, to five percent: the advised .156 is beside .15."""
-    return f"{5 * round(20 * weight)}% of the training"
+    rows = pd.concat([study.fit, study.held_out]).query("task == @EASY").sort_values("weight")
+    rows = rows.assign(
+        kind=rows["role"].map(dict(zip(("fit", "held-out"), KINDS, strict=True))),
+        lower=rows["value"] * np.exp(-half), upper=rows["value"] * np.exp(half),
+        p=[f"{5 * round(20 * weight)}% of the training" for weight in rows["weight"]],
+    )  # fmt: skip
+    span = pd.DataFrame({"size": np.geomspace(rows["size"].min(), rows["size"].max(), 30)})
+    lines = rows[rows["role"].eq("fit")].drop_duplicates("p")[["task", "weight", "p"]]
+    lines = lines.merge(span, how="cross").assign(line=lambda table: table["p"])
+    lines["value"] = joint.predict(lines)
+    x = count_axis("size", rows["size"], "parameters of the model, without embeddings")
+    ends = [*rows["lower"], *rows["upper"], *lines["value"]]
+    y = value_axis("value", ends, "test loss of one language, nats a token", log=False)
+    key = color("p", [*lines["p"].unique()], ramp(lines["p"].nunique()))
+    layers = [marks.lines(lines), *marks.bars(rows), marks.points(rows, kinds=KINDS)]
+    title = "lines: the law of the filled points; bars: 95% of a run"
+    return styled(marks.panel(*layers, x=x, y=y, color=key, title=title))
 
 
 if __name__ == "__main__":
