@@ -78,17 +78,15 @@ def _at(logs: pd.DataFrame, axes: Sequence[str], target: dict[str, float]) -> fl
     """Return the log loss at a place: along the first axis, through the values at the place on the others."""
     if not axes:
         return float(logs["value"].mean())
-    axis, place = axes[0], target[axes[0]]
-    same = (logs[axis] - place).abs() < _SAME
-    if same.any():
-        return _at(logs[same], axes[1:], target)
-    levels = {float(level): _at(part, axes[1:], target) for level, part in logs.groupby(axis)}
-    levels = {level: value for level, value in levels.items() if np.isfinite(value)}
-    places, values = np.array(list(levels)), np.array(list(levels.values()))
+    axis, *others = axes
+    place, is_same = target[axis], (logs[axis] - target[axis]).abs() < _SAME
+    if is_same.any():
+        return _at(logs[is_same], others, target)
+    levels = pd.Series({level: _at(part, others, target) for level, part in logs.groupby(axis)}).dropna()
     if axis == "weight":
-        inside = len(places) and places.min() <= place <= places.max()
-        return float(np.interp(place, places, values)) if inside else float("nan")
-    return float(np.polyval(np.polyfit(places, values, 1), place)) if len(places) > 1 else float("nan")
+        inside = len(levels) and levels.index.min() <= place <= levels.index.max()
+        return float(np.interp(place, levels.index, levels)) if inside else np.nan
+    return float(np.polyval(np.polyfit(levels.index, levels, 1), place)) if len(levels) > 1 else np.nan
 
 
 def _floor(rows: pd.DataFrame) -> pd.Series:
@@ -103,22 +101,18 @@ def draw_predictions(rows: pd.DataFrame, groups: pd.Series) -> Chart:
         rows: Rows of `with_rulers` of known entropy.
         groups: The colour of each, and its name.
     """
-    floor, law, other = _floor(rows), *KINDS
-    ends = {name: (rows[name] - floor).clip(lower=_LEAST) for name in marks.PREDICTED}
-    measured = rows.assign(task=groups, measured=rows["observed"] - floor)[["task", "measured"]]
-    by_law = measured.assign(predicted=(rows["predicted"] - floor).clip(lower=_LEAST), kind=law, **ends)
-    by_ruler = measured.assign(predicted=rows["line"].fillna(rows["interpolation"]) - floor, kind=other)
+    columns = ["observed", "predicted", *marks.PREDICTED, "line", "interpolation"]
+    values = rows[columns].sub(_floor(rows), axis=0).clip(lower=_LEAST)
+    values = values.rename(columns={"observed": "measured"}).assign(task=groups)
+    ruler_values = values.pop("line").fillna(values.pop("interpolation"))
+    by_law, by_ruler = (values.assign(kind=kind) for kind in KINDS)
+    by_ruler = by_ruler[["task", "measured", "kind"]].assign(predicted=ruler_values)
     points = pd.concat([by_law, by_ruler], ignore_index=True)
-    y = value_axis(
-        "predicted", points[["measured", "predicted", *ends]], "reducible loss predicted", log=True
-    )
+    extent = points[["measured", "predicted", *marks.PREDICTED]]
+    y = value_axis("predicted", extent, "reducible loss predicted", log=True)
     x = across(value_axis("measured", points["measured"], "reducible loss measured (nats a token)", log=True))
     span = [points["measured"].min(), points["measured"].max()]
-    layers = [
-        marks.reference(measured=span, predicted=span),
-        *marks.bars(points),
-        marks.points(points, kinds=KINDS),
-    ]
-    return styled(
-        marks.panel(*layers, x=x, y=y, color=color("task", sorted(points["task"].unique())), height=340)
-    )
+    layers = [marks.reference(measured=span, predicted=span), *marks.bars(points)]
+    layers.append(marks.points(points, kinds=KINDS))
+    key = color("task", sorted(points["task"].unique()))
+    return styled(marks.panel(*layers, x=x, y=y, color=key, height=340))
