@@ -173,7 +173,6 @@ def test_every_number_of_a_model_is_exported_once(config: ModelConfig, copies: l
         ({"experts_per_token": 3}, "experts_per_token = 2"),
         ({"expert_feed_forward": "gated-silu"}, 'expert_feed_forward = "relu"'),
         ({"shared_experts": 1}, "shared_experts = 0"),
-        ({"expert_choice": True}, "expert_choice = false"),
         ({"eval_capacity_factor": 2.0}, "eval_capacity_factor = 0.0"),
         ({"renormalise": "never"}, 'renormalise = "before"'),
     ],

@@ -101,17 +101,6 @@ def test_a_token_passes_what_a_model_of_its_experts_has_and_all_of_a_gate(
     assert counted.active_size == (few.active_size if choices == 1 else few.size) + gates
 
 
-def test_a_token_passes_as_many_experts_as_choose_it() -> None:
-    config = ModelConfig(decoder_layers=2, num_experts=8, experts_per_token=1, renormalise="never")
-    chosen, choosing = (
-        count_parameters(replace(config, expert_choice=choice, capacity_factor=1.5), 10)
-        for choice in (False, True)
-    )
-    expert = 2 * config.d_model * config.d_ff
-    assert choosing.active_sizes[0] - chosen.active_sizes[0] == expert // 2
-    assert choosing.active_sizes[1] == chosen.active_sizes[1]
-
-
 def test_every_second_layer_has_experts() -> None:
     config = ModelConfig(encoder_layers=4, decoder_layers=5, d_model=8, d_ff=16, num_experts=3, biases=True)
     counted = count_parameters(config, 10)

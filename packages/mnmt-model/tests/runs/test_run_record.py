@@ -2,9 +2,19 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from fake_training import fake_runs
 
 from mnmt_model import RunError
-from mnmt_model.runs.run_record import Eval, append_evals, drop_lines_after, find_runs, read_evals, read_run
+from mnmt_model.runs import new_record
+from mnmt_model.runs.run_record import (
+    Eval,
+    append_evals,
+    drop_lines_after,
+    find_runs,
+    read_evals,
+    read_run,
+    write_run,
+)
 
 MEASUREMENT = Eval(
     step=10,
@@ -47,6 +57,18 @@ def test_another_schema_is_refused(tmp_path: Path) -> None:
 def test_a_record_that_lacks_a_key_is_refused(tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text('{"schema": 1, "run": "x"}', encoding="utf-8")
     with pytest.raises(RunError, match=r"run\.json: lacks `architecture`"):
+        read_run(tmp_path)
+
+
+def test_an_older_record_says_that_tokens_choose_their_experts(tmp_path: Path) -> None:
+    (run,) = fake_runs(1)
+    record = new_record(run, tmp_path, vocab_size=10, data=None)
+    for experts_choose in (False, True):
+        model = {**record.config["model"], "expert_choice": experts_choose}
+        write_run(tmp_path, replace(record, config={**record.config, "model": model}))
+        if not experts_choose:
+            assert read_run(tmp_path) == record
+    with pytest.raises(RunError, match=r"run\.json: was trained with `expert_choice`, which"):
         read_run(tmp_path)
 
 

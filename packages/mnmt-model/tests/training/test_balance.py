@@ -17,7 +17,7 @@ LOADS = torch.tensor([[[60, 20, 20], [20, 60, 20], [0, 0, 0]], [[30, 40, 30], [3
 
 def balance(load: torch.Tensor = LOADS) -> TaskBalance:
     drops = torch.arange(load.size(1))
-    others = dict.fromkeys(("tokens", "counts", "gate_sums", "log_squares", "least_gates"), torch.zeros(0))
+    others = dict.fromkeys(("counts", "gate_sums", "log_squares"), torch.zeros(0))
     return TaskBalance.of(Balance(auxiliary=torch.tensor(2.5), load=load, drops=drops, **others))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from parallel_runs import changed, curve, losses, train_with
+from parallel_runs import changed, curve, train_with
 
 from mnmt_data.study import read_study
 from mnmt_model import RunConfig, TrainConfig, load_run, run_configs, train
@@ -19,34 +19,17 @@ from mnmt_model.transformer.experts.gate import Gate
 from mnmt_model.transformer.experts.routes import Balance
 
 EXACT = {"rel": 2e-5}
-PARTS = 4
-"""Groups of tokens of which experts choose: processes times accumulation."""
 
 
 @pytest.fixture(scope="module")
-def choosing(study_file: Path, results: Path) -> RunConfig:
-    """With experts that choose their tokens."""
-    run = run_configs(read_study(study_file), results / "data")[1]
-    model = dataclasses.replace(run.model, decoder_layers=2, num_experts=4, expert_choice=True)
-    run = dataclasses.replace(run, model=model)
-    return changed(run, dropout=0.0, clip_norm=0.5, log_every=2, accumulation=PARTS)
-
-
-@pytest.fixture(scope="module")
-def choosing_alone(choosing: RunConfig, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The run of one process."""
-    folder = tmp_path_factory.mktemp("choosing") / "run"
-    train(choosing, folder)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def balanced(choosing: RunConfig) -> RunConfig:
+def balanced(study_file: Path, results: Path) -> RunConfig:
     """With all that balances a whole batch, and room for all choices, which groups cannot change."""
-    model = dataclasses.replace(choosing.model, expert_choice=False, capacity_factor=4.0)
+    run = run_configs(read_study(study_file), results / "data")[1]
+    model = dataclasses.replace(run.model, decoder_layers=2, num_experts=4, capacity_factor=4.0)
     over_batch = {"auxiliary_loss": 0.1, "auxiliary_loss_over": "batch", "router_z_loss": 0.01}
-    run = dataclasses.replace(choosing, model=model)
-    return changed(run, accumulation=1, balance_bias_rate=0.01, **over_batch)
+    run = dataclasses.replace(run, model=model)
+    settings = {"dropout": 0.0, "clip_norm": 0.5, "log_every": 2, "accumulation": 1}
+    return changed(run, **settings, balance_bias_rate=0.01, **over_batch)
 
 
 @pytest.fixture(scope="module")
@@ -59,30 +42,6 @@ def balanced_alone(balanced: RunConfig, tmp_path_factory: pytest.TempPathFactory
 
 def state(folder: Path) -> dict[str, torch.Tensor]:
     return load_run(folder).model.translation_model.state_dict()
-
-
-def test_thresholds_are_learned(choosing_alone: Path) -> None:
-    (thresholds,) = (tensor for name, tensor in state(choosing_alone).items() if "thresholds" in name)
-    # Two of four experts a token: the least gate is about the mean.
-    assert (thresholds > 0.1).all()
-    assert (thresholds < 0.4).all()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("size", "settings"),
-    [(2, {}), (2, {"expert_parallel": 2}), (4, {"expert_parallel": 2, "parallel": "fsdp"})],
-    ids=["2", "2 hold them together", "2 times 2 and fsdp"],
-)
-def test_experts_choose_the_same_at_any_number_of_processes(
-    choosing: RunConfig, choosing_alone: Path, tmp_path: Path, size: int, settings: dict[str, Any]
-) -> None:
-    many = changed(choosing, accumulation=PARTS // size, **settings)
-    statuses = train_with(size, many, tmp_path / "run")
-    assert statuses == [0] * size, [path.read_text()[-2000:] for path in sorted(tmp_path.glob("rank*.log"))]
-    assert curve(tmp_path / "run") == pytest.approx(curve(choosing_alone), **EXACT)
-    assert losses(tmp_path / "run") == pytest.approx(losses(choosing_alone), **EXACT)
-    assert_same_state(tmp_path / "run", choosing_alone)
 
 
 def assert_same_state(run: Path, other: Path) -> None:
@@ -143,11 +102,9 @@ def test_shares_are_those_of_the_parts_so_far() -> None:
             auxiliary=torch.tensor(0.0),
             load=torch.zeros(1, 1, 3),
             drops=torch.zeros(1),
-            tokens=counts[part].sum()[None],
             counts=counts[part][None],
             gate_sums=gate_sums[part][None],
             log_squares=torch.tensor([part + 1.5]),
-            least_gates=torch.zeros(1, 3),
         )
         total += float(experts.auxiliary(balance, is_empty=False)) / 2
         z_total += float(experts.z_loss(balance, is_empty=False)) / 2

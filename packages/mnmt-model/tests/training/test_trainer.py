@@ -66,19 +66,16 @@ BALANCED = {
 
 @pytest.fixture(scope="module")
 def runs(run: RunConfig) -> dict[str, RunConfig]:
-    """Return runs of a dense model, of experts with few slots, of gated ones without a limit, of experts
-    that choose their tokens, by thresholds of the checkpoint when they are evaluated, and of one expert a
-    token, with biases of the checkpoint.
+    """Return runs of a dense model, of experts with few slots, of gated ones without a limit, and of one
+    expert a token, with biases of the checkpoint.
     """
     model = dataclasses.replace(run.model, decoder_layers=2, num_experts=4, capacity_factor=1.0)
     train_config = dataclasses.replace(run.train, uniform_routing_steps=3)
     experts = dataclasses.replace(run, model=model, train=train_config)
     dropless = dataclasses.replace(experts, model=dataclasses.replace(model, **DROPLESS))
-    choosers = dataclasses.replace(experts, model=dataclasses.replace(model, expert_choice=True))
     single = dataclasses.replace(model, experts_per_token=1, renormalise="never")
     balanced = dataclasses.replace(run, model=single, train=dataclasses.replace(run.train, **BALANCED))
-    runs = {"dense": run, "experts": experts, "dropless": dropless}
-    return {**runs, "expert choice": choosers, "balanced": balanced}
+    return {"dense": run, "experts": experts, "dropless": dropless, "balanced": balanced}
 
 
 Whole = Callable[[str], Path]
@@ -110,7 +107,6 @@ def finished(whole: Whole, tmp_path: Path) -> Path:
         *(pytest.param(step, "dense", marks=pytest.mark.slow) for step in (1, 5, 11)),
         pytest.param(7, "experts", marks=pytest.mark.slow),
         pytest.param(7, "dropless", marks=pytest.mark.slow),
-        pytest.param(7, "expert choice", marks=pytest.mark.slow),
         (7, "balanced"),
     ],
 )

@@ -52,15 +52,6 @@ from mnmt_model.transformer.model_config import ARCHITECTURES, Architecture, Mod
             '`renormalise` must be "never" where `experts_per_token` is 1, or the weight is always 1 and the '
             'gate learns nothing, but is "before".',
         ),
-        (
-            {"expert_choice": True, "architecture": "causal-lm", "num_experts": 4},
-            '`expert_choice` needs the `architecture` "encdec", which has an encoder, but that is '
-            '"causal-lm".',
-        ),
-        (
-            {"expert_choice": True, "capacity_factor": 0.0, "num_experts": 4},
-            "`expert_choice` needs a `capacity_factor` above 0, but that is 0.",
-        ),
         ({"second_expert_threshold": -1.0}, "`second_expert_threshold` must be above 0, but is -1.0."),
         ({"norm_epsilon": 0.0}, "`norm_epsilon` must be above 0, but is 0.0."),
         (

@@ -26,7 +26,6 @@ NEEDED: Mapping[str, object] = {
     "experts_per_token": 2,
     "expert_feed_forward": "relu",
     "shared_experts": 0,
-    "expert_choice": False,
     "eval_capacity_factor": 0.0,
 }
 """Fields of `ModelConfig` that are fixed in NLLB-MoE."""

@@ -23,7 +23,6 @@ NEEDED: Mapping[str, object] = {
     "experts_per_token": 1,
     "expert_feed_forward": "relu",
     "shared_experts": 0,
-    "expert_choice": False,
     "renormalise": "never",
     "eval_capacity_factor": 0.0,
 }

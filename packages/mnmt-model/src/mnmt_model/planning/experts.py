@@ -16,18 +16,6 @@ def expert_matrices(config: ModelConfig) -> int:
     return 2 if config.expert_feed_forward == "relu" else 3
 
 
-def mean_choices(config: ModelConfig, *, expert_choice: bool = False) -> float:
-    """Return the mean number of experts of a token besides shared ones, before choices are dropped.
-
-    Args:
-        config: The model.
-        expert_choice: Whether experts choose tokens: at most `capacity_factor` experts a token on average.
-    """
-    if not expert_choice:
-        return config.experts_per_token
-    return min(config.capacity_factor, config.num_experts)
-
-
 def check_expert_parallel(config: ModelConfig, train: TrainConfig, devices: int) -> None:
     """Check that the experts of `config` can be divided among `devices` by `train`.
 
@@ -58,11 +46,10 @@ def slot_warning(config: ModelConfig) -> str | None:
     choices are dropped.
 
     Returns:
-        The warning; None if there are slots for all choices, or only experts choose.
+        The warning; None if there are slots for all choices.
     """
     choices, factor = config.experts_per_token, config.capacity_factor
-    layers = config.decoder_layers if config.expert_choice else config.most_layers
-    if not 0 < factor < choices or not num_mixtures(config, layers):
+    if not 0 < factor < choices or not num_mixtures(config, config.most_layers):
         return None
     bound = "up to " if choices == 2 and config.second_expert == "random" else ""
     return (

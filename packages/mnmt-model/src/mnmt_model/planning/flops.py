@@ -28,9 +28,9 @@ def training_flops(config: ModelConfig, vocab_size: int, *, src_tokens: int, tgt
     # each source token except the first is predicted
     predictions = tgt_tokens + (max(0, src_tokens - 1) if config.predicts_source else 0)
     forward = (
-        _stack_flops(source, src_tokens, count, count.encoder_choices)
+        _stack_flops(source, src_tokens, count)
         + 2 * src_tokens * keys_and_values
-        + _stack_flops(target, tgt_tokens, count, count.decoder_choices)
+        + _stack_flops(target, tgt_tokens, count)
         + 2 * tgt_tokens * target.cross_attention // 2
         + 2 * predictions * vocab_size * config.d_model
     )
@@ -42,8 +42,8 @@ def _count(config: ModelConfig, vocab_size: int) -> ParameterCount:
     return count_parameters(config, vocab_size)
 
 
-def _stack_flops(stack: StackCount, tokens: int, count: ParameterCount, choices: float) -> int:
+def _stack_flops(stack: StackCount, tokens: int, count: ParameterCount) -> int:
     """Return the FLOPs of tokens in the dense matrices and in their experts."""
     expert = stack.experts // max(1, count.num_experts)
     weights = stack.attention + stack.feed_forward + stack.shared_experts + stack.gates
-    return 2 * tokens * weights + round(choices * (2 * tokens * expert))
+    return 2 * tokens * (weights + count.experts_per_token * expert)

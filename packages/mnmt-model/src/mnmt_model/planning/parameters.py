@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from mnmt_data.store import MOST_IDS
-from mnmt_model.planning.experts import expert_matrices, mean_choices, num_mixtures
+from mnmt_model.planning.experts import expert_matrices, num_mixtures
 from mnmt_model.planning.quantities import data_size
 from mnmt_model.transformer.model_config import NUM_BUCKETS, ModelConfig
 
@@ -66,10 +66,8 @@ class ParameterCount:
     """Output matrix, if it is not also an embedding."""
     num_experts: int
     """Experts of each mixture, without shared ones; 0 for a dense model."""
-    encoder_choices: float
-    """Mean number of experts of a token in the encoder."""
-    decoder_choices: float
-    """Mean number of experts of a token in the decoder, or in a language model's one stack."""
+    experts_per_token: int
+    """Experts that a token chooses, besides shared ones."""
 
     @property
     def encoder_size(self) -> int:
@@ -97,13 +95,12 @@ class ParameterCount:
     @property
     def active_sizes(self) -> list[int]:
         """`active_size` of the encoder, if there is one, and of the decoder."""
-        stacks = ((self.encoder, self.encoder_choices), (self.decoder, self.decoder_choices))
-        return [self._active(stack, choices) for stack, choices in stacks if stack]
+        return [self._active(stack) for stack in (self.encoder, self.decoder) if stack]
 
-    def _active(self, stack: StackCount, choices: float) -> int:
+    def _active(self, stack: StackCount) -> int:
         if not self.num_experts:
             return stack.size
-        return stack.size - stack.experts + round(choices * (stack.experts // self.num_experts))
+        return stack.size - stack.experts + self.experts_per_token * (stack.experts // self.num_experts)
 
     @property
     def embedding(self) -> int:
@@ -143,8 +140,7 @@ def count_parameters(
         encoder=None if config.is_language_model else _encoder_count(config),
         decoder=_stack_count(config, config.decoder_layers, attentions=1 if config.is_language_model else 2),
         num_experts=config.num_experts,
-        encoder_choices=mean_choices(config, expert_choice=config.expert_choice),
-        decoder_choices=mean_choices(config),
+        experts_per_token=config.experts_per_token,
         src_embedding=(src_vocab_size or vocab_size) * config.d_model,
         tgt_embedding=vocab_size * config.d_model if has_tgt_embedding else 0,
         softmax=vocab_size * config.d_model if config.embeddings in ("separate", "shared") else 0,

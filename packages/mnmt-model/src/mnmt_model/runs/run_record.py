@@ -136,6 +136,10 @@ def read_run(folder: Path) -> RunRecord:
     if required := sorted(key for key in absent if keys[key] is MISSING):
         raise RunError(f"{path}: lacks `{required[0]}`; it is broken, or another program wrote it")
     known = {key: value for key, value in content.items() if key in keys}
+    if known["config"].get("model", {}).pop("expert_choice", False):  # a key of older records
+        raise RunError(
+            f"{path}: was trained with `expert_choice`, which mnmt-model no longer has; train the run anew"
+        )
     mixing = known["config"].get("train", {}).get("mixing", {})
     if "changes" in mixing:  # the name of `phases` in mnmt-model 0.5
         mixing["phases"] = mixing.pop("changes")

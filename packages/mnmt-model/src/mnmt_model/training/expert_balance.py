@@ -7,8 +7,6 @@ from torch import Tensor
 
 from mnmt_model.distributed.world import World
 from mnmt_model.train_config import TrainConfig
-from mnmt_model.transformer.experts.expert_choice import ExpertChoiceGate
-from mnmt_model.transformer.experts.gate import TokenChoiceGate
 from mnmt_model.transformer.experts.routes import Balance
 from mnmt_model.transformer.model_config import ModelConfig
 from mnmt_model.transformer.translation_model import TranslationModel
@@ -29,8 +27,6 @@ class ExpertBalance:
     def __init__(self, model: TranslationModel, config: TrainConfig, world: World) -> None:
         self.model, self.config, self.world, self.ranks = model, config, world, model.expert_ranks
         self.gates = [mixture.gate for mixture in model.mixtures]
-        self.has_state = config.balance_bias_rate > 0 or model.config.expert_choice
-        """Whether the gates have state to update."""
         self.start(src_tokens=1, tgt_tokens=1)
 
     def start(self, *, src_tokens: int, tgt_tokens: int) -> None:
@@ -38,7 +34,7 @@ class ExpertBalance:
         tokens = _tokens_by_mixture(self.model.config, src_tokens=src_tokens, tgt_tokens=tgt_tokens)
         self._tokens = torch.tensor(tokens, dtype=torch.float64, device=self.world.device)[:, None]
         shape = (len(self.gates), self.model.config.num_experts)
-        self._counts, self._load, self._least = self._tokens.new_zeros(3, *shape).unbind()
+        self._counts, self._load = self._tokens.new_zeros(2, *shape).unbind()
 
     def auxiliary(self, balance: Balance, *, is_empty: bool) -> Tensor:
         """Return the auxiliary loss of a part, summed over layers.
@@ -72,20 +68,15 @@ class ExpertBalance:
 
     def add(self, balance: Balance) -> None:
         """Add a non-empty part to the sums of this process."""
-        if self.has_state:
+        if self.config.balance_bias_rate:
             self._load = self._load + balance.load.sum(dim=1)
-            self._least = self._least + balance.least_gates * (balance.tokens[:, None] / self._tokens)
 
-    def update(self, step: int) -> None:
-        """Update the gates' state after `step`, counted from 1, if it updated weights."""
-        if not self.has_state:
+    def update(self) -> None:
+        """Update the gates' biases after a step that updated weights."""
+        if not self.config.balance_bias_rate:
             return
-        loads, least_gates = self.world.sum(torch.stack([self._load, self._least])).float()
-        for gate, load, least in zip(self.gates, loads, least_gates, strict=True):
-            if isinstance(gate, ExpertChoiceGate):
-                gate.follow(least, step=step)
-            elif isinstance(gate, TokenChoiceGate) and self.config.balance_bias_rate:
-                gate.balance(load, rate=self.config.balance_bias_rate)
+        for gate, load in zip(self.gates, self.world.sum(self._load).float(), strict=True):
+            gate.balance(load, rate=self.config.balance_bias_rate)
 
 
 def _tokens_by_mixture(config: ModelConfig, *, src_tokens: int, tgt_tokens: int) -> list[int]:

@@ -103,7 +103,7 @@ class Trainer:
             for group in self.optimizer.param_groups:
                 group["lr"] = rate
             self.optimizer.step()
-            self.experts.update(step)
+            self.experts.update()
         self.optimizer.zero_grad(set_to_none=True)
         self._advance(step, losses, norm=norm, rate=rate, skipped=not is_accepted)
 

@@ -47,9 +47,7 @@ class Layer(nn.Module):
         self.feed_forward_norm = make_norm(config)
         self.has_experts = config.has_experts(index)
         if self.has_experts:
-            self.feed_forward: nn.Module = MixtureOfExperts(
-                config, dropout, ranks, experts_choose=config.expert_choice and not cross
-            )
+            self.feed_forward: nn.Module = MixtureOfExperts(config, dropout, ranks)
         else:
             self.feed_forward = make_feed_forward(
                 config.feed_forward, config.d_model, config.d_ff, biases=config.biases, dropout=dropout

@@ -101,9 +101,6 @@ class ModelConfig:
     drops 1 - capacity_factor / k of the choices even in perfect balance."""
     eval_capacity_factor: float = 0.0
     """The capacity factor in evaluation and translation; 0 sets no limit and drops nothing."""
-    expert_choice: bool = False
-    """Whether the experts of the encoder fill their slots with tokens of their choice (Zhou et al. 2022). In
-    decoders and language models tokens always choose, since experts' choices would depend on later tokens."""
     second_expert: SecondExpert = "random"
     """A token's second expert in training, if it chooses two. `random`: the second best, used with a
     probability that increases with its weight; `always`: the second best; `sampled`: drawn from the gate. In
@@ -153,13 +150,6 @@ class ModelConfig:
                 '`renormalise` must be "never" where `experts_per_token` is 1, or the weight is always 1 and '
                 f'the gate learns nothing, but is "{self.renormalise}".'
             )
-        if self.expert_choice and self.is_language_model:
-            raise ValueError(
-                f'`expert_choice` needs the `architecture` "encdec", which has an encoder, '
-                f'but that is "{self.architecture}".'
-            )
-        if self.expert_choice and not self.capacity_factor:
-            raise ValueError("`expert_choice` needs a `capacity_factor` above 0, but that is 0.")
 
     def resolved(self) -> ModelConfig:
         """Return the config with defaults that depend on other fields filled in."""

@@ -17,11 +17,19 @@ if TYPE_CHECKING:
 
 
 class Gate(nn.Module):
-    """z = W x, the scores of the experts for each token, in float32.
+    """G(x) = softmax(W x) in float32, with which each token chooses its experts.
+
+    Lepikhin et al. 2021 (GShard), algorithm 1, for any number of choices. In training an expert has a limited
+    number of slots, and the second of two choices may be random; in evaluation each token has its best
+    experts. Experts are ranked by W x + b, with a bias b that is updated from loads, not by gradients (Wang
+    et al. 2024); weights depend only on W x.
 
     Args:
-        config: Widths, number of experts, and their slots.
+        config: Widths, number of experts, their slots, and how tokens choose them.
     """
+
+    balance_bias: Tensor
+    """`(num_experts,)` float32; 0 unless training has a `balance_bias_rate`."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -29,6 +37,7 @@ class Gate(nn.Module):
         self.weight = nn.Parameter(torch.empty(config.num_experts, config.d_model))
         self.number = 0
         """The index of the gate's mixture among all mixtures of the model."""
+        self.register_buffer("balance_bias", torch.zeros(config.num_experts))
 
     def logits(self, x: Tensor) -> Tensor:
         """Return `(num_tokens, num_experts)` of the states `x (num_tokens, d_model)`."""
@@ -38,26 +47,6 @@ class Gate(nn.Module):
         """Return the slots of each expert for a group of `num_tokens`; None without a limit."""
         factor = self.config.capacity_factor if self.training else self.config.eval_capacity_factor
         return self.config.expert_capacity(num_tokens, factor) if factor else None
-
-
-class TokenChoiceGate(Gate):
-    """G(x) = softmax(W x), with which each token chooses its experts.
-
-    Lepikhin et al. 2021 (GShard), algorithm 1, for any number of choices. In training an expert has a limited
-    number of slots, and the second of two choices may be random; in evaluation each token has its best
-    experts. Experts are ranked by W x + b, with a bias b that is updated from loads, not by gradients (Wang
-    et al. 2024); weights depend only on W x.
-
-    Args:
-        config: Widths, number of experts, and how tokens choose them.
-    """
-
-    balance_bias: Tensor
-    """`(num_experts,)` float32; 0 unless training has a `balance_bias_rate`."""
-
-    def __init__(self, config: ModelConfig) -> None:
-        super().__init__(config)
-        self.register_buffer("balance_bias", torch.zeros(config.num_experts))
 
     def balance(self, load: Tensor, *, rate: float) -> None:
         """Move the bias by `rate` towards equal loads: up for experts below the mean, down for those above.

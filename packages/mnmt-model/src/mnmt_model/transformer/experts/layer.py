@@ -5,9 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from mnmt_model.transformer.experts.expert_choice import ChosenTokens, ExpertChoiceGate
 from mnmt_model.transformer.experts.experts import Experts
-from mnmt_model.transformer.experts.gate import Gate, TokenChoiceGate
+from mnmt_model.transformer.experts.gate import Gate
 from mnmt_model.transformer.experts.operators import extension, operators
 from mnmt_model.transformer.experts.ranks import ExpertRanks, sends_tokens
 from mnmt_model.transformer.experts.routes import TokenRoutes
@@ -20,25 +19,22 @@ class MixtureOfExperts(nn.Module):
 
     Lepikhin et al. 2021 (GShard), eqs. 1-3 and algorithm 1; Dai et al. 2024 (DeepSeekMoE), eq. 9, for shared
     experts, which are one feed-forward. In training an expert can have a limited number of slots. The sum is
-    0 for a token whose choices are all dropped, or that no expert chooses.
+    0 for a token whose choices are all dropped.
 
     Args:
         config: The model's config.
         dropout: Rate of the hidden states.
         ranks: The processes that hold the experts.
-        experts_choose: Whether experts choose tokens, instead of tokens choosing experts.
 
     Raises:
         RunError: If the package mnmt-moe-ext is not installed.
     """
 
-    def __init__(
-        self, config: ModelConfig, dropout: float, ranks: ExpertRanks, *, experts_choose: bool = False
-    ) -> None:
+    def __init__(self, config: ModelConfig, dropout: float, ranks: ExpertRanks) -> None:
         super().__init__()
         extension()
-        self.config, self.experts_choose = config, experts_choose
-        self.gate: Gate = (ExpertChoiceGate if experts_choose else TokenChoiceGate)(config)
+        self.config = config
+        self.gate = Gate(config)
         self.experts = Experts(config, dropout, ranks)
         if config.shared_experts:
             self.shared = make_feed_forward(
@@ -56,24 +52,12 @@ class MixtureOfExperts(nn.Module):
             x: The states.
             routes: The tokens, in training or for counting choices.
         """
-        y = self._expert_choice(x, routes) if self.experts_choose else self._token_choice(x, routes)
+        y = self._weighted_sum(x, routes)
         return y + self.shared(x) if self.config.shared_experts else y
 
-    def _expert_choice(self, x: Tensor, routes: TokenRoutes | None) -> Tensor:
-        """Compute each expert on the tokens that it chooses."""
-        choice: ChosenTokens = self.gate(x, routes)
-        rows, ranks = choice.dispatch(x), self.experts.ranks
-        if ranks.size == 1:
-            return choice.combine(self.experts.ragged(rows, choice.ends), len(x))
-        outputs: Tensor = operators(x.device.type).apply_experts_to_tokens(
-            self.experts.ragged, rows[None], choice.routing_of_rows(), group=ranks.group
-        )
-        return choice.combine(outputs.squeeze(0), len(x))
-
-    def _token_choice(self, x: Tensor, routes: TokenRoutes | None) -> Tensor:
+    def _weighted_sum(self, x: Tensor, routes: TokenRoutes | None) -> Tensor:
         """Compute each token's chosen experts."""
         gate, ops, ranks = self.gate, operators(x.device.type), self.experts.ranks
-        assert isinstance(gate, TokenChoiceGate)
         rows = self._rows_of_expert(x, routes)
         if rows is None and ranks.size > 1:
             summed: Tensor = ops.apply_experts_to_tokens(

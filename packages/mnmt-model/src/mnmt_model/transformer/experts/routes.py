@@ -54,16 +54,12 @@ class Balance(NamedTuple):
     dropped ones."""
     drops: Tensor
     """`(num_labels,)` int64, dropped choices over all layers."""
-    tokens: Tensor
-    """`(layers,)` int64, tokens of each mixture."""
     counts: Tensor
     """`(layers, num_experts)` choices counted in auxiliary losses."""
     gate_sums: Tensor
     """`(layers, num_experts)` the gates of all tokens, summed."""
     log_squares: Tensor
     """`(layers,)` (log Σ_e exp z_e)² of the logits z of all tokens, summed."""
-    least_gates: Tensor
-    """`(layers, num_experts)` the smallest gate chosen by each expert, if experts choose; else 0."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -73,7 +69,6 @@ class _LayerRouting:
     layer: int
     routing: Routing
     pairs: Tensor
-    least_gates: Tensor | None
 
 
 class _RouteLog:
@@ -99,18 +94,14 @@ class TokenRoutes:
     context: RoutingContext
     log: _RouteLog
 
-    def record(self, layer: int, routing: Routing, *, least_gates: Tensor | None = None) -> None:
+    def record(self, layer: int, routing: Routing) -> None:
         """Store the routing of a layer.
 
         Args:
             layer: The index of the mixture in the model.
             routing: Its routing.
-            least_gates: `(num_experts,)` the smallest gate chosen by each expert, if experts choose.
         """
-        routing_of_layer = _LayerRouting(
-            layer=layer, routing=routing, pairs=self.pairs, least_gates=least_gates
-        )
-        self.log.layers.append(routing_of_layer)
+        self.log.layers.append(_LayerRouting(layer=layer, routing=routing, pairs=self.pairs))
 
 
 class Routes:
@@ -166,13 +157,11 @@ class Routes:
             auxiliary=losses.sum() * layers / len(losses),
             load=load.view(layers, num_labels, num_experts),
             drops=drops,
-            tokens=self._by_layer(layers, lambda routing: routing.real_tokens.sum()),
             counts=self._by_layer(layers, lambda routing: routing.balance_counts.sum(dim=0)),
             gate_sums=self._by_layer(
                 layers, lambda routing: (routing.gate_means * routing.real_tokens[:, None]).sum(dim=0)
             ),
             log_squares=self._by_layer(layers, lambda routing: routing.log_sums.square().sum()),
-            least_gates=self._least_gates(layers),
         )
 
     def _labels(self, pairs: Tensor) -> Tensor:
@@ -185,14 +174,6 @@ class Routes:
         for each in self._log.layers:
             passes[each.layer].append(statistic(each.routing))
         return torch.stack([torch.stack(statistics).sum(dim=0) for statistics in passes])
-
-    def _least_gates(self, layers: int) -> Tensor:
-        first = self._log.layers[0].routing
-        least = first.weights.new_zeros(layers, first.load.size(1))
-        for each in self._log.layers:
-            if each.least_gates is not None:
-                least[each.layer] = each.least_gates
-        return least
 
 
 def _token_ids(pair_ids: Tensor, sentences: Sentences, side: int) -> Tensor:
