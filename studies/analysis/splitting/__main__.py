@@ -32,7 +32,7 @@ def main(*, out: Path = FOLDER, refits: int = 200) -> None:
     f = pd.DataFrame(fractions.fractions(rows, refits=refits))
     results: dict[str, Answer] = {
         "seeds": seed_spreads(rows),
-        "equal length or exposure": of_each(exponents.one_or_free, compared),
+        "equal length or exposure": of_each(exponents.slopes_at_equal, compared),
         "exponents": curves,
         "rivals": of_each(exponents.rivals, compared),
         "checks": of_each(exponents.checks, compared),

@@ -8,7 +8,6 @@ by errors common to the runs of one trunk (all that one model and seed branches 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -22,17 +21,17 @@ from studies.analysis.rates import CELL
 from studies.analysis.splitting.tables import fit_reducible, rms
 
 CURVE = ["task", "weight", "step"]
-FREE = "free"
-"""In place of predictors: an α of its own for each curve."""
-
 RIVALS: dict[str, tuple[str, ...]] = {
     "one α": (), "weight p": ("weight",), "length T": ("step",), "exposure p T": ("exposure",),
-    "p and p T": ("weight", "exposure"), "mean loss of the curve": ("level",), "α of each curve": (FREE,),
+    "p and p T": ("weight", "exposure"), "mean loss of the curve": ("level",),
 }  # fmt: skip
 """What α is a line in."""
 
-EXPOSURES = (100, 250), (350, 500), (600, 1000), (1400, 2400)
-"""Ranges of p T in steps, each with weights of two or more lengths."""
+EQUALS = {
+    "step": ((500, 500), (2000, 2000), (8000, 8000)),
+    "exposure": ((100, 250), (350, 500), (600, 1000), (1400, 2400)),
+}
+"""Lengths, and ranges of p T in steps, each with weights of two or more lengths."""
 
 LENGTH_LAWS: tuple[LawName, ...] = ("share-tied", "exponent-exposure")
 """Laws of size, length and weight: one of one α and a term of training, one whose α follows exposure."""
@@ -63,19 +62,14 @@ def curve_exponents(rows: pd.DataFrame) -> Iterator[Figures]:
             }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Regression:
-    """Log reducible losses on -log N times what α is a line in."""
+def regress(
+    rows: pd.DataFrame, predictors: Sequence[str], *, bent: bool = False
+) -> tuple[dict[str, list[float]], float]:
+    """Fit α as a line in the logarithms of predictors to the rows of `as_curves`.
 
-    slopes: dict[str, list[float]]
-    """Coefficient of each predictor with the ends of its interval."""
-    bic: float
-    error: float
-    """Root mean square of the residuals."""
-
-
-def regress(rows: pd.DataFrame, predictors: Sequence[str], *, bent: bool = False) -> Regression:
-    """Fit α as a line in the logarithms of predictors to the rows of `as_curves`."""
+    Returns:
+        The coefficient of each predictor with the ends of its interval, and the BIC.
+    """
     x, y = _design(rows, predictors, bent=bent), np.log(rows["reducible"].to_numpy(float))
     inverse = np.linalg.pinv(x.T @ x)
     values = inverse @ x.T @ y
@@ -83,55 +77,43 @@ def regress(rows: pd.DataFrame, predictors: Sequence[str], *, bent: bool = False
     scores = pd.DataFrame(x * errors[:, None]).groupby(rows["trunk"].to_numpy()).sum().to_numpy()
     freedom = len(scores) - 1
     half = half_interval(np.diag(inverse @ scores.T @ scores @ inverse) * len(scores) / freedom, freedom)
-    names = [] if FREE in predictors else list(predictors)
-    ends = zip(names, range(-len(names), 0), strict=True)
-    slopes = {name: [float(values[n] + sign * half[n]) for sign in (0, -1, 1)] for name, n in ends}
+    ends = np.transpose([values, values - half, values + half])[x.shape[1] - len(predictors) :]
     bic = len(y) * np.log(np.mean(errors**2)) + np.linalg.matrix_rank(x) * np.log(len(y))
-    return Regression(slopes=slopes, bic=float(bic), error=rms(errors))
+    return dict(zip(predictors, ends.tolist(), strict=True)), float(bic)
 
 
-def _design(rows: pd.DataFrame, predictors: Sequence[str], *, bent: bool = False) -> Array:
-    """Return (n, K) columns: β of each curve, α of each group or curve, curvature, and α's predictors."""
+def _design(rows: pd.DataFrame, predictors: Sequence[str], *, bent: bool) -> Array:
+    """Return (n, K) columns: β of each curve, α of each group, curvature, and α's predictors."""
     size = -np.log(rows["size"].to_numpy(float))[:, None]
     size -= size.mean()
-    curves = pd.get_dummies(rows["curve"]).to_numpy(float)
-    alphas = curves if FREE in predictors else pd.get_dummies(rows["group"]).to_numpy(float)
-    logs = np.log(rows[[name for name in predictors if name != FREE]].to_numpy(float))
-    exposure = np.log(rows[["exposure"]].to_numpy(float))
+    curves, groups = (pd.get_dummies(rows[name]).to_numpy(float) for name in ("curve", "group"))
+    logs, exposure = (np.log(rows[[*names]].to_numpy(float)) for names in (predictors, ["exposure"]))
     bend = [size**2, size**2 * exposure] if bent else []
-    return np.hstack([curves, alphas * size, *bend, logs * size])
+    return np.hstack([curves, groups * size, *bend, logs * size])
 
 
-def one_or_free(rows: pd.DataFrame) -> Iterator[Figures]:
-    """Yield for curves of equal length or exposure what an α of each weight is worth over one α of the task.
-
-    `BIC gain` is how far one α's BIC lies above that of α free: below 0 β alone varies. `weight` is the
-    change of α per unit of log p.
-    """
+def slopes_at_equal(rows: pd.DataFrame) -> Iterator[Figures]:
+    """Yield the change of α per unit of log p among curves of equal length, or of like exposure."""
     curves = as_curves(rows)
-    lengths = {f"T = {step:,}": curves["step"].eq(step) for step in sorted(curves["step"].unique())}
-    exposures = {f"p T = {low} to {high}": curves["exposure"].between(low, high) for low, high in EXPOSURES}
-    for kind, groups in {"length": lengths, "exposure": exposures}.items():
-        parts = {name: curves[mask].assign(group=curves["task"] + name) for name, mask in groups.items()}
-        parts = {name: part for name, part in parts.items() if part["curve"].nunique() > 1}
+    for column, ranges in EQUALS.items():
+        parts = {}
+        for low, high in ranges:
+            part = curves[curves[column].between(low, high)]
+            if part["curve"].nunique() > 1:
+                parts[f"{low} to {high}"] = part.assign(group=part["task"] + str(low))
         for name, part in {**parts, "all of these": pd.concat(parts.values())}.items():
-            yield {
-                "equal": kind, "curves of": name, "curves": part["curve"].nunique(), "losses": len(part),
-                "BIC gain": regress(part, ()).bic - regress(part, (FREE,)).bic,
-                "weight": regress(part, ("weight",)).slopes["weight"],
-            }  # fmt: skip
+            slopes, _ = regress(part, ["weight"])
+            yield {"equal": column, "of": name, "curves": part["curve"].nunique(), **slopes}
 
 
 def rivals(rows: pd.DataFrame) -> Iterator[Figures]:
-    """Yield for each rival its BIC above that of exposure, error and coefficients."""
+    """Yield for each rival its BIC above that of exposure, and its coefficients."""
     curves = as_curves(rows)
-    base = regress(curves, RIVALS["exposure p T"]).bic
-    for name, predictors in RIVALS.items():
-        regression = regress(curves, predictors)
-        yield {
-            "α is a line in": name, "BIC above exposure": regression.bic - base, "error": regression.error,
-            **regression.slopes,
-        }  # fmt: skip
+    regressions = {name: regress(curves, predictors) for name, predictors in RIVALS.items()}
+    regressions["α of each curve"] = regress(curves.assign(group=curves["curve"]), ())
+    _, base = regressions["exposure p T"]
+    for name, (slopes, bic) in regressions.items():
+        yield {"α is a line in": name, "BIC above exposure": bic - base, **slopes}
 
 
 def checks(rows: pd.DataFrame) -> Iterator[Figures]:
@@ -140,21 +122,17 @@ def checks(rows: pd.DataFrame) -> Iterator[Figures]:
     *Bent* gives curves a curvature in log N, a line in log exposure. *Of the law* replaces losses by those
     that a law fitted to them predicts, to see what its α would look like.
     """
-    curves, both, sizes = as_curves(rows), ("exposure", "weight"), sorted(rows["size"].unique())
-    parts = {
-        "all": curves, "bent": curves,
-        "small sizes": curves[curves["size"].isin(sizes[:3])],
-        "large sizes": curves[curves["size"].isin(sizes[-3:])],
-    }  # fmt: skip
+    curves, both = as_curves(rows), ("exposure", "weight")
+    sizes = sorted(rows["size"].unique())
+    parts = {"all": rows, "small sizes": rows[rows["size"].isin(sizes[:3])],
+             "large sizes": rows[rows["size"].isin(sizes[-3:])]}  # fmt: skip
     for name, part in parts.items():
-        slopes = regress(part, both, bent=name == "bent").slopes
-        yield {"curves": name, "number": part["curve"].nunique(), **slopes}
+        yield {"curves": name, **regress(as_curves(part), both)[0]}
+    yield {"curves": "bent", **regress(curves, both, bent=True)[0]}
     for law in LENGTH_LAWS:
-        fitted = fit_reducible(curves, law)
-        expected = curves.assign(reducible=fitted.predict(curves))
-        slopes = regress(as_curves(expected), both).slopes
+        expected = curves.assign(reducible=fit_reducible(curves, law).predict(curves))
         error = rms(np.log(expected["reducible"] / curves["reducible"]))
-        yield {"curves": f"of the law {law}", "number": curves["curve"].nunique(), **slopes, "error": error}
+        yield {"curves": f"of the law {law}", **regress(as_curves(expected), both)[0], "error": error}
 
 
 def saturation(rows: pd.DataFrame, *, ends: Sequence[float] = (0, 250, 1000, np.inf)) -> Iterator[Figures]:
@@ -164,5 +142,5 @@ def saturation(rows: pd.DataFrame, *, ends: Sequence[float] = (0, 250, 1000, np.
         part = curves[curves["exposure"].between(low, high, inclusive="right")]
         yield {
             "exposure above": low, "up to": min(high, float(part["exposure"].max())),
-            "curves": part["curve"].nunique(), **regress(part, ["exposure"]).slopes,
+            **regress(part, ["exposure"])[0],
         }  # fmt: skip

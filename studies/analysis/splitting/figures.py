@@ -45,7 +45,7 @@ def draw_exponents(curves: pd.DataFrame) -> Chart:
 
 
 def draw_curves(rows: pd.DataFrame) -> Chart:
-    """Draw reducible losses over size on log axes, a line for each weight, a panel for each length.
+    """Draw reducible losses over size on log axes, a power law for each weight, a panel for each length.
 
     Points are geometric means over seeds, bars the seeds. Fig. 3 of the paper.
     """
@@ -58,23 +58,14 @@ def draw_curves(rows: pd.DataFrame) -> Chart:
     key = color("line", [*names.values()], ramp(len(names)))
     panels = [
         marks.panel(
-            marks.lines(_straight(part), strokeWidth=1), *marks.bars(part), marks.points(part, kinds=KINDS),
+            marks.lines(part[["line", "size", "value"]], strokeWidth=1)
+            .transform_regression("size", "value", method="pow", groupby=["line"]),
+            *marks.bars(part), marks.points(part, kinds=KINDS),
             x=x, y=y, color=key, title=f"{step:,} steps", width=SIDE, height=SIDE,
         )
         for step, part in points.groupby("step")
     ]  # fmt: skip
     return styled(*panels, columns=3)
-
-
-def _straight(points: pd.DataFrame) -> pd.DataFrame:
-    """Return the ends of the power law through the points of each line."""
-    ends = []
-    for line, part in points.groupby("line"):
-        x = np.log(part["size"])
-        slope, start = np.polyfit(x, np.log(part["value"]), 1)
-        ends += [{"line": line, "size": np.exp(at), "value": np.exp(start + slope * at)}
-                 for at in (x.min(), x.max())]  # fmt: skip
-    return pd.DataFrame(ends)
 
 
 def _labels(points: pd.DataFrame) -> list[alt.Chart]:

@@ -12,7 +12,7 @@ from benchmarks.measurement import Figures
 from mnmt_laws import exponents_by_exposure, observe
 from mnmt_laws.answers.exposure import ALL
 from mnmt_laws.fitting.uncertainty import bounds_of
-from studies.analysis.intervals import half_interval, half_of_a_run, ratios_of
+from studies.analysis.intervals import half_of_a_run, means_of, ratios_of
 from studies.analysis.rates import CELL
 from studies.analysis.splitting.tables import fit_reducible, read
 
@@ -82,9 +82,8 @@ def direction_by_size() -> pd.DataFrame:
     direction into one language loses less. Geometric means over tasks and seeds with Student's 95% intervals.
     """
     logs = log_costs(read_into()) - log_costs(read(OUT))
-    groups = logs.groupby(level=["size", "weight"])
-    counts = groups.count()
-    return ratios_of(groups.mean(), half_interval(groups.var() / counts, counts - 1))
+    means = means_of(logs.groupby(level=["size", "weight"])).drop(columns="count")
+    return np.exp(means).rename(columns={"mean": "ratio"}).reset_index()
 
 
 def log_costs(rows: pd.DataFrame) -> pd.Series:
