@@ -3,10 +3,14 @@
 import importlib
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
+
+from mnmt_laws import ResidualBootstrap, fit
+from mnmt_laws.fitting.noise import measure_noise
 
 SIZES = np.array([2e3, 5e3, 9e3, 21e3, 37e3])
 
@@ -33,7 +37,7 @@ def test_a_regression_finds_what_the_exponent_follows(study, of_weight, of_expos
 
     exponents = study("splitting.exponents")
     curves = exponents.as_curves(losses(exponent))
-    slopes = exponents.regress(curves, ("weight", "exposure")).slopes
+    slopes, _ = exponents.regress(curves, ("weight", "exposure"))
     assert slopes["weight"][0] == pytest.approx(of_weight, abs=1e-9)
     assert slopes["exposure"][0] == pytest.approx(of_exposure, abs=1e-9)
 
@@ -48,3 +52,22 @@ def test_a_common_square_is_that_of_a_regression_with_lines_of_each_curve(study)
     answer = study("real_text.exposure").bends(curves)
     assert answer["t of a square"] == pytest.approx(values[-1] / error, rel=1e-6)
     assert answer["downwards"] == 2
+
+
+@pytest.mark.parametrize("common", [0.0, 0.05])
+def test_means_over_seeds_are_held_to_the_scatter_of_seeds_about_an_exact_law(study, common):
+    rng, noise = np.random.default_rng(0), 0.01
+    rows = pd.DataFrame(product((0.1, 0.3, 0.5, 1.0), SIZES), columns=["weight", "size"])
+    rows = rows.assign(task="xx-aa", mixture=[f"xx-aa:{p},xx-bb:{1 - p:g}" for p in rows["weight"]], step=100)
+    off = common * rng.choice([-1, 1], len(rows))
+    law = 1.0 + 30 * (rows["weight"] * rows["size"]) ** -0.4  # f(p) = p, by eq. 12 and by eq. 13
+    runs = pd.concat(rows.assign(seed=sign, value=law * np.exp(off + sign * noise)) for sign in (-1, 1))
+
+    def longest(law, testset):
+        return fit(runs, law=law, metric="loss", uncertainty=ResidualBootstrap(refits=0))
+
+    fits = SimpleNamespace(pair=SimpleNamespace(name="made"), longest=longest)
+    for answer in study("real_text.laws").lack_of_fit(fits):
+        assert answer["seeds"] == pytest.approx(np.sqrt(2) * noise)
+        assert (answer["off"] < 1e-4, answer["F"] < 0.1, answer["p"] > 0.01) == (common == 0,) * 3
+        assert answer["p"] == pytest.approx(measure_noise(longest(answer["law"], ""), "xx-aa").lack_of_fit)
