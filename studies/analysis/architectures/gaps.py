@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+from scipy.interpolate import make_interp_spline
 
 from mnmt_laws.arrays import Array
 from studies.analysis.architectures.models import ARCHITECTURES, ENCDEC, MODELS
@@ -44,8 +45,8 @@ def gaps_to_encdec(rows: pd.DataFrame, *, predictor: str = "size") -> pd.DataFra
         base = some[some["model"].eq(ENCDEC)].sort_values(predictor)
         others = some[some["model"].ne(ENCDEC) & some[predictor].le(BEYOND * base[predictor].max())]
         x, y = (np.log(base[name].to_numpy(float)) for name in (predictor, "value"))
-        at = line_through(x, y, np.log(others[predictor].to_numpy(float)))
-        gaps = others.assign(value=others["value"] - np.exp(at), half=others["upper"] - others["value"])
+        curve = make_interp_spline(x, y, k=1)(np.log(others[predictor].to_numpy(float)))
+        gaps = others.assign(value=others["value"] - np.exp(curve), half=others["upper"] - others["value"])
         for name, models in {**{name: (name,) for name in gaps["model"]}, **MEANS}.items():
             group = gaps[gaps["model"].isin(models)]
             mean = group.groupby(["task", "width"], as_index=False)
@@ -54,13 +55,6 @@ def gaps_to_encdec(rows: pd.DataFrame, *, predictor: str = "size") -> pd.DataFra
             half = mean["half"] * (1 + 1 / max(group["model"].nunique(), 1)) ** 0.5
             parts.append(mean.assign(lower=mean["value"] - half, upper=mean["value"] + half))
     return pd.concat(parts, ignore_index=True).drop(columns="half")
-
-
-def line_through(x: Array, y: Array, at: Array) -> Array:
-    """Return the piecewise linear function through points, extrapolated beyond them."""
-    left = np.clip(np.searchsorted(x, at) - 1, 0, len(x) - 2)
-    slope = (y[left + 1] - y[left]) / (x[left + 1] - x[left])
-    return np.asarray(y[left] + slope * (at - x[left]))
 
 
 def effects(rows: pd.DataFrame) -> pd.DataFrame:
