@@ -121,15 +121,13 @@ def test_language_accuracy_is_tested_exactly(run):
     assert not re.search(r"b\.de.* \*", ended.out)
 
 
-def test_markup_of_test_sets_is_read(run):
-    for name, texts in (("a.sgm", lines("output.de")), ("reference.sgm", lines("reference.de"))):
-        segments = (f'<seg id="{number}">{text}</seg>' for number, text in enumerate(texts, 1))
-        write(
-            name, ['<tstset setid="x" srclang="any">', '<doc docid="d">', "<p>", *segments, "</p>", "</doc>"]
-        )
-    ended = run("mnmt-eval compare a.sgm --reference reference.sgm --task en-de --metric bleu")
-    assert bleu(ended, "a.sgm") == BLEU_OF_40
-    assert "40 sentences" in ended.out
+def test_markup_of_test_sets_is_refused(run):
+    write("output.de", ["Ja"])
+    write("reference.sgm", ['<refset setid="x" trglang="de">', '<doc docid="d">', '<seg id="1">Ja</seg>'])
+    ended = run("mnmt-eval compare output.de --reference reference.sgm --task en-de --metric bleu")
+    line = ended.the_line()
+    assert "reference.sgm: is WMT's mark-up" in line
+    assert "`sacrebleu -t wmt19 -l en-de --echo src`" in line
 
 
 def test_a_country_for_a_language_is_refused(run):

@@ -1,3 +1,5 @@
+import gzip
+
 import pytest
 
 from mnmt_data.errors import DataError
@@ -78,15 +80,28 @@ def test_what_stands_in_the_folder_is_named(tmp_path):
         open_reader(str(tmp_path / "none/x.tsv"), "en-de")
 
 
-@pytest.mark.parametrize("name", ["x.en", "x.json", "x.xz", "tsv"])
+@pytest.mark.parametrize("name", ["x.en", "x.json", "x.xz", "x.xml", "tsv"])
 def test_an_unknown_format_lists_the_known_ones(tmp_path, name):
     write(tmp_path, name)
     with pytest.raises(DataError) as error:
         open_reader(str(tmp_path / name), "en-de")
     assert str(error.value) == (
         f"{tmp_path / name}: unknown format; the name must end in one of .tsv, .csv, .jsonl, .tmx, "
-        ".xlf, .xliff, .sdlxliff, .mqxliff, .mxliff, .sgm, .xml (.gz, .zst, .xz, .bz2 may follow), "
+        ".xlf, .xliff, .sdlxliff, .mqxliff, .mxliff (.gz, .zst, .xz, .bz2 may follow), "
         ".po, .zip, .parquet, or have {lang} for two texts."
+    )
+
+
+@pytest.mark.parametrize("names", [("dev.en-de.en.sgm.gz", "dev.en-de.de"), ("dev.en-de.xml",)])
+def test_wmts_mark_up_is_found_by_its_name_and_refused(tmp_path, names):
+    for name in names:
+        content = b'<?xml version="1.0"?>\n<dataset id="n">\n'
+        (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    with pytest.raises(DataError) as error:
+        list(find_readers(tmp_path, "dev", "en-de")[0].blocks())
+    assert str(error.value) == (
+        f'{tmp_path / names[0]}: is WMT\'s mark-up (<dataset id="n"), not a sentence a line; give text, as '
+        "`sacrebleu -t wmt19 -l en-de --echo src` writes it, or `ref`, or `docid`."
     )
 
 

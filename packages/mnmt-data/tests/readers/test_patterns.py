@@ -54,14 +54,14 @@ def test_several_files_are_several_readers(tmp_path):
         ("*.{lang}", [["a.en", "a.de"], ["b.c.en", "b.c.de"]]),
         ("[b-z]*.{lang}", [["b.c.en", "b.c.de"]]),
         ("{lang}/*.{lang}.txt", [["en/x.en.txt", "de/x.de.txt"], ["en/y.en.txt", "de/y.de.txt"]]),
-        ("news-*.{lang}.sgm", [["news-src.en.sgm", "news-ref.de.sgm"]]),
+        ("news-*.{lang}.txt", [["news-src.en.txt", "news-ref.de.txt"]]),
         ("z[1].{lang}.t", [["z[1].en.t", "z[1].deu.t"]]),
     ],
 )
 def test_wildcards_and_languages_give_a_pair_for_each_text(tmp_path, source, found):
     write(tmp_path, "a.en", "a.de", "b.c.en", "b.c.de", "b.fr-it.fr", "b.fr-it.it", "z[1].en.t", "z[1].deu.t")
     write(tmp_path, *(f"{code}/{name}.{code}.txt" for code in ("en", "de") for name in "yx"))
-    write(tmp_path, "news-src.en.sgm", "news-ref.de.sgm")
+    write(tmp_path, "news-src.en.txt", "news-ref.de.txt")
     assert names_of(tmp_path, source) == found
     assert names_of(tmp_path, source, "de-en") == [pair[::-1] for pair in found]
 

@@ -91,18 +91,6 @@ def test_a_sentence_a_document_changes_nothing_but_the_signature(
     assert json.loads(text) == plain
 
 
-def test_marked_up_test_sets_know_their_documents(
-    command_line: CommandLine, texts: dict[str, list[str]], tmp_path: Path
-) -> None:
-    segments = iter(texts["ref"])
-    body = "".join(
-        f'<doc docid="{name}">{"".join(f"<seg>{next(segments)}</seg>" for _ in range(size))}</doc>'
-        for name, size in SIZES.items()
-    )
-    (tmp_path / "ref.sgm").write_text(f'<refset trglang="de">{body}</refset>', encoding="utf-8")
-    assert compared(command_line, "--documents", "ref.sgm") == compared(command_line, "--documents", "docs")
-
-
 @pytest.mark.parametrize(
     ("lines", "message"),
     [

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from backports import zstd
-from sacrebleu.dataset.wmt_xml import WMTXMLDataset
 
 from mnmt_data import DataError
 from mnmt_eval.errors import EvalError
@@ -40,35 +39,16 @@ def test_lines_end_with_line_feeds_alone(tmp_path: Path, content: bytes, lines: 
         (b"PK\x03\x04", r"text: is a zip archive, not text"),
         (
             b"<tmx><body><tu><tuv><seg>a</seg></tuv></tu></body></tmx>",
-            r"is mark-up \(<tmx>?\) without a document of <seg>; give",
+            r"is mark-up \(<tmx\), not a sentence a line; give text",
         ),
-        (b"<html>\n", r"text: is mark-up \(<html>\) without a document"),
+        (b"<html>\n", r"text: is mark-up \(<html>\), not a sentence a line"),
+        (b"<tstset>\n<seg>a</seg>\n", r"text: is WMT's mark-up \(<tstset\), .*`sacrebleu .* --echo src`"),
     ],
 )
 def test_what_is_no_text_is_named(tmp_path: Path, content: bytes, message: str) -> None:
     (tmp_path / "text").write_bytes(content)
     with pytest.raises(DataError, match=message):
         read_text(tmp_path / "text")
-
-
-NEWS = """<dataset><doc id="d" origlang="en">
-<src lang="en"><seg id="1">a &amp; b</seg><seg id="2">c</seg></src>
-<ref lang="de" translator="A"><seg id="1">A</seg><seg id="2">C</seg></ref>
-<ref lang="de" translator="B"><seg id="1">B</seg></ref>
-<hyp system="X"><seg id="1">x</seg><seg id="2">y</seg></hyp></doc></dataset>"""
-
-
-def test_the_texts_of_wmt_are_read_as_sacrebleu_reads_them(tmp_path: Path) -> None:
-    path = write(tmp_path, "x.xml", NEWS)
-    expected = WMTXMLDataset._unwrap_wmt21_or_later(str(path))
-    assert read_text(path, option="--source-column") == expected["src"] == ["a & b", "c"]
-    assert read_text(path) == expected["X"] == ["x", "y"]
-    for column in ("ref:A", "ref:B"):
-        assert read_text(path, column, option="--reference-column") == expected[column]
-    with pytest.raises(
-        DataError, match=r"has the texts src, ref:A, ref:B, X; name one with --reference-column"
-    ):
-        read_text(path, option="--reference-column")
 
 
 @pytest.mark.parametrize(

@@ -16,5 +16,3 @@ from .reader import Block as Block
 from .reader import Reader as Reader
 from .scores import ScoredReader as ScoredReader
 from .scores import with_scores as with_scores
-from .wmt_markup import Role as Role
-from .wmt_markup import parse_markup as parse_markup

@@ -14,11 +14,15 @@ _FEWEST_NULS = 16
 
 _NULS = "\0" * _FEWEST_NULS
 
+MARKUP = (".sgm", ".xml")
+"""Endings of names of test sets in WMT's mark-up, which is refused."""
+
 _MARKUP = re.compile(
     rb"\s*(<(?:\?xml|!doctype|tmx|xliff|tstset|refset|srcset|mteval|dataset|doc(?=\s))\b[^\n>]{0,40}"
     rb"|<html\b[^\n>]*>(?=\s*(?:[\r\n]|<head)))",
     re.I,
 )
+_WMT = re.compile(r"<(?:!doctype\s+)?(?:tstset|refset|srcset|mteval|dataset|doc)\b", re.I)
 _XML = re.compile(rb"\s*<\?xml\b[^>]*>\s*(<[^\n>]{0,40})")
 _DECLARED = re.compile(rb"<\?xml[^>]*?\bencoding\s*=\s*[\"']([\w.-]+)")
 _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -50,9 +54,7 @@ def check_head(head: bytes, name: str) -> bytes:
     if _is_utf16(head[:_HEAD_BYTES]):
         raise DataError(f"{name}: every other byte is NUL, as in UTF-16 text; convert it to UTF-8.")
     head = head.removeprefix(codecs.BOM_UTF8)
-    if begin := markup_of(head):
-        remedy = "let its name end in what it is, such as .sgm, .xml, .tmx or .xliff"
-        raise DataError(f"{name}: is mark-up ({begin}), not a sentence a line; {remedy}.")
+    _check_markup(head, name)
     _check_line_ends(head, name)
     return head
 
@@ -69,13 +71,17 @@ def check_nuls(text: str, name: str, lines: int = 0) -> None:
         raise DataError(f"{name}:{line}: {what}; write or fetch it again.")
 
 
-def markup_of(head: bytes) -> str:
-    """Return how a document of SGML, XML or HTML begins; `""` if these first bytes are of another file."""
-    head = head[:_HEAD_BYTES].removeprefix(codecs.BOM_UTF8)
-    if head.startswith(_UTF16_MARKS):
-        head = head[2:].replace(b"\0", b"")
-    match = _XML.match(head) or _MARKUP.match(head)
-    return match[1].decode("utf-8", errors="replace").strip() if match else ""
+def _check_markup(head: bytes, name: str) -> None:
+    """Refuse a document of SGML, XML or HTML, by how it begins."""
+    head = head[:_HEAD_BYTES]
+    if (match := _XML.match(head) or _MARKUP.match(head)) is None:
+        return
+    begin = match[1].decode("utf-8", errors="replace").strip()
+    what, remedy = "mark-up", "give text; mnmt-data reads files that end in .tmx and .xliff"
+    if _WMT.match(begin):
+        what = "WMT's mark-up"
+        remedy = "give text, as `sacrebleu -t wmt19 -l en-de --echo src` writes it, or `ref`, or `docid`"
+    raise DataError(f"{name}: is {what} ({begin}), not a sentence a line; {remedy}.")
 
 
 def _is_utf16(head: bytes) -> bool:
@@ -111,22 +117,6 @@ def document_encoding(head: bytes, name: str) -> str:
         raise DataError(f"{name}: declares the unknown encoding {encoding}; convert it to UTF-8.") from None
     is_false = name_of_codec.startswith(("utf-16", "utf-32"))  # its declaration is ASCII
     return "utf-8-sig" if is_false or name_of_codec == "utf-8" else name_of_codec
-
-
-def decode_document(data: bytes, name: str) -> str:
-    """Decode a whole document of mark-up.
-
-    Raises:
-        DataError: If a byte is not of its encoding.
-    """
-    encoding = document_encoding(data, name)
-    try:
-        return data.decode(encoding)
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        if encoding == "utf-8-sig":
-            raise DataError(not_utf8(name, line, error, utf8_remedy(data))) from None
-        raise DataError(f"{name}:{line}: not valid {encoding}, which it declares; mend the file.") from None
 
 
 def not_utf8(name: str, line: int, error: UnicodeDecodeError, remedy: str) -> str:

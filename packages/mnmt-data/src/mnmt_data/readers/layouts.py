@@ -8,9 +8,9 @@ from pathlib import Path
 
 from mnmt_data.errors import DataError, folder_holds
 from mnmt_data.readers.byte_sources import CODECS, File, plain_name
+from mnmt_data.readers.encoding import MARKUP
 from mnmt_data.readers.language_codes import best_tags, canonical_task, languages
 from mnmt_data.readers.text_pairs import TextPairs
-from mnmt_data.readers.wmt_markup import MARKUP, text_pairs
 
 SPLITS = ("train", "dev", "test")
 """Splits by role; other names are names of sacreBLEU's or mtdata's test sets."""
@@ -129,4 +129,4 @@ def _pair(task: str, sides: list[Path | None], names: list[str]) -> tuple[TextPa
     if src is None or tgt is None:
         missing = next(Path(name) for name, side in zip(names, sides, strict=True) if side is None)
         raise DataError(f"{missing}: no such file; a task needs both sides; {folder_holds(missing)}.")
-    return (text_pairs(src, tgt, task),)
+    return (TextPairs(task=task, src=File(src), tgt=File(tgt)),)

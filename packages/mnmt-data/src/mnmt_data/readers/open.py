@@ -9,6 +9,7 @@ from types import MappingProxyType
 from mnmt_data.errors import DataError
 from mnmt_data.readers.byte_sources import CODECS, ByteSource, File, check_is_file, plain_name
 from mnmt_data.readers.catalogue import po_pairs
+from mnmt_data.readers.encoding import MARKUP, check_head
 from mnmt_data.readers.language_codes import opposite, task_spellings
 from mnmt_data.readers.layouts import mtdata_texts, named_texts, only_file, sacrebleu_texts
 from mnmt_data.readers.opus_zip import open_zip
@@ -17,7 +18,6 @@ from mnmt_data.readers.patterns import LANG, files_named, texts_named
 from mnmt_data.readers.reader import Reader
 from mnmt_data.readers.records import CsvPairs, JsonPairs, TsvPairs
 from mnmt_data.readers.tmx import tmx_pairs
-from mnmt_data.readers.wmt_markup import MARKUP, open_wmt
 from mnmt_data.readers.xliff import XLIFF, xliff_pairs
 from mnmt_data.store.remote import is_url, local_folder
 
@@ -26,13 +26,18 @@ def _units(pairs: Callable[[ByteSource, str], Reader]) -> Callable[[Path, str], 
     return lambda path, task: pairs(File(path), task)
 
 
+def _refuse_markup(path: Path, task: str) -> Reader:
+    check_head(next(File(path).chunks(), b""), str(path))
+    raise _unknown_format(path)
+
+
 _TEXT_FORMATS: Mapping[str, Callable[[Path, str], Reader]] = {
     ".tsv": TsvPairs,
     ".csv": CsvPairs,
     ".jsonl": JsonPairs,
     ".tmx": _units(tmx_pairs),
     **dict.fromkeys(XLIFF, _units(xliff_pairs)),
-    **dict.fromkeys(MARKUP, open_wmt),
+    **dict.fromkeys(MARKUP, _refuse_markup),  # found by name, not to leave a test set out in silence
 }
 """Formats that may be compressed, by the ending of the file's name without that of the codec."""
 
@@ -120,6 +125,11 @@ def _open_file(path: Path, task: str) -> Reader:
     for ending, opened in FORMATS.items():
         if path.name.lower().endswith(ending):
             return opened(path, task)
-    endings = f"{', '.join(_TEXT_FORMATS)} ({', '.join(CODECS)} may follow), .po, .zip, .parquet"
+    raise _unknown_format(path)
+
+
+def _unknown_format(path: Path) -> DataError:
+    texts = ", ".join(ending for ending in _TEXT_FORMATS if ending not in MARKUP)
+    endings = f"{texts} ({', '.join(CODECS)} may follow), .po, .zip, .parquet"
     what = f"the name must end in one of {endings}, or have {LANG} for two texts"
-    raise DataError(f"{path}: unknown format; {what}.")
+    return DataError(f"{path}: unknown format; {what}.")

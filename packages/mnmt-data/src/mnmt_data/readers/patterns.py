@@ -8,10 +8,9 @@ from itertools import zip_longest
 from pathlib import Path
 
 from mnmt_data.errors import DataError, folder_holds
-from mnmt_data.readers.byte_sources import check_is_file, path_of
+from mnmt_data.readers.byte_sources import File, check_is_file, path_of
 from mnmt_data.readers.language_codes import best_tags, languages, serves
 from mnmt_data.readers.text_pairs import TextPairs
-from mnmt_data.readers.wmt_markup import text_pairs
 from mnmt_data.store.remote import is_url, matches
 
 LANG = "{lang}"
@@ -49,14 +48,14 @@ def texts_named(source: str, task: str) -> list[TextPairs]:
     """Return the pairs of texts of a pattern with `{lang}`, sorted by what its wildcards stand for.
 
     Their names may have any codes of the two languages. If wildcards match one file in each language, the two
-    may differ there, as in WMT's `newstest2014-deen-*.{lang}.sgm`. Texts in other languages are left out.
+    may differ there, as in WMT's `newstest2014-deen-*.{lang}`. Texts in other languages are left out.
 
     Raises:
         DataError: If a text is missing in one of the languages, or one file serves both.
     """
     if is_url(source) and "*" not in source:
-        src, tgt = (path_of(source.replace(LANG, code)) for code in languages(task))
-        return [text_pairs(src, tgt, task)]
+        src, tgt = (File(path_of(source.replace(LANG, code))) for code in languages(task))
+        return [TextPairs(task=task, src=src, tgt=tgt)]
     name = source if is_url(source) else str(path_of(source))
     texts = _texts(name, wild=False) or _texts(name, wild=True)
     single = [each for each in texts if len(each) == 1 and any(_has(each, code) for code in languages(task))]
@@ -114,4 +113,5 @@ def _incomplete(name: str, task: str, single: list[Texts]) -> DataError:
 def _pair(texts: Texts, task: str, name: str) -> TextPairs:
     if (sides := best_tags(tuple(sorted(texts)), task, name)) is None:
         raise DataError(f"{name}: one text serves both languages of {task}; give two.")
-    return text_pairs(path_of(texts[sides[0]]), path_of(texts[sides[1]]), task)
+    src, tgt = (File(path_of(texts[side])) for side in sides)
+    return TextPairs(task=task, src=src, tgt=tgt)

@@ -64,8 +64,8 @@ class TextFlags:
     source_column: str | None = None
     """The column with source sentences; by default of the references' file."""
     documents: Path | None = None
-    """A file with the document of each sentence, a name a line, or WMT's SGML or XML: intervals and tests
-    then draw and exchange whole documents."""
+    """A file with the document of each sentence, a name a line: intervals and tests then draw and exchange
+    whole documents."""
 
     def open(self, systems: list[str], *, reference_free: bool = False) -> list[TranslatedText]:
         """Read the texts, with the systems' translations of each; see `open_systems`.

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mnmt_data.readers import File, check_code, lines_of, parse_markup
+from mnmt_data.readers import check_code
 from mnmt_eval.errors import EvalError
 from mnmt_eval.language import languages_of
 from mnmt_eval.metrics.protocol import Floats
-from mnmt_eval.text import checksum, read_text
+from mnmt_eval.text import checksum, read_lines, read_text
 
 if TYPE_CHECKING:
     from mnmt_data.store import PreparedData
@@ -229,15 +229,13 @@ class TextFiles:
 
 
 def read_documents(path: Path, sentences: int) -> list[str]:
-    """Return the document of each sentence: of WMT's mark-up, or a name a line.
+    """Return the document of each sentence, a name a line.
 
     Raises:
         EvalError: If there are more or fewer than `sentences`, or a line is blank.
         DataError: If the file cannot be read.
     """
-    data = File(path).read()
-    texts = parse_markup(data, str(path))
-    documents = [document for document, *_ in texts.keys] if texts else lines_of(data, str(path))
+    documents = read_lines(path)
     if len(documents) != sentences:
         raise EvalError(
             f"{path}: must name the documents of {sentences} sentences, one a line, but has {len(documents)}."

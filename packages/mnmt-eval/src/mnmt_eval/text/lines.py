@@ -18,7 +18,6 @@ from mnmt_eval.text.n_best import best_translations
 Row = tuple[str, Sequence[str]]
 """The place of a row, for messages, and its cells."""
 
-_ROLES: dict[str, readers.Role] = {"--column": "hyp", "--reference-column": "ref", "--source-column": "src"}
 _LONGEST_CELL = 2**31 - 1  # characters of a cell of CSV; the module's own limit is 131,072
 _USUAL_NAME = re.compile("id|src|source|tgt|target|refs?|references?|mt|hyp|hypothesis|translation", re.I)
 
@@ -64,22 +63,18 @@ def read_text(path: Path, column: str | None = None, *, option: str = "--column"
     """Return the sentences of a file.
 
     Args:
-        path: A file with a sentence a line; WMT's SGML or XML; TSV without quotes; `.csv`, whose cells may
-            stand in quotes; or JSON lines, an object a line.
+        path: A file with a sentence a line; TSV without quotes; `.csv`, whose cells may stand in quotes; or
+            JSON lines, an object a line.
         column: A name in the first line of TSV or CSV, or a number from 1 if it has no names; a key of JSON
-            lines; `src`, `ref:TRANSLATOR` or a system of WMT's XML. None for a file with a sentence a line,
-            or with only one text of the option's kind.
+            lines. None for a file with a sentence a line.
         option: The option that names a column, for messages.
 
     Raises:
         EvalError: If there is no such column, a line lacks it, or the file is plainly a table, whose lines
             would be scored with all their columns.
-        DataError: If the file cannot be read, or has other texts in WMT's mark-up.
+        DataError: If the file cannot be read, or is no text.
     """
-    data = readers.File(path).read()  # once, as it may be a pipe
-    if (texts := readers.parse_markup(data, str(path))) is not None:
-        return texts.text(_ROLES[option], column, option=option)
-    lines = readers.lines_of(data, str(path))
+    lines = read_lines(path)  # once, as it may be a pipe
     if column is None and option == "--column" and (best := best_translations(path, lines)):
         return best
     if column is None:
