@@ -5,10 +5,6 @@ The packages test what lies behind each of them; here stand the commands as they
 
 from __future__ import annotations
 
-import bz2
-import gzip
-import json
-import lzma
 import math
 import re
 import sys
@@ -19,17 +15,11 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import sentencepiece
-import torch
-from backports import zstd
 from scipy import stats
 
 import mnmt_data.cli
 import mnmt_eval.cli
 import mnmt_laws.cli
-from mnmt_data.readers import open_reader
-from mnmt_data.study import read_study
-from mnmt_model import run_configs, train
-from mnmt_moe_ext import combine, dispatch, ragged_layout, top_k_gate
 
 INPUTS = Path(__file__).parent / "odd_inputs"
 BLEU_OF_40 = 60.77
@@ -233,59 +223,6 @@ def test_a_blank_reference_is_told_before_training(run, made_up_text):
     assert "mnmt-data: test.de: pair 5 of the test set has a blank side" in ended.err
 
 
-def zstd_of_a_long_window(text: bytes) -> bytes:
-    """As `zstd --long=31` packs."""
-    parameter = zstd.CompressionParameter
-    return zstd.compress(text, options={parameter.window_log: 31, parameter.enable_long_distance_matching: 1})
-
-
-@pytest.mark.parametrize(
-    ("suffix", "pack"),
-    [
-        ("zst", zstd_of_a_long_window),
-        ("xz", lzma.compress),
-        ("bz2", bz2.compress),
-        ("gz", lambda text: gzip.compress(text[:20]) + gzip.compress(text[20:]) + bytes(512)),
-    ],
-)
-def test_codecs(tmp_path, monkeypatch, made_up_text, suffix, pack):
-    monkeypatch.chdir(tmp_path)
-    for language in ("en", "de"):
-        write(f"packed.{language}.{suffix}", pack(made_up_text(language, 200).encode()))
-    blocks = list(open_reader(f"packed.{{lang}}.{suffix}", "en-de").blocks())
-    assert [pair for block in blocks for pair in zip(block.src, block.tgt, strict=True)] == pairs(
-        made_up_text, 200
-    )
-
-
-XLIFF = (
-    '<?xml version="1.0"?><xliff version="1.2" xmlns="urn:oasis:names:tc:xliff:document:1.2">'
-    '<file source-language="en" target-language="de" datatype="plaintext" original="x"><body>'
-    '<trans-unit id="1"><source>Hello</source><target state="final">Hallo</target></trans-unit>'
-    "</body></file></xliff>"
-)
-
-
-@pytest.mark.parametrize("suffix", ["xlf", "xliff", "sdlxliff"])
-def test_translation_tools_exchange(tmp_path, monkeypatch, suffix):
-    monkeypatch.chdir(tmp_path)
-    write(f"a.{suffix}", XLIFF.encode())
-    (block,) = open_reader(f"a.{suffix}", "en-de").blocks()
-    assert (list(block.src), list(block.tgt)) == (["Hello"], ["Hallo"])
-
-
-def test_individual_languages_serve_their_macrolanguage(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    write("flores.tsv", ["eng_Latn\tarb_Arab\tnob_Latn\tpes_Arab", "Hello\tمرحبا\tHei\tسلام"])
-    found = {}
-    for task in ("en-ar", "en-no", "en-fa"):
-        (block,) = open_reader("flores.tsv", task).blocks()
-        found[task] = (list(block.src), list(block.tgt))
-    assert found == {
-        task: (["Hello"], [text]) for task, text in zip(found, ("مرحبا", "Hei", "سلام"), strict=True)
-    }
-
-
 def fitted(ended: Ended, task: str, parameter: str) -> float:
     """A parameter in what `fit` printed."""
     assert ended.status == 0, ended
@@ -349,17 +286,6 @@ def test_a_diverged_run_is_named(run):
     assert "sizes.csv row 8" in warning
 
 
-def test_a_gate_of_one_choice_learns():
-    torch.manual_seed(0)
-    tokens, gate = torch.randn(1, 64, 8), torch.randn(4, 8, requires_grad=True)
-    routing = top_k_gate(tokens @ gate.T, top_k=1, capacity=None)
-    layout = ragged_layout(routing)
-    rows = dispatch(tokens, layout)
-    scaled = rows * torch.arange(1.0, rows.shape[-2] + 1)[:, None]
-    combine(scaled, routing.weights, layout).square().mean().backward()
-    assert gate.grad.norm() == pytest.approx(367, rel=0.01)
-
-
 def test_an_exported_panel_is_read_with_a_size_for_each_run(run):
     header = '"Step","small - eval/loss","small - eval/loss__MIN","small - eval/loss__MAX","big - eval/loss"'
     steps = range(10)
@@ -392,43 +318,3 @@ def test_a_vocabulary_with_other_ids_serves(run, made_up_text):
     assert [ours.pad_id(), ours.eos_id(), ours.unk_id()] == [0, 1, 2]
     unseen = [*made_up_text("de", 50).splitlines(), "Größe 12"]
     assert ours.encode(unseen, out_type=str) == theirs.encode(unseen, out_type=str)
-
-
-MIXTURE = """
-name = "mixture"
-[data]
-tasks = ["xx-aa"]
-[data.vocab]
-kind = "word"
-[data.synthetic]
-languages = ["aa"]
-concepts = 20
-train_sentences = 400
-dev_sentences = 10
-test_sentences = 10
-[model]
-d_model = 8
-num_heads = 2
-head_dim = 4
-d_ff = 16
-num_experts = 4
-experts_every = 1
-[train]
-auxiliary_loss = 1.0
-steps = 4
-batch_tokens = 400
-log_every = 2
-[sweep.sizes.d8]
-[sweep.fit]
-sizes = ["d8"]
-mixtures = [{ xx-aa = 1.0 }]
-"""
-
-
-def test_the_objective_of_a_mixture_has_its_auxiliary_loss(run):
-    write("mixture.toml", MIXTURE.encode())
-    assert run("mnmt-data prepare mixture.toml --jobs 1").status == 0
-    (mixture,) = run_configs(read_study(Path("mixture.toml")), Path("results/mixture/data"))
-    train(mixture, Path("run"))
-    for line in map(json.loads, Path("run/metrics.jsonl").read_text().splitlines()):
-        assert line["objective"] > line["loss"] + line["auxiliary_loss"] - 1e-3
