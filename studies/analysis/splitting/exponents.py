@@ -50,7 +50,6 @@ def as_curves(rows: pd.DataFrame) -> pd.DataFrame:
 
 def curve_exponents(rows: pd.DataFrame) -> Iterator[Figures]:
     """Yield α of each curve, with Student's 95% interval from how seeds of its task and length scatter."""
-    rows = rows.assign(log=np.log(rows["reducible"]))
     for (task, step), of_length in rows.groupby(["task", "step"]):
         half = half_of_a_run(of_length.groupby(CELL)["log"])
         for weight, curve in of_length.groupby("weight"):

@@ -21,7 +21,6 @@ def equal_exposure(rows: pd.DataFrame) -> pd.DataFrame:
     means over sizes and seeds; Student's 95% intervals, the variance over seeds pooled over each length. The
     lengths of one run alone err alike.
     """
-    rows = rows.assign(log=np.log(rows["reducible"]))
     pools = {step: pooled(part.groupby(CELL)["log"]) for step, part in rows.groupby("step")}
     rows = rows.assign(std=rows["step"].map({step: variance**0.5 for step, (variance, _) in pools.items()}))
     models = [model for _, model in rows.groupby(["task", "size", "seed"]) if model["weight"].eq(1).any()]

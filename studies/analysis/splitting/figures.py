@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import altair as alt
 import numpy as np
 import pandas as pd
@@ -26,14 +24,12 @@ def draw_exponents(curves: pd.DataFrame) -> Chart:
     A panel is of a table and a task that was trained alone, too. Few weights stand beside their points.
     """
     curves = curves.groupby(["table", "task"]).filter(lambda part: bool(part["weight"].max() == 1))
-    points, names = _with_line(curves, "step", lambda step: f"T = {step:,} steps")
-    points = points.assign(
-        value=curves["alpha"], lower=curves["lower"], kind="measured",
-        label=curves["weight"].map("{:g}".format),
-    )  # fmt: skip
+    points = curves.rename(columns={"alpha": "value"}).sort_values("step", kind="stable")
+    points = points.assign(kind="measured", label=points["weight"].map("{:g}".format))
+    points["line"] = points["step"].map("T = {:,} steps".format)
     x = count_axis("exposure", points["exposure"], "exposure p T (steps)")
     y = value_axis("value", [*points["lower"], *points["upper"]], "exponent α", log=False)
-    key = color("line", [*names.values()], ramp(len(names)))
+    key = color("line", [*points["line"].unique()], ramp(points["line"].nunique()))
     panels = [
         marks.panel(
             *marks.bars(part), marks.points(part, kinds=KINDS), *_labels(part),
@@ -49,13 +45,16 @@ def draw_curves(rows: pd.DataFrame) -> Chart:
 
     Points are geometric means over seeds, bars the seeds. Fig. 3 of the paper.
     """
-    keys = ["step", "task", "weight", "size"]
-    logs = np.log(rows["reducible"]).groupby([rows[name] for name in keys]).agg(["mean", "min", "max"])
-    points, names = _with_line(np.exp(logs).reset_index(), "weight", lambda weight: f"p = {weight:g}")
-    points = points.set_axis([*keys, "value", "lower", "upper", "line"], axis=1).assign(kind="measured")
+    keys = ["weight", "step", "task", "size"]
+    points = (
+        np.exp(rows.groupby(keys)["log"].agg(["mean", "min", "max"]))
+        .reset_index()
+        .set_axis([*keys, "value", "lower", "upper"], axis=1)
+    )
+    points = points.assign(kind="measured", line=points["weight"].map("p = {:g}".format))
     x = count_axis("size", points["size"], SIZE_TITLE)
     y = value_axis("value", [*points["lower"], *points["upper"]], "reducible loss (nats per token)", log=True)
-    key = color("line", [*names.values()], ramp(len(names)))
+    key = color("line", [*points["line"].unique()], ramp(points["line"].nunique()))
     panels = [
         marks.panel(
             marks.lines(part[["line", "size", "value"]], strokeWidth=1)
@@ -83,11 +82,11 @@ def _labels(points: pd.DataFrame) -> list[alt.Chart]:
 
 def draw_fractions(f: pd.DataFrame) -> Chart:
     """Draw f(p) of the joint law with 95% intervals, and f̂(p) of eq. 12 as lines, at each length."""
-    points, names = _with_line(f, "step", lambda step: f"{step:,} steps")
-    colors = dict(zip(names.values(), ramp(len(names)), strict=True)) | {EQUAL: MUTED}
-    points = points.assign(upper=points["upper"].clip(upper=1.2), kind="measured")
+    points = f.assign(upper=f["upper"].clip(upper=1.2), kind="measured")
+    points["line"] = points["step"].map("{:,} steps".format)
+    names = [*points["line"].unique()]
     y = value_axis("value", [0, 1, *points["upper"]], "effective share f(p)", log=False)
-    key = color("line", [*colors], [*colors.values()])
+    key = color("line", [*names, EQUAL], [*ramp(len(names)), MUTED])
     panels = [
         marks.panel(
             marks.reference(EQUAL, weight=[0, 1], value=[0, 1]),
@@ -98,11 +97,3 @@ def draw_fractions(f: pd.DataFrame) -> Chart:
         for task, part in points.groupby("task")
     ]  # fmt: skip
     return styled(*panels, columns=2)
-
-
-def _with_line(
-    rows: pd.DataFrame, level: str, name: Callable[[float], str]
-) -> tuple[pd.DataFrame, dict[float, str]]:
-    """Return rows with the name of their level as `line`, and the names of all levels in order."""
-    names = {value: name(value) for value in sorted(rows[level].unique())}
-    return rows.assign(line=rows[level].map(names)), names

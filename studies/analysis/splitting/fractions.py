@@ -39,7 +39,7 @@ def shares_by_size(rows: pd.DataFrame, *, draws: int) -> pd.DataFrame:
     the model may be worse than the smallest alone, or better than the largest.
     """
     rows = rows[rows["step"] == rows["step"].max()]
-    rows = rows.assign(value=np.log(rows["reducible"] / KNOWN)).drop(columns="irreducible")
+    rows = rows.assign(value=rows["log"] - np.log(KNOWN)).drop(columns="irreducible")
     measured = observe(rows, testset="test")
     logs, rng = measured.frame["value"], np.random.default_rng(0)
     cells = measured.frame.groupby(CELL)["value"]
@@ -60,13 +60,13 @@ def slopes_over_size(rows: pd.DataFrame) -> pd.DataFrame:
 
     0 says that f is free of N. 95% intervals by the errors of both α.
     """
-    curves = pd.DataFrame(curve_exponents(rows)).set_index(["task", "weight", "step"])
-    curves, alone = curves.drop(1.0, level="weight"), curves.xs(1.0, level="weight")["alpha"]
-    alone = alone.reindex(curves.index.droplevel("weight")).set_axis(curves.index)
-    ratio = curves["alpha"] / alone
-    half = (curves["upper"] - curves["alpha"]) / alone * (1 + ratio**2) ** 0.5
-    table = {"slope": ratio - 1, "lower": ratio - 1 - half, "upper": ratio - 1 + half}
-    return pd.DataFrame(table).reset_index()
+    curves = pd.DataFrame(curve_exponents(rows))
+    alone = curves.loc[curves["weight"].eq(1), ["task", "step", "alpha"]]
+    both = curves[curves["weight"].lt(1)].merge(alone, on=["task", "step"], suffixes=("", "_alone"))
+    ratio = both["alpha"] / both["alpha_alone"]
+    half = (both["upper"] - both["alpha"]) / both["alpha_alone"] * (1 + ratio**2) ** 0.5
+    keys = both[["task", "weight", "step"]]
+    return keys.assign(slope=ratio - 1, lower=ratio - 1 - half, upper=ratio - 1 + half)
 
 
 def eq_12_or_free(rows: pd.DataFrame, *, refits: int) -> Iterator[Figures]:

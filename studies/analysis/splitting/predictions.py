@@ -14,19 +14,14 @@ from studies.analysis.splitting.tables import fit_reducible, read
 
 OF_LENGTH: tuple[LawName, ...] = ("share-tied", "exponent-exposure")
 """Laws that know the length, fitted to all lengths together."""
-UNSEEN = 0.5
 
 
 def questions(rows: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame, pd.DataFrame]]:
     """Yield what is predicted, the rows to fit and the rows left out."""
     largest, longest = rows["size"].max(), rows["step"].max()
-    is_largest, is_unseen, is_longest = (
-        rows["size"].eq(largest), rows["weight"].eq(UNSEEN), rows["step"].eq(longest)
-    )  # fmt: skip
+    is_largest, is_longest = rows["size"].eq(largest), rows["step"].eq(longest)
     for step, left_out in rows[is_largest].groupby("step"):
         yield f"size {largest:,}, {step:,} steps", rows[~is_largest], left_out
-    for step, left_out in rows[is_unseen].groupby("step"):
-        yield f"p = {UNSEEN:g}, {step:,} steps", rows[~is_unseen], left_out
     yield f"{longest:,} steps from fewer", rows[~is_longest], rows[is_longest]
     three = read("three")
     for step, left_out in three[three["task"].isin(rows["task"])].groupby("step"):
@@ -36,12 +31,14 @@ def questions(rows: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame, pd.DataFr
 def prediction_errors(rows: pd.DataFrame, *, refits: int) -> Iterator[Figures]:
     """Yield each question's median errors in log reducible loss, and of one law the intervals of a new model.
 
-    *line* and *interpolation* are those of `studies.analysis.rulers`; *inside* counts losses in the intervals
-    of `law`, and *a constant inside* those that hold the mean of the task's fitted losses.
+    A law that does not know the length predicts where that was trained. *line* and *interpolation* are
+    those of `studies.analysis.rulers`; *inside* counts losses in the intervals of `law`, and *a constant
+    inside* those that hold the mean of the task's fitted losses.
     """
     for question, train, test in questions(rows):
-        laws = laws_for(train, test)
-        law: LawName = "capacity" if "capacity" in laws else "share-tied"
+        is_trained_length = test["step"].isin(train["step"]).all()
+        laws: tuple[LawName, ...] = ("capacity", *OF_LENGTH) if is_trained_length else OF_LENGTH
+        law = laws[0]
         tables = {each: predict(train, test, each, refits=refits * (each == law)) for each in laws}
         yield {
             "predicted": question, "losses": len(test),
@@ -49,14 +46,6 @@ def prediction_errors(rows: pd.DataFrame, *, refits: int) -> Iterator[Figures]:
             **{ruler: median_error(tables[law], ruler) for ruler in ("line", "interpolation")},
             "law": law, **coverage(tables[law]),
         }  # fmt: skip
-
-
-def laws_for(train: pd.DataFrame, test: pd.DataFrame) -> list[LawName]:
-    """Return the laws that can predict the rows left out: the joint law knows trained weights only."""
-    at_length: list[LawName] = ["capacity"] if test["step"].isin(train["step"]).all() else []
-    if at_length and test["weight"].isin(train["weight"]).all():
-        at_length = ["joint", *at_length]
-    return [*at_length, *OF_LENGTH]
 
 
 def predict(train: pd.DataFrame, test: pd.DataFrame, law: LawName, *, refits: int) -> pd.DataFrame:

@@ -28,7 +28,7 @@ def rates() -> Iterator[Figures]:
     The best rate is `at the edge` if it is the least or the largest tried: a better one may lie beyond.
     """
     for key, cell in read(BY_RATE).groupby(CELL):
-        means = np.exp(np.log(cell["reducible"]).groupby(cell["rate"]).mean())
+        means = np.exp(cell.groupby("rate")["log"].mean())
         yield {
             **dict(zip(CELL, key, strict=True)),
             "by rate": {f"{rate:g}": float(value) for rate, value in means.items()},

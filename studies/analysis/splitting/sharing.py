@@ -89,7 +89,7 @@ def direction_by_size() -> pd.DataFrame:
 def log_costs(rows: pd.DataFrame) -> pd.Series:
     """Return log reducible loss less that alone, by task, size, seed and weight."""
     keys = ["task", "size", "seed", "weight"]
-    logs = np.log(rows["reducible"]).groupby([rows[key] for key in keys]).mean().unstack("weight")
+    logs = rows.groupby(keys)["log"].mean().unstack("weight")
     costs: pd.Series = logs.drop(columns=1.0).sub(logs[1.0], axis=0).stack()
     return costs
 
@@ -101,7 +101,6 @@ def three_against_two() -> pd.DataFrame:
     both tables at each length. If f depends on a task's own weight alone, it is 1.
     """
     both = pd.concat([read(name).assign(table=name) for name in ("three", "unrelated")])
-    both = both.assign(log=np.log(both["reducible"]))
     both = both.groupby(CELL).filter(lambda cell: bool(cell["table"].nunique() == 2))
     parts = []
     for _, rows in both.groupby("step"):

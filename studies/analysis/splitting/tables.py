@@ -21,22 +21,19 @@ KNOWN = 1e-9
 
 
 def read(name: str) -> pd.DataFrame:
-    """Return annealed test losses of trained tasks, with `reducible` = L - irreducible and the `rate`."""
+    """Return annealed test losses of trained tasks, with `reducible` = L - irreducible, its `log`, `rate`."""
     rows = pd.concat([pd.read_csv(FOLDER / f"{each}.csv") for each in (name, *MORE.get(name, ()))])
     rows["run"] = rows["study"] + "/" + rows["run"]  # two studies may have a name in common
     last = rows["annealed"].eq(1) & rows["weight"].gt(0) & rows["testset"].eq("test")
     rows = rows[last & rows["metric"].eq("loss")].reset_index(drop=True)
-    return rows.assign(reducible=rows["value"] - rows["irreducible"], rate=rates_of(rows["run"]))
-
-
-def above_entropy(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return rows whose value is the reducible loss, so that errors are of its logarithm."""
-    return rows.assign(value=rows["reducible"], irreducible=KNOWN).reset_index(drop=True)
+    reducible = rows["value"] - rows["irreducible"]
+    return rows.assign(reducible=reducible, log=np.log(reducible), rate=rates_of(rows["run"]))
 
 
 def fit_reducible(rows: pd.DataFrame, law: LawName, *, refits: int = 0) -> LawFit:
-    """Fit a law to reducible losses, L∞ known; refits are to runs drawn again."""
-    return fit(above_entropy(rows), law=law, irreducible="known", uncertainty=ClusterBootstrap(refits=refits))
+    """Fit a law to logarithms of reducible losses, L∞ known; refits are to runs drawn again."""
+    rows = rows.assign(value=rows["reducible"], irreducible=KNOWN).reset_index(drop=True)
+    return fit(rows, law=law, irreducible="known", uncertainty=ClusterBootstrap(refits=refits))
 
 
 def rms(errors: object) -> float:
@@ -49,6 +46,5 @@ def seed_spreads(rows: pd.DataFrame) -> list[Figures]:
 
     The test set is exact, so it is all of training: initial weights and the order of the data.
     """
-    logs = rows.assign(log=np.log(rows["reducible"])).groupby("step")
-    spreads = {step: pooled(part.groupby(CELL)["log"])[0] ** 0.5 for step, part in logs}
-    return [{"step": step, "spread": value} for step, value in spreads.items()]
+    parts = rows.groupby("step")
+    return [{"step": step, "spread": pooled(part.groupby(CELL)["log"])[0] ** 0.5} for step, part in parts]
