@@ -10,6 +10,7 @@ from tempfile import gettempdir
 
 from benchmarks.measurement import run
 from studies.analysis.encoder_decoder import choices, grid
+from studies.analysis.intervals import half_of_a_run
 from studies.page import PAGES, write_page
 
 OUT = PAGES / "encoder-decoder"
@@ -35,7 +36,8 @@ def main(*, folder: Path = OUT, out: Path = OUT, refits: int = 400) -> None:
         "contest": grid.contest(inside), "depths": grid.depth_effects(depths),
         "choices": summary, "seed noise": noise,
     }  # fmt: skip
-    half = choices.reach_of_a_run(noise[noise["testset"].eq(TESTSETS[0])])
+    plain = pairs[pairs["testset"].eq(TESTSETS[0]) & pairs["choice"].eq(choices.PLAIN)]
+    half = half_of_a_run(plain.groupby(["task", "width"])["value"])
     charts = {
         "grid-test": grid.draw_grid(inside, fits[TESTSETS[0]], half),
         "choices": choices.draw_choices(summary[summary["testset"].eq(TESTSETS[0])]),

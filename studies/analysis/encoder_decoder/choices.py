@@ -9,7 +9,7 @@ import pandas as pd
 
 from mnmt_laws.figures import marks
 from mnmt_laws.figures.style import MUTED, TASK_COLORS, Chart, color, styled
-from studies.analysis.intervals import half_interval, means_of
+from studies.analysis.intervals import means_of
 
 PLAIN = "plain"
 BOTH = "both"
@@ -46,14 +46,8 @@ def summarise(frame: pd.DataFrame) -> pd.DataFrame:
 
 def seed_noise(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the standard deviation of plain training over seeds, by test set, task and width."""
-    plain = rows[rows["choice"].eq(PLAIN)]
-    spread = plain.groupby(["testset", "task", "width"])["value"].agg(["mean", "std", "count"])
-    return spread.reset_index()
-
-
-def reach_of_a_run(noise: pd.DataFrame) -> float:
-    """Return half of the 95% interval of one run, from the spread over seeds of `seed_noise`, pooled."""
-    return half_interval((noise["std"] ** 2).mean(), (noise["count"] - 1).sum())
+    cells = rows[rows["choice"].eq(PLAIN)].groupby(["testset", "task", "width"])["value"]
+    return cells.agg(["mean", "std", "count"]).reset_index()
 
 
 def draw_choices(summary: pd.DataFrame) -> Chart:

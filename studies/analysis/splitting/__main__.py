@@ -23,7 +23,7 @@ def main(*, out: Path = FOLDER, refits: int = 200) -> None:
 
     Args:
         out: Folder for results.json and the figures.
-        refits: Refits, and draws of seeds, behind each interval.
+        refits: Refits behind each interval.
     """
     compared = rates.tables()
     best, rows = compared.values()
@@ -43,8 +43,8 @@ def main(*, out: Path = FOLDER, refits: int = 200) -> None:
         "rates": rates.rates(),
         "f": f,
         "f, best rates": fractions.fractions(with_alone, refits=refits),
-        "f by size": fractions.shares_by_size(with_alone, draws=refits),
-        "exponent of f over size": fractions.slopes_over_size(with_alone),
+        "f by size": fractions.shares_by_size(with_alone),
+        "exponent of f over size": fractions.slopes_over_size(curves[curves["table"].eq("best rates")]),
         "eq. 12 or free": fractions.eq_12_or_free(rows, refits=refits),
         "predictions": prediction_errors(rows, refits=refits),
         "sharing": sharing.sharing(refits=refits),

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
 from benchmarks.measurement import Figures
-from mnmt_laws import effective_fractions, fitted_fraction, fractions_by_size, observe
+from mnmt_laws import effective_fractions, fitted_fraction, fractions_by_size
 from mnmt_laws.fitting.uncertainty import bounds_of
-from studies.analysis.intervals import pooled
+from studies.analysis.intervals import half_of_a_run
 from studies.analysis.rates import CELL
-from studies.analysis.splitting.exponents import curve_exponents
 from studies.analysis.splitting.tables import KNOWN, fit_reducible, rms
 
 
@@ -31,36 +29,30 @@ def fractions(rows: pd.DataFrame, *, refits: int) -> Iterator[Figures]:
             }  # fmt: skip
 
 
-def shares_by_size(rows: pd.DataFrame, *, draws: int) -> pd.DataFrame:
+def shares_by_size(rows: pd.DataFrame) -> pd.DataFrame:
     """Return f of each size, read without a law by `fractions_by_size`, after the longest training.
 
-    Logarithms of reducible losses are compared. 95% intervals are of other seeds: means drawn about those
-    measured, from Student's t with the variance over seeds pooled over the cells. A bound is 0, or NaN, where
-    the model may be worse than the smallest alone, or better than the largest.
+    Logarithms of reducible losses are compared. Ends are those of a mixed model that is worse or better by
+    half the 95% interval of a difference between two means over seeds. A bound is 0, or NaN, where it may be
+    worse than the smallest alone, or better than the largest.
     """
     rows = rows[rows["step"] == rows["step"].max()]
     rows = rows.assign(value=rows["log"] - np.log(KNOWN)).drop(columns="irreducible")
-    measured = observe(rows, testset="test")
-    logs, rng = measured.frame["value"], np.random.default_rng(0)
-    cells = measured.frame.groupby(CELL)["value"]
-    variance, freedom = pooled(cells)
-    others = []
-    for _ in range(draws):
-        std = (variance * freedom / rng.chisquare(freedom) / cells.transform("count")) ** 0.5
-        shifts = rng.standard_normal(cells.ngroups)[cells.ngroup()]
-        frame = measured.frame.assign(value=logs + std * shifts)
-        others.append(fractions_by_size(replace(measured, frame=frame)))
-    low, high = (np.quantile([each[end] for each in others], level, axis=0, method="nearest")
-                 for end, level in (("lower", 0.025), ("upper", 0.975)))  # fmt: skip
-    return fractions_by_size(measured)[["task", "size", "weight", "value"]].assign(lower=low, upper=high)
+    cells, is_mixed = rows.groupby(CELL)["value"], rows["weight"].lt(1)
+    half = half_of_a_run(cells) * (2 / cells.size().min()) ** 0.5
+    f, worse, better = (
+        fractions_by_size(rows.assign(value=rows["value"] + shift * is_mixed), testset="test")
+        for shift in (0, half, -half)
+    )
+    keys = f[["task", "size", "weight", "value"]]
+    return keys.assign(lower=worse["lower"], upper=better["upper"])
 
 
-def slopes_over_size(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return α_p / α_1 - 1, the exponent of f over N if each weight has a power law of its own.
+def slopes_over_size(curves: pd.DataFrame) -> pd.DataFrame:
+    """Return the exponent of f over N if each weight has an α: α_p / α_1 - 1, by `curve_exponents`.
 
     0 says that f is free of N. 95% intervals by the errors of both α.
     """
-    curves = pd.DataFrame(curve_exponents(rows))
     alone = curves.loc[curves["weight"].eq(1), ["task", "step", "alpha"]]
     both = curves[curves["weight"].lt(1)].merge(alone, on=["task", "step"], suffixes=("", "_alone"))
     ratio = both["alpha"] / both["alpha_alone"]
