@@ -30,7 +30,7 @@ def main(*, folder: Path = OUT, out: Path = OUT, refits: int = 400) -> None:
     pairs, depths = (rows[rows["testset"].isin(TESTSETS)] for rows in (pairs, depths))
     inside = depths[depths["testset"].eq(TESTSETS[0])]
     fits = {testset: grid.fit_grid(depths, testset, refits) for testset in TESTSETS}
-    summary, noise = choices.summarise(choices.differences(pairs)), choices.seed_noise(pairs)
+    summary, noise = choices.summarise(pairs), choices.seed_noise(pairs)
     tables = {
         "laws": [row for name, law in fits.items() for row in grid.law_rows(law, name)],
         "contest": grid.contest(inside), "depths": grid.depth_effects(depths),

@@ -25,23 +25,15 @@ def read_choices(table: Path) -> pd.DataFrame:
     return rows.assign(choice=names["choice"], width=names["width"].astype(int))
 
 
-def differences(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return each run's loss less that of the plain run of its seed (`difference`, nats per token)."""
-    keys = ["width", "seed", "task", "testset"]
-    plain = rows[rows["choice"].eq(PLAIN)].set_index(keys)["value"].rename(PLAIN)
-    others = rows[rows["choice"].ne(PLAIN)].join(plain, on=keys, how="inner")
-    return others.assign(difference=others["value"] - others[PLAIN])[["choice", *keys, "difference"]]
+def summarise(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return mean losses less that of the plain run of the same seed, by width and over both, nats a token.
 
-
-def summarise(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return mean differences over pairs of runs, with 95% intervals, by width and over both widths.
-
-    Over both, pairs are taken as repetitions of one difference.
+    With 95% intervals; over both widths, pairs are taken as repetitions of one difference.
     """
-    both = pd.concat([frame.assign(width="d" + frame["width"].astype(str)), frame.assign(width=BOTH)])
-    keys = ["testset", "task", "choice", "width"]
-    means = means_of(both.groupby(keys, sort=False)["difference"]).reset_index()
-    return means.sort_values(keys[:2], kind="stable", ignore_index=True)
+    losses = rows.pivot(index=["testset", "task", "width", "seed"], columns="choice", values="value")
+    less = losses.drop(columns=PLAIN).sub(losses[PLAIN], axis=0).stack().rename("less").reset_index()
+    both = pd.concat([less.assign(width="d" + less["width"].astype(str)), less.assign(width=BOTH)])
+    return means_of(both.groupby(["testset", "task", "choice", "width"])["less"]).reset_index()
 
 
 def seed_noise(rows: pd.DataFrame) -> pd.DataFrame:
@@ -63,7 +55,7 @@ def draw_choices(summary: pd.DataFrame) -> Chart:
 
 
 def _choices_panel(rows: pd.DataFrame, task: str, scale: alt.Scale) -> alt.LayerChart:
-    widths = [*dict.fromkeys(rows["width"])]
+    widths = [*rows.loc[rows["width"].ne(BOTH), "width"].unique(), BOTH]
     base = alt.Chart(marks.data(rows)).encode(yOffset=alt.YOffset("width:N", sort=widths))
     bars = base.mark_rule(strokeWidth=2, opacity=0.5).encode(x="lower:Q", x2="upper:Q")
     zero = alt.Chart(marks.data(pd.DataFrame({"mean": [0.0]}))).mark_rule(strokeDash=marks.DASHED)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pandas as pd
 
-from benchmarks.measurement import Figures
 from studies.analysis.rates import CELL, at_best_rates
 from studies.analysis.splitting.tables import read
 
@@ -22,16 +19,14 @@ def tables() -> dict[str, pd.DataFrame]:
     return {"best rates": at_best_rates(read(BY_RATE), "reducible"), "one rate": read("unrelated")}
 
 
-def rates() -> Iterator[Figures]:
-    """Yield each model's best rate, and the factor by which the usual rate's loss is above the least.
+def rates() -> pd.DataFrame:
+    """Return each model's best rate, and the factor by which the usual rate's loss is above the least.
 
     The best rate is `at the edge` if it is the least or the largest tried: a better one may lie beyond.
     """
-    for key, cell in read(BY_RATE).groupby(CELL):
-        means = np.exp(cell.groupby("rate")["log"].mean())
-        yield {
-            **dict(zip(CELL, key, strict=True)),
-            "by rate": {f"{rate:g}": float(value) for rate, value in means.items()},
-            "best rate": float(means.idxmin()), "lost": float(means[USUAL_RATE] / means.min()),
-            "at the edge": means.idxmin() in (means.index.min(), means.index.max()),
-        }  # fmt: skip
+    logs = read(BY_RATE).groupby([*CELL, "rate"])["log"].mean().unstack("rate")
+    best, tried = logs.idxmin(axis=1), logs.notna()
+    ends = tried.idxmax(axis=1), tried.iloc[:, ::-1].idxmax(axis=1)
+    lost = np.exp(logs[USUAL_RATE] - logs.min(axis=1))
+    edge = best.eq(ends[0]) | best.eq(ends[1])
+    return pd.DataFrame({"best rate": best, "lost": lost, "at the edge": edge}).reset_index()
