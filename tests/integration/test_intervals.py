@@ -25,7 +25,9 @@ def test_cells_of_unequal_counts_are_pooled_as_least_squares_does(intervals):
 
 def test_the_interval_of_the_mean_of_one_cell_is_students(intervals):
     values = pd.Series([1.0, 1.5, 0.2, 0.9])
-    half = intervals.half_of_a_run(values.groupby([0] * 4)) / 2
-    assert values.mean() + half == pytest.approx(
-        stats.t.interval(0.95, 3, values.mean(), stats.sem(values))[1]
-    )
+    ends = stats.t.interval(0.95, 3, values.mean(), stats.sem(values))
+    cell = values.groupby([0] * 4)
+    half = intervals.half_of_a_run(cell) / 2
+    assert (values.mean() - half, values.mean() + half) == pytest.approx(ends)
+    (row,) = intervals.means_of(cell).to_dict("records")
+    assert row == pytest.approx({"mean": values.mean(), "count": 4, "lower": ends[0], "upper": ends[1]})

@@ -39,3 +39,17 @@ def test_a_power_law_is_continued_along_every_axis(rulers, fitted, weight, size,
 def test_a_weight_beyond_those_trained_has_no_prediction(rulers, fitted):
     new = pd.DataFrame({"weight": [0.9], "size": [1e3], "step": [100]})
     assert np.isnan(rulers.ruler(fitted, next(new.itertuples())))
+
+
+@pytest.mark.parametrize("place", [1, 5, 11])  # on an edge, inside, on another edge
+def test_depths_on_a_plane_of_log_axes_are_found_by_both_rulers(monkeypatch, place):
+    monkeypatch.syspath_prepend(Path(__file__).parents[2])
+    grid = importlib.import_module("studies.analysis.encoder_decoder.grid")
+    sizes = itertools.product((1e4, 2e4, 4e4, 6e4), repeat=2)
+    rows = pd.DataFrame(sizes, columns=grid.SIZES).assign(task="en-de", weight=0.5, metric="loss")
+    rows["value"] = 30 * rows["encoder_size"] ** -0.1 * rows["decoder_size"] ** -0.2
+    expected = rows["value"].iloc[place]
+    predicted = grid.predict(rows.assign(size=rows[grid.SIZES].sum(axis=1)), place)
+    assert predicted["line"] == pytest.approx(expected, rel=1e-9)
+    assert predicted["interpolation"] == pytest.approx(expected, rel=1e-9)
+    assert predicted["bivariate"] == pytest.approx(expected, rel=1e-3)
