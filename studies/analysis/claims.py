@@ -16,9 +16,9 @@ import sys
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 ROOT = Path(__file__).resolve().parents[2]
 CLAIMS = ROOT / "docs/studies/claims.toml"
@@ -28,6 +28,8 @@ VERDICTS = ("seen", "not seen", "undetermined", "not tried", "not testable here"
 OBSERVED, OPEN, IMPLEMENTED = VERDICTS[:3], VERDICTS[2:4], VERDICTS[5]
 FINGERPRINTS = ("data_fingerprint", "config_fingerprint")
 UNMARKED = ("splitting/unrelated.csv",)  # trained before configurations had fingerprints
+
+Row = TypeVar("Row", bound="Paper | Evidence | Claim")
 
 
 class ClaimsError(Exception):
@@ -125,10 +127,13 @@ def read_claims(path: Path) -> ClaimsFile:
     )
 
 
-def make_row(kind: type, values: Mapping[str, object], name: str) -> Any:
+def make_row(kind: type[Row], values: Mapping[str, object], name: str) -> Row:
     """Make a row of a table of TOML; raise `ClaimsError` where it lacks a key or has one too many."""
+    known = [field.name for field in fields(kind)]
+    for key in values.keys() - set(known):
+        raise ClaimsError(f"claims.toml: {name}: `{key}` must be one of {', '.join(known)}.")
     try:
-        return kind(**values)
+        return kind(**values)  # type: ignore[arg-type]
     except TypeError as error:
         raise ClaimsError(f"claims.toml: {name}: {error}") from None
 
@@ -236,14 +241,22 @@ def _wrong_places(claim: Claim, evidence: Mapping[str, Evidence]) -> Iterator[st
 def _wrong_names(claim: Claim) -> Iterator[str]:
     if claim.verdict != IMPLEMENTED:
         return
-    try:
-        pkgutil.resolve_name(claim.function)
-    except (ImportError, AttributeError, ValueError):
+    if not is_public(claim.function):
         yield f"`function` must be a name of a package, as mnmt_laws.fit, but is {claim.function!r}."
     file, _, test = claim.test.partition("::")
     path = ROOT / file
     if not path.is_file() or f"def {test}(" not in path.read_text(encoding="utf-8"):
         yield f"`test` must be FILE::FUNCTION, both of the repository, but is {claim.test!r}."
+
+
+def is_public(name: str) -> bool:
+    """Whether a dotted name is a public one that a package of ours defines, and no module."""
+    try:
+        thing = pkgutil.resolve_name(name)
+    except (ImportError, AttributeError, ValueError):
+        return False
+    home = getattr(thing, "__module__", "")  # a module has none
+    return home.startswith("mnmt_") and "._" not in name
 
 
 def tables_without_fingerprints(folder: Path) -> Iterator[str]:

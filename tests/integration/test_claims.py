@@ -43,6 +43,13 @@ def test_the_page_and_its_rows_are_as_they_should_be(claims, capsys):
         ("limits.md#training-length", "limits.md#no-heading", "limits.md#no-heading must exist"),
         ("::test_effective_size", "::test_no_size", "`test` must be FILE::FUNCTION"),
         ("mnmt_laws.effective_size", "mnmt_laws.no_size", "`function` must be a name of a package"),
+        ("mnmt_laws.effective_size", "os.path.join", "`function` must be a name of a package"),
+        ("mnmt_laws.effective_size", "mnmt_laws.fitting", "`function` must be a name of a package"),
+        (
+            "mnmt_laws.effective_size",
+            "mnmt_laws.fitting.fit._same_length",
+            "`function` must be a name of a package",
+        ),
         ('evidence = ["splitting", ', 'evidence = ["nothing", ', "'nothing' must be a table"),
     ],
 )
@@ -54,7 +61,7 @@ def test_what_is_wrong_is_named(problems_after, before, after, message):
 def test_a_key_that_means_nothing_is_refused(claims, tmp_path):
     changed = tmp_path / "claims.toml"
     changed.write_text('[papers.a]\ntitle = "A"\npages = 3\n[evidence]\n[[claims]]\n', encoding="utf-8")
-    with pytest.raises(claims.ClaimsError, match="unexpected keyword argument 'pages'"):
+    with pytest.raises(claims.ClaimsError, match="`pages` must be one of title, figures, equations"):
         claims.read_claims(changed)
 
 
