@@ -145,15 +145,26 @@ def test_the_faulty_line_is_counted_over_all_chunks(tmp_path, monkeypatch):
         (b"%PDF-1.7\n", "is PDF, not text."),
         (
             b"<!DOCTYPE html>\n<p>404",
-            "is mark-up (<!DOCTYPE html), not a sentence a line; give text; mnmt",
+            "is mark-up (<!DOCTYPE html), not a sentence a line; give text.",
         ),
-        (b'\xef\xbb\xbf<?xml version="1.0"?>\n<tmx/>\n', "is mark-up (<tmx/), not a sentence"),
+        (
+            b'\xef\xbb\xbf<?xml version="1.0"?>\n<tmx/>\n',
+            "is mark-up (<tmx/), not a sentence a line; give text, or to mnmt-data a file whose name ends in",
+        ),
         (
             b'<refset setid="x">\n',
             'is WMT\'s mark-up (<refset setid="x"), not a sentence a line; give text, as',
         ),
         (b"<!doctype mteval SYSTEM 'x'>\n", "is WMT's mark-up (<!doctype mteval SYSTEM 'x'), not"),
         (b"<?xml version='1.0'?><dataset id='n'>", "is WMT's mark-up (<dataset id='n'), not"),
+        (
+            b"<?xml version='1.0'?>\n<!-- of\n2021 --><!-- --><dataset>",
+            "is WMT's mark-up (<dataset), not a sentence a line; give text, as `sacrebleu",
+        ),
+        (
+            b"<!-- x --><tstset>",
+            "is WMT's mark-up (<tstset), not a sentence a line; give its segments as text.",
+        ),
         (b"<DOC docid='d' sysid='s'>\n", "is WMT's mark-up (<DOC docid='d' sysid='s'), not"),
         (b"one\rtwo\rthree\r", "its lines end in carriage returns alone (CR, of classic Mac OS); convert"),
         (b"one\rtwo\nthree\rfour\n", "its lines end in carriage returns alone"),

@@ -42,7 +42,7 @@ def test_lines_end_with_line_feeds_alone(tmp_path: Path, content: bytes, lines: 
             r"is mark-up \(<tmx\), not a sentence a line; give text",
         ),
         (b"<html>\n", r"text: is mark-up \(<html>\), not a sentence a line"),
-        (b"<tstset>\n<seg>a</seg>\n", r"text: is WMT's mark-up \(<tstset\), .*`sacrebleu .* --echo src`"),
+        (b"<tstset>\n<seg>a</seg>\n", r"text: is WMT's mark-up \(<tstset\), .*; give its segments as text"),
     ],
 )
 def test_what_is_no_text_is_named(tmp_path: Path, content: bytes, message: str) -> None:

@@ -17,13 +17,14 @@ _NULS = "\0" * _FEWEST_NULS
 MARKUP = (".sgm", ".xml")
 """Endings of names of test sets in WMT's mark-up, which is refused."""
 
+_COMMENTS = rb"\s*(?:(?><!--.*?-->)\s*)*"
 _MARKUP = re.compile(
-    rb"\s*(<(?:\?xml|!doctype|tmx|xliff|tstset|refset|srcset|mteval|dataset|doc(?=\s))\b[^\n>]{0,40}"
+    _COMMENTS + rb"(<(?:\?xml|!doctype|tmx|xliff|tstset|refset|srcset|mteval|dataset|doc(?=\s))\b[^\n>]{0,40}"
     rb"|<html\b[^\n>]*>(?=\s*(?:[\r\n]|<head)))",
-    re.I,
+    re.I | re.S,
 )
-_WMT = re.compile(r"<(?:!doctype\s+)?(?:tstset|refset|srcset|mteval|dataset|doc)\b", re.I)
-_XML = re.compile(rb"\s*<\?xml\b[^>]*>\s*(<[^\n>]{0,40})")
+_WMT = re.compile(r"<(?:!doctype\s+)?(tstset|refset|srcset|mteval|dataset|doc)\b", re.I)
+_XML = re.compile(rb"\s*<\?xml\b[^>]*>" + _COMMENTS + rb"(<[^\n>]{0,40})", re.S)
 _DECLARED = re.compile(rb"<\?xml[^>]*?\bencoding\s*=\s*[\"']([\w.-]+)")
 _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _UTF32_MARKS = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
@@ -77,10 +78,14 @@ def _check_markup(head: bytes, name: str) -> None:
     if (match := _XML.match(head) or _MARKUP.match(head)) is None:
         return
     begin = match[1].decode("utf-8", errors="replace").strip()
-    what, remedy = "mark-up", "give text; mnmt-data reads files that end in .tmx and .xliff"
-    if _WMT.match(begin):
-        what = "WMT's mark-up"
-        remedy = "give text, as `sacrebleu -t wmt19 -l en-de --echo src` writes it, or `ref`, or `docid`"
+    what, remedy = "mark-up", "give text"
+    if kind := re.match(r"<(tmx|xliff)\b", begin):
+        remedy = f"give text, or to mnmt-data a file whose name ends in .{kind[1]}"
+    if kind := _WMT.match(begin):
+        echo = ", as `sacrebleu -t wmt19 -l en-de --echo src` writes it, or `ref`, or `docid`"
+        what, remedy = "WMT's mark-up", "give text" + echo
+        if kind[1].lower() == "tstset":
+            remedy = "give its segments as text"
     raise DataError(f"{name}: is {what} ({begin}), not a sentence a line; {remedy}.")
 
 

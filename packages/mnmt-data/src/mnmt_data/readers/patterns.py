@@ -48,7 +48,8 @@ def texts_named(source: str, task: str) -> list[TextPairs]:
     """Return the pairs of texts of a pattern with `{lang}`, sorted by what its wildcards stand for.
 
     Their names may have any codes of the two languages. If wildcards match one file in each language, the two
-    may differ there, as in WMT's `newstest2014-deen-*.{lang}`. Texts in other languages are left out.
+    may differ there, as in `test-*.{lang}` for `test-src.de` and `test-ref.en`. Texts in other
+    languages are left out.
 
     Raises:
         DataError: If a text is missing in one of the languages, or one file serves both.
