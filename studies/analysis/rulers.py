@@ -20,7 +20,7 @@ from mnmt_laws.figures.style import Chart, across, color, styled, value_axis
 NEW = {"new_size": "size", "new_length": "length", "new_weight": "weight"}
 KINDS = {"law, with 95% of new models": "circle", "line or interpolation": marks.RING}
 _SAME = 1e-6  # of a logarithm
-_LEAST = 1e-3  # nats a token: intervals that begin below are drawn from here
+_LEAST = 1e-3  # nats a token: what is below is drawn here
 
 
 def held_out_errors(observations: Observations, held_out: HeldOut) -> Iterator[Figures]:
@@ -54,7 +54,10 @@ def median_error(rows: pd.DataFrame, column: str) -> float | None:
 
 
 def with_rulers(observations: Observations, rows: pd.DataFrame) -> pd.DataFrame:
-    """Return rows of `HeldOut` with `line`, where size or length are new, and `interpolation`, where p is."""
+    """Return rows of `HeldOut` with `line`, where size or length is new, and `interpolation`.
+
+    Interpolation is given where the weight is new, and where neither size nor length is.
+    """
     steps = observations.frame.drop_duplicates(["run", "tokens"]).set_index(["run", "tokens"])["step"]
     steps = steps.reindex(pd.MultiIndex.from_frame(rows[["run", "tokens"]])).to_numpy()
     rows = rows.assign(step=steps)
@@ -98,8 +101,8 @@ def draw_predictions(rows: pd.DataFrame, groups: pd.Series) -> Chart:
     """Draw reducible losses predicted over those measured, by law and by ruler, on logarithmic axes.
 
     Args:
-        rows: Rows of `with_rulers` of known entropy.
-        groups: The colour of each, and its name.
+        rows: Rows of `with_rulers` whose entropy is known.
+        groups: The name of each row's group; a group has one colour.
     """
     columns = ["observed", "predicted", *marks.PREDICTED, "line", "interpolation"]
     values = rows[columns].sub(_floor(rows), axis=0).clip(lower=_LEAST)
