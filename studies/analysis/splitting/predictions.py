@@ -14,6 +14,8 @@ from studies.analysis.splitting.tables import fit_reducible, read
 
 OF_LENGTH: tuple[LawName, ...] = ("share-tied", "exponent-exposure")
 """Laws that know the length, fitted to all lengths together."""
+UNSEEN = 0.5
+"""The weight left out."""
 
 
 def questions(rows: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame, pd.DataFrame]]:
@@ -22,6 +24,8 @@ def questions(rows: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame, pd.DataFr
     is_largest, is_longest = rows["size"].eq(largest), rows["step"].eq(longest)
     for step, left_out in rows[is_largest].groupby("step"):
         yield f"size {largest:,}, {step:,} steps", rows[~is_largest], left_out
+    for step, left_out in rows[rows["weight"].eq(UNSEEN)].groupby("step"):
+        yield f"p = {UNSEEN:g}, {step:,} steps", rows[rows["weight"].ne(UNSEEN)], left_out
     yield f"{longest:,} steps from fewer", rows[~is_longest], rows[is_longest]
     three = read("three")
     for step, left_out in three[three["task"].isin(rows["task"])].groupby("step"):
