@@ -18,6 +18,7 @@ from studies.analysis.architectures.models import (
     ALL,
     FRENCH,
     GERMAN,
+    LAYERS,
     SUPERVISED,
     ZERO_SHOT,
     of_task,
@@ -25,7 +26,7 @@ from studies.analysis.architectures.models import (
 from studies.page import PAGES, Answer, write_page
 
 OUT = PAGES / "architectures"
-TABLES = ("runs", "lengths", "longer", "rates")
+TABLES = ("runs", "lengths", "longer", "layers", "rates")
 Tables = Mapping[str, pd.DataFrame]
 
 
@@ -39,7 +40,7 @@ def main(*, folder: Path = OUT, out: Path = OUT, refits: int = 200) -> None:
     """
     tables = {name: pd.read_csv(folder / f"{name}.csv") for name in TABLES}
     losses = models.settings(tables)
-    of_sizes = {name: some for name, some in losses.items() if name != ZERO_SHOT}
+    of_sizes = {name: some for name, some in losses.items() if not name.startswith((ZERO_SHOT, LAYERS))}
     fits = {name: laws.fit_models(some, refits=refits) for name, some in of_sizes.items()}
     ratios = laws.exponents(fits)
     answers: dict[str, Answer] = {
@@ -61,11 +62,12 @@ def _differences(losses: Tables) -> dict[str, Answer]:
     """Return gaps to the encoder-decoder, effects of single choices, and the trends of both."""
     by_size = {name: gaps_to_encdec(some) for name, some in losses.items()}
     by_flops = {ALL: gaps_to_encdec(losses[ALL], predictor="flops")}
-    equal = {"size": by_size, "FLOPs": by_flops}
+    by_layers = {LAYERS: gaps_to_encdec(losses[LAYERS], predictor="width")}
+    equal = {"size": by_size, "FLOPs": by_flops, "layers": by_layers}
     changes = effects(losses[ALL])
     return {
         "gaps to EncDec": _joined({
-            (name, what): trends(some)
+            (name, what): trends(some, over="width" if name == LAYERS else "size")
             for what, tables in equal.items() for name, some in tables.items()
         }, "setting", "equal"),
         "gaps by width": by_size[ALL],
@@ -91,6 +93,7 @@ def _charts(losses: Tables, tables: Tables) -> dict[str, Chart]:
             f"{name}, over {what}": (losses[name], LOSS, by)
             for name in (ALL, "longest eighth") for by, what in places.items()
         }, laws=True),
+        "layers": draw_panels({LAYERS: (losses[LAYERS], LOSS, "width")}),
         "transfer": draw_panels({
             **{task: (of_task(bleu, task), BLEU, "size") for task in (GERMAN, FRENCH)},
             "zero-shot loss": (losses[ZERO_SHOT], LOSS, "size"),

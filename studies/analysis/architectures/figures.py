@@ -10,12 +10,12 @@ import pandas as pd
 
 from mnmt_laws.figures import marks
 from mnmt_laws.figures.losses import SIZE_TITLE
-from mnmt_laws.figures.style import TASK_COLORS, Chart, color, count_axis, dashes, styled, value_axis
+from mnmt_laws.figures.style import TASK_COLORS, Chart, across, color, count_axis, dashes, styled, value_axis
 from studies.analysis.architectures.gaps import MEANS
 from studies.analysis.architectures.laws import fit_models, predict
 from studies.analysis.architectures.models import ARCHITECTURES, ENCDEC, MODELS, architecture_of
 
-_TITLES = {"size": SIZE_TITLE, "flops": "training compute C (FLOPs)"}
+_TITLES = {"size": SIZE_TITLE, "flops": "training compute C (FLOPs)", "width": "layers in total"}
 LOSS, GAP, BLEU = "loss (nats per token)", "loss minus EncDec's (nats per token)", "BLEU"
 _COLORS = [TASK_COLORS[number] for number in (0, 1, 2, 3, 5)]
 
@@ -45,7 +45,8 @@ def _panel(title: str, rows: pd.DataFrame, what: str, over: str, *, laws: bool) 
         marks.points(frame, line="model", task="architecture", value=what),
     ]
     y = value_axis("value", frame[["value", "lower", "upper"]], what, log=False)
-    x = count_axis("size", ends, _TITLES[over])
+    counted = count_axis("size", ends, _TITLES[over])
+    x = across(value_axis("size", ends, _TITLES[over], log=False)) if over == "width" else counted
     return marks.panel(*layers, x=x, y=y, color=color("task", ARCHITECTURES, _COLORS), title=title)
 
 

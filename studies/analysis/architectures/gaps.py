@@ -109,12 +109,12 @@ def trend(size: Array, value: Array, pair: Array) -> dict[str, float]:
     }  # fmt: skip
 
 
-def trends(frame: pd.DataFrame, by: str = "model") -> pd.DataFrame:
+def trends(frame: pd.DataFrame, by: str = "model", over: str = "size") -> pd.DataFrame:
     """Return for each label and task of a table the differences by width, and their trend."""
     rows = []
     for (label, task), some in frame.groupby([by, "task"], sort=False):
         by_width = some.groupby("width")["value"].mean()
-        size, value = some["size"].to_numpy(float), some["value"].to_numpy(float)
+        size, value = some[over].to_numpy(float), some["value"].to_numpy(float)
         pairs = some["pair"].to_numpy() if "pair" in some else np.zeros(len(some))
         line = trend(size, value, pairs)
         rows.append({by: label, "task": task, **{f"d{w}": v for w, v in by_width.items()}, **line})

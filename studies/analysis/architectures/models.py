@@ -34,12 +34,13 @@ GROUPS = {
 }  # fmt: skip
 """Groups of tasks whose mean is read."""
 
-ALL = "rate .05, 600 steps"
+ALL, LAYERS = "rate .05, 600 steps", "d 32, over layers"
+"""Settings of models."""
 
 PARTS = {"1/8 short": "shortest eighth", "4/8 medium": "fourth eighth", "8/8 long": "longest eighth"}
 """The paper's short, medium and long, of a test set in eight parts by source length."""
 
-_RUN = r"^(?P<label>[a-z-]+)-d(?P<width>\d+)[-_]"
+_RUN = r"^(?P<label>[a-z-]+)-[dl](?P<width>\d+)[-_]"
 
 
 def read_losses(rows: pd.DataFrame, *, testset: str = "test", metric: str = "loss") -> pd.DataFrame:
@@ -123,14 +124,14 @@ def compare_rates(rows: pd.DataFrame, usual: float = 0.05) -> pd.DataFrame:
 
 
 def settings(tables: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
-    """Return losses by setting: of all sentences, or of one origin or length.
+    """Return losses by setting: of all sentences, of one origin or length, and of layers.
 
     Args:
         tables: {name: run table}.
     """
     every = read_losses(tables["runs"])
     lengths = {part: read_losses(tables["lengths"], testset=group) for group, part in PARTS.items()}
-    trained = {ALL: every, **lengths}
+    trained = {ALL: every, **lengths, LAYERS: read_losses(tables["layers"])}
     return {
         **{origin: of_task(every, origin) for origin in ORIGINS},
         **{name: of_task(losses, SUPERVISED) for name, losses in trained.items()},
