@@ -69,3 +69,21 @@ def test_gaps_to_an_exact_law_are_what_was_added(study, predictor):
     assert len(gaps) == 10  # of the model, and of the group it stands for
     assert gaps["value"].to_numpy() == pytest.approx(0.05)
     assert (gaps["upper"] - gaps["value"]).to_numpy() == pytest.approx(0.01 * 2**0.5)
+
+
+def test_small_effects_scale_the_variance_of_all_their_runs_once(study):
+    values = np.random.default_rng(3).normal(4, 0.1, size=(2, 2, 2))  # model, width, seed
+    rows = pd.DataFrame([
+        {
+            "run": f"{model}-d{width}_all_seed{seed}", "task": "en-de", "size": width, "flops": 1.0,
+            "step": 600, "seed": seed, "testset": "test", "metric": "loss", "value": values[i, j, seed],
+        }
+        for i, model in enumerate(("prefix-deep", "prefix-wide")) for j, width in enumerate((12, 16))
+        for seed in (0, 1)
+    ])  # fmt: skip
+    losses = study("models").read_losses(rows)
+    effects = study("gaps").effects(losses[losses["task"].eq("supervised")])
+    (small,) = study("gaps").effects_when_small(effects).to_dict("records")
+    assert small["mean"] == pytest.approx((values[0] - values[1]).mean())
+    spread = values.var(axis=2, ddof=1).mean() / 2  # of four means over two seeds, a degree of freedom each
+    assert small["upper"] - small["mean"] == pytest.approx(student.ppf(0.975, 4) * spread**0.5)

@@ -58,22 +58,21 @@ def gaps_to_encdec(rows: pd.DataFrame, *, predictor: str = "size") -> pd.DataFra
 
 
 def effects(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the differences of `EFFECTS` at each width, with half of their intervals over seeds.
+    """Return the differences of `EFFECTS` at each width, with their variance over seeds.
 
-    Columns: `effect`, `pair`, `task`, `width`, `size`, `value`, `half`.
+    Columns: `effect`, `pair`, `task`, `width`, `size`, `value`, `variance`, `freedom` (of a width).
     """
-    table = rows.assign(half=rows["upper"] - rows["value"]).set_index(["task", "width", "model"])
-    losses, halves = (table[name].unstack("model") for name in ("value", "half"))
-    sizes = rows[rows["model"].ne(ENCDEC)].groupby("width")["size"].mean()
+    table = rows.set_index(["task", "width", "model"])
+    losses, variances = (table[name].unstack("model") for name in ("value", "variance"))
+    of_width = rows[rows["model"].ne(ENCDEC)].groupby("width")[["size", "freedom"]].mean()
     parts = []
     for effect, pairs in EFFECTS.items():
         for first, second in pairs:
             if {first, second} <= set(losses):
-                half = np.hypot(halves[first], halves[second])
-                part = pd.DataFrame({"value": losses[first] - losses[second], "half": half})
+                variance = variances[first] + variances[second]
+                part = pd.DataFrame({"value": losses[first] - losses[second], "variance": variance})
                 parts.append(part.assign(effect=effect, pair=first))
-    frame = pd.concat(parts).dropna(subset="value").reset_index()
-    return frame.assign(size=frame["width"].map(sizes))
+    return pd.concat(parts).dropna(subset="value").reset_index().join(of_width, on="width")
 
 
 def effects_when_small(table: pd.DataFrame) -> pd.DataFrame:
@@ -82,9 +81,10 @@ def effects_when_small(table: pd.DataFrame) -> pd.DataFrame:
     Args:
         table: As `effects` returns it.
     """
-    small = table[table["width"].isin(SMALL)].groupby("effect")
-    mean = small["value"].mean()
-    half = small["half"].agg(lambda halves: float(np.linalg.norm(halves)) / len(halves))
+    small = table[table["width"].isin(SMALL)]
+    effect = small.groupby("effect")
+    freedom = small.drop_duplicates(["effect", "width"]).groupby("effect")["freedom"].sum()
+    mean, half = effect["value"].mean(), half_interval(effect["variance"].sum() / effect.size() ** 2, freedom)
     return pd.DataFrame({"mean": mean, "lower": mean - half, "upper": mean + half}).reset_index()
 
 

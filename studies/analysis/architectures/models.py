@@ -34,7 +34,7 @@ GROUPS = {
 }  # fmt: skip
 """Groups of tasks whose mean is read."""
 
-ALL, LAYERS = "rate .05, 600 steps", "d 32, over layers"
+ALL, LAYERS = "all sentences, rate .05", "d 32, over layers"
 """Settings of models."""
 
 PARTS = {"1/8 short": "shortest eighth", "4/8 medium": "fourth eighth", "8/8 long": "longest eighth"}
@@ -48,16 +48,19 @@ def read_losses(rows: pd.DataFrame, *, testset: str = "test", metric: str = "los
 
     Columns: `model`, `width`, `size` (N, parameters), `flops` (of training), `task` (of `GROUPS`), `value`
     (nats per token, like FLOPs the mean over seeds), and its 95% interval, `lower` and `upper`: Student's,
-    from the spread over seeds, pooled over the models of a width.
+    from the spread over seeds, pooled over the models of a width: `variance` of such a mean, with `freedom`.
     """
     rows = by_seed(rows, testset=testset, metric=metric)
     cells = rows.groupby(["model", "width", "size", "task"])  # seeds differ a little in FLOPs
     table = cells.agg(
         flops=("flops", "mean"), value=("value", "mean"), variance=("value", "var")
     ).reset_index()
-    count, variances = rows["seed"].nunique(), table.groupby(["task", "width"])["variance"]
-    half = half_interval(variances.transform("mean") / count, variances.transform("count") * (count - 1))
-    return table.assign(lower=table["value"] - half, upper=table["value"] + half).drop(columns="variance")
+    count, cells = rows["seed"].nunique(), table.groupby(["task", "width"])["variance"]
+    table = table.assign(
+        variance=cells.transform("mean") / count, freedom=cells.transform("count") * (count - 1)
+    )
+    half = half_interval(table["variance"], table["freedom"])
+    return table.assign(lower=table["value"] - half, upper=table["value"] + half)
 
 
 def by_seed(rows: pd.DataFrame, *, testset: str = "test", metric: str = "loss") -> pd.DataFrame:
