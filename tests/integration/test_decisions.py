@@ -68,6 +68,19 @@ def test_runs_are_judged_by_other_seeds(monkeypatch):
         assert row["regret"] == pytest.approx(costs[1] - min(costs[2:]), abs=3e-3)
 
 
+def test_lead_is_the_mean_over_decisions_of_the_means_over_choices():
+    judgement = importlib.import_module("studies.analysis.decisions.judgement")
+    gains = {"tool": [(4, 1), (2, 1), (6, 3)], "runs": [(1, 1), (1, 1), (2, 5)]}
+    decisions = pd.DataFrame(
+        {"table": "made", "want": want, "small": "all", "method": method, "gains": np.array(draws, float)}
+        for method, rows in gains.items()
+        for want, draws in zip(("1:1", "1:1", "4:1"), rows, strict=True)
+    )
+    lead = judgement.lead_of(decisions, [(("all", "tool"), ("all", "runs"))]).iloc[0]
+    assert lead["lead"] == ((4 + 2) / 2 + 6) / 2 - (1 + 2) / 2
+    assert lead["lower"] == lead["upper"] == (1 + 3) / 2 - (1 + 5) / 2  # of the only draw
+
+
 def test_few_runs_choose_as_many_do():
     wants = importlib.import_module("studies.analysis.decisions.wants")
     rows, wish = power_laws(), wants.Wish(name="", importance=(4, 1))

@@ -16,7 +16,7 @@ import pandas as pd
 from benchmarks.measurement import run
 from studies.analysis.decisions.advice import FILE
 from studies.analysis.decisions.figures import draw_gains
-from studies.analysis.decisions.judgement import WON, costs_of, decisions_of, summarise
+from studies.analysis.decisions.judgement import WON, costs_of, decisions_of, lead_of, summarise
 from studies.analysis.decisions.tables import known_tables, new_tables
 from studies.page import PAGES, write_page
 
@@ -46,6 +46,8 @@ def main(*, advice: Path = FILE, out: Path = PAGES / "decisions") -> None:
         "by table": summarise(won, ["table", "small"]),
         "by aim": summarise(decisions[decisions[WON] & ~target], ["aim", "small"]),
         "together": summarise(won, ["small"]),
+        "leads": lead_of(won),
+        "leads, importance": lead_of(won[won["aim"].eq("mean")]),
         "first within 3% of alone": summarise(decisions[target], ["table", "small"]),
         "not to be won": summarise(nats[~nats[WON]], ["small"]),
         "fixed beforehand": summarise(beforehand, ["want", WON, "small"]),

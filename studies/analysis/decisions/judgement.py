@@ -10,7 +10,7 @@ import pandas as pd
 from benchmarks.measurement import Figures
 from mnmt_laws.arrays import Array
 from studies.analysis.decisions.advice import smallest
-from studies.analysis.decisions.tables import Table, cost_of
+from studies.analysis.decisions.tables import ALL, CHEAP, Table, cost_of
 from studies.analysis.decisions.trials import OWN, trials_of
 from studies.analysis.decisions.wants import WEIGHTS, Wish, curves
 
@@ -18,6 +18,12 @@ DRAWS = 300
 LEVEL = 0.95
 WON = "can be won"
 """Whether the best weight gains more on the free rule than a run scatters."""
+Choice = tuple[str, str]
+LEADS = (
+    ((CHEAP, "the tool"), (OWN, "2 runs")), ((CHEAP, "the tool"), (CHEAP, "lines")),
+    ((ALL, "the tool"), (OWN, "5 runs")), ((ALL, "the tool"), (ALL, "lines")),
+)  # fmt: skip
+"""Choices that cost alike, or from the same models, by their small models and method."""
 EQUAL = {"small": "none", "method": "equal weights", "weight": 0.5}
 
 
@@ -92,15 +98,41 @@ def summarise(decisions: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     rows = []
     for key, part in decisions.groupby([*by, "method"], sort=False):
         alike = part.groupby(["table", "want"])
-        gains = np.mean([np.mean(same.to_list(), axis=0) for _, same in alike["gains"]], axis=0)
-        lower, upper = np.quantile(gains[1:], [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
         rows.append(
             dict(zip([*by, "method"], key, strict=True))
             | {"decisions": alike.ngroups, "choices": len(part)}
             | alike[["stake", "scatter", "regret", "stated"]].mean().mean().to_dict()
-            | {"gain": gains[0], "lower": lower, "upper": upper}
+            | _with_interval("gain", _mean_gains(part))
         )
     return pd.DataFrame(rows)
+
+
+def lead_of(decisions: pd.DataFrame, pairs: Sequence[tuple[Choice, Choice]] = LEADS) -> pd.DataFrame:
+    """Return how much more the first of each pair gains than the second in the same decisions.
+
+    Args:
+        decisions: As `decisions_of` yields them.
+        pairs: Each choice by its `small` models and `method`.
+
+    Columns: `first`, `second`, and `lead` with its interval over other seeds of the target.
+    """
+    parts = {key: part for key, part in decisions.groupby(["small", "method"])}
+    return pd.DataFrame(
+        {"first": ", ".join(first), "second": ", ".join(second)}
+        | _with_interval("lead", _mean_gains(parts[first]) - _mean_gains(parts[second]))
+        for first, second in pairs
+    )
+
+
+def _mean_gains(decisions: pd.DataFrame) -> Array:
+    """Return (1 + draws,) gains, means over decisions of the means over choices; the first is the measured one."""
+    alike = decisions.groupby(["table", "want"])["gains"]
+    return np.mean([np.mean(same.to_list(), axis=0) for _, same in alike], axis=0)
+
+
+def _with_interval(name: str, draws: Array) -> dict[str, float]:
+    lower, upper = np.quantile(draws[1:], [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return {name: float(draws[0]), "lower": float(lower), "upper": float(upper)}
 
 
 def costs_of(table: Table) -> Iterator[Figures]:
