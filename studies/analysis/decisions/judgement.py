@@ -116,16 +116,18 @@ def lead_of(decisions: pd.DataFrame, pairs: Sequence[tuple[Choice, Choice]] = LE
 
     Columns: `first`, `second`, and `lead` with its interval over other seeds of the target.
     """
-    parts = {key: part for key, part in decisions.groupby(["small", "method"])}
+    choices = decisions.groupby(["small", "method"])
     return pd.DataFrame(
         {"first": ", ".join(first), "second": ", ".join(second)}
-        | _with_interval("lead", _mean_gains(parts[first]) - _mean_gains(parts[second]))
+        | _with_interval(
+            "lead", _mean_gains(choices.get_group(first)) - _mean_gains(choices.get_group(second))
+        )
         for first, second in pairs
     )
 
 
 def _mean_gains(decisions: pd.DataFrame) -> Array:
-    """Return (1 + draws,) gains, means over decisions of the means over choices; the first is the measured one."""
+    """Return (1 + draws,) means over decisions of means over choices; the first is the measured one."""
     alike = decisions.groupby(["table", "want"])["gains"]
     return np.mean([np.mean(same.to_list(), axis=0) for _, same in alike], axis=0)
 
