@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import signal
@@ -10,6 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -99,6 +101,13 @@ class StoppedStudy(Study):
     """The sweep that went on to the end."""
     repeated: subprocess.CompletedProcess[str]
     """The sweep started once more after the end."""
+
+
+@pytest.fixture
+def analysis(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
+    """Return what imports a module of `studies.analysis` by its name there."""
+    monkeypatch.syspath_prepend(Path(__file__).parents[2])
+    return lambda name: importlib.import_module(f"studies.analysis.{name}")
 
 
 @pytest.fixture(scope="session")

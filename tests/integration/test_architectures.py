@@ -1,8 +1,5 @@
 """Trends of gaps and ratios of exponents, against regression by another library and against exact laws."""
 
-import importlib
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,9 +10,8 @@ SIZES = np.array([11e3, 20e3, 46e3, 82e3, 184e3])
 
 
 @pytest.fixture
-def study(monkeypatch):
-    monkeypatch.syspath_prepend(Path(__file__).parents[2])
-    return lambda name: importlib.import_module(f"studies.analysis.architectures.{name}")
+def study(analysis):
+    return lambda name: analysis(f"architectures.{name}")
 
 
 def test_a_trend_is_a_regression_on_doublings(study):

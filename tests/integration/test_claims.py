@@ -1,6 +1,5 @@
 """The page of claims says what its rows say, and what is wrong with a row is named."""
 
-import importlib
 import re
 from pathlib import Path
 
@@ -11,9 +10,8 @@ TABLE = "docs/studies/splitting/unrelated.csv"
 
 
 @pytest.fixture
-def claims(monkeypatch):
-    monkeypatch.syspath_prepend(ROOT)
-    return importlib.import_module("studies.analysis.claims")
+def claims(analysis):
+    return analysis("claims")
 
 
 @pytest.fixture

@@ -13,8 +13,7 @@ EXPONENT, NOISE = 0.3, 0.01
 
 
 @pytest.fixture(autouse=True)
-def at_root(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(ROOT)
+def at_root(analysis, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
 
 

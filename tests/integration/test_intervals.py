@@ -1,8 +1,5 @@
 """Intervals over seeds are those of a linear model with a level for each cell of runs."""
 
-import importlib
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,9 +7,8 @@ from scipy import stats
 
 
 @pytest.fixture
-def intervals(monkeypatch):
-    monkeypatch.syspath_prepend(Path(__file__).parents[2])
-    return importlib.import_module("studies.analysis.intervals")
+def intervals(analysis):
+    return analysis("intervals")
 
 
 def test_cells_of_unequal_counts_are_pooled_as_least_squares_does(intervals):

@@ -1,8 +1,6 @@
 """Rulers find what lies on a line of log axes, and nothing beyond the weights trained."""
 
-import importlib
 import itertools
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -12,9 +10,8 @@ ENTROPY = 0.2
 
 
 @pytest.fixture
-def rulers(monkeypatch):
-    monkeypatch.syspath_prepend(Path(__file__).parents[2])
-    return importlib.import_module("studies.analysis.rulers")
+def rulers(analysis):
+    return analysis("rulers")
 
 
 @pytest.fixture
@@ -42,9 +39,8 @@ def test_a_weight_beyond_those_trained_has_no_prediction(rulers, fitted):
 
 
 @pytest.mark.parametrize("place", [1, 5, 11])  # on an edge, inside, on another edge
-def test_depths_on_a_plane_of_log_axes_are_found_by_both_rulers(monkeypatch, place):
-    monkeypatch.syspath_prepend(Path(__file__).parents[2])
-    grid = importlib.import_module("studies.analysis.encoder_decoder.grid")
+def test_depths_on_a_plane_of_log_axes_are_found_by_both_rulers(analysis, place):
+    grid = analysis("encoder_decoder.grid")
     sizes = itertools.product((1e4, 2e4, 4e4, 6e4), repeat=2)
     rows = pd.DataFrame(sizes, columns=grid.SIZES).assign(task="en-de", weight=0.5, metric="loss")
     rows["value"] = 30 * rows["encoder_size"] ** -0.1 * rows["decoder_size"] ** -0.2
