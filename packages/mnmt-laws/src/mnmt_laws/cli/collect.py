@@ -51,7 +51,7 @@ def collect(
     write_table(table, path)
     warn(warnings)
     count = table["run"].nunique() if "run" in table else len(table)
-    wrote(f"{path}: {len(table)} rows of {count} runs{text}")
+    wrote(f"{path}: {len(table)} rows of {count} run{'s' * (count != 1)}{text}")
 
 
 def _read(source: Path, config: TableConfig) -> tuple[pd.DataFrame, tuple[str, ...]]:

@@ -20,7 +20,7 @@ def study_text(plan: StudyPlan) -> str:
     heads += ["FLOPs", *["time"] * timed, "memory" if timed else "least memory"]
     rows = [heads, *(_row(run, timed, active, tasks) for run in plan.runs)]
     total = [
-        f"{len(plan.runs)} runs",
+        f"{len(plan.runs)} run{'s' * (len(plan.runs) != 1)}",
         *[""] * (4 + active),
         si(plan.tokens),
         *[""] * len(_epoch_heads(tasks)),
