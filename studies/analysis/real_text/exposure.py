@@ -122,15 +122,18 @@ def shares_by_size(pair: Pair, testset: str = "test") -> pd.DataFrame:
     """Return f of each size, read without a law after the longest training.
 
     Columns as of `fractions_by_size`, with ends of seeds. Where a model is worse than the smallest alone, or
-    better than the largest, f is not known; `bound` is the greatest or the least that it can be.
+    better than the largest, f is not known; `bound` is the greatest or the least that it can be. An end of a
+    seed may be such a bound too.
     """
-    rows = _rows(pair, testset, pair.lengths[-1:])
-    whole = fractions_by_size(rows)
-    bound = whole["upper"].where(whole["upper"].lt(float("inf")), whole["lower"])
+    return _with_seeds(_rows(pair, testset, pair.lengths[-1:]), _read_shares, of="bound")
+
+
+def _read_shares(rows: pd.DataFrame) -> pd.DataFrame:
+    table = fractions_by_size(rows)
+    bound = table["upper"].where(table["upper"].lt(float("inf")), table["lower"])
     limits = {True: "at least", False: "at most"}
-    kind = whole["lower"].gt(0).map(limits).mask(whole["value"].notna(), "measured")
-    table = _with_seeds(rows, fractions_by_size)
-    return table.merge(whole[[*_MODEL]].assign(bound=bound, kind=kind), on=_MODEL)
+    kind = table["lower"].gt(0).map(limits).mask(table["value"].notna(), "measured")
+    return table.assign(bound=bound, kind=kind)
 
 
 _MODEL = [*KEYS, "size"]
@@ -146,10 +149,12 @@ def describe_shares(pair: Pair) -> Iterator[Figures]:
                 yield {"pair": pair.name, "testset": testset, "task": task, "weight": weight, **columns}
 
 
-def _with_seeds(rows: pd.DataFrame, read: Callable[[pd.DataFrame], pd.DataFrame]) -> pd.DataFrame:
-    """Return what is read from all rows, `lower` and `upper` the least and greatest `value` of one seed."""
+def _with_seeds(
+    rows: pd.DataFrame, read: Callable[[pd.DataFrame], pd.DataFrame], *, of: str = "value"
+) -> pd.DataFrame:
+    """Return what is read from all rows, `lower` and `upper` the least and greatest `of` of one seed."""
     seeds = pd.concat(read(part) for _, part in rows.groupby("seed"))
-    ends = seeds.groupby(_MODEL)["value"].agg(lower="min", upper="max").reset_index()
+    ends = seeds.groupby(_MODEL)[of].agg(lower="min", upper="max").reset_index()
     return read(rows).drop(columns=["lower", "upper"], errors="ignore").merge(ends, on=_MODEL)
 
 
