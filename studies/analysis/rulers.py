@@ -112,7 +112,7 @@ def draw_predictions(rows: pd.DataFrame, groups: pd.Series) -> Chart:
     by_ruler = by_ruler[["task", "measured", "kind"]].assign(predicted=ruler_values)
     points = pd.concat([by_law, by_ruler], ignore_index=True)
     extent = points[["measured", "predicted", *marks.PREDICTED]]
-    y = value_axis("predicted", extent, "reducible loss predicted", log=True)
+    y = value_axis("predicted", extent, "reducible loss predicted (nats a token)", log=True)
     x = across(value_axis("measured", points["measured"], "reducible loss measured (nats a token)", log=True))
     span = [points["measured"].min(), points["measured"].max()]
     layers = [marks.reference(measured=span, predicted=span), *marks.bars(points)]
