@@ -1,4 +1,4 @@
-"""Compare the nine models of Zhang et al. 2022 over their sizes, and write docs/studies/architectures."""
+"""Compare models of Zhang et al. 2022 over their sizes, and write docs/studies/architectures."""
 
 from __future__ import annotations
 
@@ -11,27 +11,30 @@ import pandas as pd
 
 from benchmarks.measurement import run
 from mnmt_laws.figures.style import Chart
-from studies.analysis.architectures import laws, models
-from studies.analysis.architectures.figures import BLEU, GAP, LOSS, draw_exponents, draw_panels
-from studies.analysis.architectures.gaps import effects, effects_when_small, gaps_to_encdec, trends
-from studies.analysis.architectures.models import (
-    ALL,
-    FRENCH,
-    GERMAN,
-    LAYERS,
-    SUPERVISED,
-    ZERO_SHOT,
-    of_task,
-)
+from studies.analysis.architectures import laws, models, transfer
+from studies.analysis.architectures.figures import BLEU, GAP, LOSS, RATIO, draw_points
+from studies.analysis.architectures.gaps import EFFECTS, OVER_ENCDEC, SMALL, effects, gaps_to_encdec, trends
+from studies.analysis.architectures.models import BRIEF, LAYERS, LONG, NINE, SUPERVISED, ZERO_SHOT
 from studies.page import PAGES, Answer, write_page
 
 OUT = PAGES / "architectures"
-TABLES = ("runs", "lengths", "longer", "layers", "rates")
+TABLES = ("tuned", "rates-2400", "runs", "lengths", "layers", "rates")
+SCORED = {LONG: "tuned", NINE: "runs"}
+"""Tables with scores of translations, by setting."""
+
+COMPARED = (LONG, BRIEF, NINE)
+"""Settings compared by width, and at equal FLOPs."""
+
+FITTED = (*COMPARED, *(f"{origin}, {LONG}" for origin in models.ORIGINS), *models.PARTS.values())
+"""Settings with laws."""
+
+_INTERVAL = ["width", "value", "lower", "upper"]
+
 Tables = Mapping[str, pd.DataFrame]
 
 
 def main(*, folder: Path = OUT, out: Path = OUT, refits: int = 200) -> None:
-    """Print and write laws, gaps to the encoder-decoder and effects of single choices.
+    """Print and write gaps to the encoder-decoder, effects of single choices, laws and transfer.
 
     Args:
         folder: Where the run tables are.
@@ -39,73 +42,108 @@ def main(*, folder: Path = OUT, out: Path = OUT, refits: int = 200) -> None:
         refits: Refits for the intervals of the laws.
     """
     tables = {name: pd.read_csv(folder / f"{name}.csv") for name in TABLES}
-    losses = models.settings(tables)
-    of_sizes = {name: some for name, some in losses.items() if not name.startswith((ZERO_SHOT, LAYERS))}
-    fits = {name: laws.fit_models(some, refits=refits) for name, some in of_sizes.items()}
+    seeds = models.settings(tables)
+    losses = {name: models.over_seeds(rows) for name, rows in seeds.items()}
+    fits = {name: laws.fit_models(losses[name], refits=refits) for name in FITTED}
     ratios = laws.exponents(fits)
+    scores = {name: transfer.scores(tables[key]) for name, key in SCORED.items()}
     answers: dict[str, Answer] = {
+        **_gaps(losses),
+        **_effects(losses),
+        "longer minus brief training": _longer(seeds),
+        "rankings": models.rankings(seeds),
         "exponents": ratios,
-        "irreducible loss": laws.limits(of_sizes, fits),
-        "predictions": [laws.predictions(losses[ALL])],
-        "rankings": models.rankings(of_sizes, tables["runs"]),
-        **_differences(losses),
-        "loss and scores": models.correlations(tables["runs"]),
-        **{name: by_width(models.read_losses(tables["runs"], metric=name)) for name in ("bleu", "language")},
-        "longer training": models.compare_lengths(tables["runs"], tables["longer"]),
-        "effects after longer training": effects(of_task(models.read_losses(tables["longer"]), SUPERVISED)),
-        "learning rates": models.compare_rates(tables["rates"]),
+        "irreducible loss": laws.limits(losses, fits),
+        "predictions": [laws.predictions(losses[NINE])],
+        **_scores(scores),
+        "loss and scores": _joined({name: models.correlations(tables[key]) for name, key in SCORED.items()}),
+        "learning rates": _rates(tables),
     }
-    write_page(out, answers, {"exponents": draw_exponents(ratios), **_charts(losses, tables)})
+    write_page(out, answers, _charts(losses, scores[LONG], ratios))
 
 
-def _differences(losses: Tables) -> dict[str, Answer]:
-    """Return gaps to the encoder-decoder, effects of single choices, and the trends of both."""
-    by_size = {name: gaps_to_encdec(some) for name, some in losses.items()}
-    by_flops = {ALL: gaps_to_encdec(losses[ALL], predictor="flops")}
-    by_layers = {LAYERS: gaps_to_encdec(losses[LAYERS], predictor="width")}
-    equal = {"size": by_size, "FLOPs": by_flops, "layers": by_layers}
-    changes = effects(losses[ALL])
+def _gaps(losses: Tables) -> dict[str, Answer]:
+    """Return gaps to the encoder-decoder: their trends, and by width."""
+    rows = {
+        **{(name, "size"): gaps_to_encdec(some) for name, some in losses.items() if name != LAYERS},
+        **{(name, "FLOPs"): gaps_to_encdec(losses[name], predictor="flops") for name in COMPARED},
+    }
+    lines = {key: trends(some) for key, some in rows.items()}
+    lines[LAYERS, "layers"] = trends(gaps_to_encdec(losses[LAYERS], predictor="width"), over="width")
+    by_width = {key: some[["model", *_INTERVAL]] for key, some in rows.items() if key[0] in COMPARED}
+    return {"gaps to EncDec": _joined(lines, "equal"), "gaps by width": _joined(by_width, "equal")}
+
+
+def _effects(losses: Tables) -> dict[str, Answer]:
+    """Return effects of single choices: their trends, by width, and when small."""
+    left_out = (LAYERS, *models.PARTS.values())
+    rows = {name: effects(some) for name, some in losses.items() if name not in left_out}
+    small = {name: trends(rows[name][rows[name]["width"].isin(SMALL)], by="effect") for name in COMPARED}
     return {
-        "gaps to EncDec": _joined({
-            (name, what): trends(some, over="width" if name == LAYERS else "size")
-            for what, tables in equal.items() for name, some in tables.items()
-        }, "setting", "equal"),
-        "gaps by width": by_size[ALL],
-        "effects": trends(changes, by="effect"),
-        "effects when small": effects_when_small(changes),
-    }  # fmt: skip
+        "effects": _joined({name: trends(some, by="effect") for name, some in rows.items()}),
+        "effects by width": _joined({name: rows[name][["effect", *_INTERVAL]] for name in (LONG, BRIEF)}),
+        "effects when small": _joined(small),
+    }
+
+
+def _longer(seeds: Tables) -> pd.DataFrame:
+    """Return what longer training does to differences from the encoder-decoder and to single choices."""
+    changes = pd.concat(
+        models.change(seeds[f"{of}{BRIEF}"], seeds[f"{of}{LONG}"]) for of in ("", f"{ZERO_SHOT}, ")
+    )
+    return trends(effects(changes, {**OVER_ENCDEC, **EFFECTS}), by="effect")
+
+
+def _scores(tables: Tables) -> dict[str, Answer]:
+    """Return scores by width, and how they differ from the encoder-decoder's and by single choices."""
+    parts = {
+        (LONG, metric): trends(effects(some, {**OVER_ENCDEC, **EFFECTS}), by="effect")
+        for metric, some in tables[LONG].groupby("metric", sort=False)
+    }
+    return {
+        "scores by width": by_width(_joined(tables), ["setting", "metric", "task", "model"]),
+        "differences of scores": _joined(parts, "metric"),
+    }
+
+
+def _rates(tables: Tables) -> pd.DataFrame:
+    """Return losses by learning rate after both lengths, of one seed."""
+    tuned = tables["tuned"]
+    long = tuned[tuned["step"].eq(tuned["step"].max()) & tuned["seed"].eq(1)]
+    return _joined({
+        BRIEF: models.compare_rates(tables["rates"]), LONG: models.compare_rates(tables["rates-2400"], long),
+    })  # fmt: skip
+
+
+def by_width(rows: pd.DataFrame, index: list[str]) -> pd.DataFrame:
+    """Return a row for each value of some columns, with the mean over seeds at each width."""
+    columns = rows.assign(width="d" + rows["width"].astype(str))
+    order = list(dict.fromkeys(columns.sort_values("size")["width"]))
+    return columns.pivot_table("value", index, "width", sort=False)[order].reset_index()
 
 
 def _joined(tables: Mapping[Any, pd.DataFrame], *names: str) -> pd.DataFrame:
-    """Return tables as one, with their keys in columns."""
-    return pd.concat(tables, names=names).reset_index(names).reset_index(drop=True)
+    """Return tables as one, with their keys in columns: `setting`, and perhaps others."""
+    joined = pd.concat(tables, names=["setting", *names])
+    return joined.reset_index(["setting", *names])
 
 
-def _charts(losses: Tables, tables: Tables) -> dict[str, Chart]:
-    bleu = models.read_losses(tables["runs"], metric="bleu")
-    places = {"size": "size", "flops": "FLOPs"}
+def _charts(losses: Tables, scores: pd.DataFrame, ratios: pd.DataFrame) -> dict[str, Chart]:
+    relative = {"relative": "value", "relative_lower": "lower", "relative_upper": "upper"}
+    others = ratios[ratios["model"].ne(models.ENCDEC)].rename(columns=relative)
+    layers = losses[LAYERS].rename(columns={"width": "layers"})
     return {
-        "gaps": draw_panels({
-            f"at equal {what}": (gaps_to_encdec(losses[ALL], predictor=by), GAP, by)
-            for by, what in places.items()
+        "gaps": draw_points({
+            f"{name}, at equal {what}": (gaps_to_encdec(losses[name], predictor=by), GAP)
+            for name in (BRIEF, LONG) for what, by in (("size", "size"), ("FLOPs", "flops"))
+        }, level=0),
+        "transfer": draw_points({
+            f"{task}, {name}": (models.of_task(scores[scores["metric"].eq(name.lower())], task), what)
+            for name, what in (("loss", LOSS), (BLEU, BLEU)) for task in (SUPERVISED, ZERO_SHOT)
         }),
-        "losses": draw_panels({
-            f"{name}, over {what}": (losses[name], LOSS, by)
-            for name in (ALL, "longest eighth") for by, what in places.items()
-        }, laws=True),
-        "layers": draw_panels({LAYERS: (losses[LAYERS], LOSS, "width")}),
-        "transfer": draw_panels({
-            **{task: (of_task(bleu, task), BLEU, "size") for task in (GERMAN, FRENCH)},
-            "zero-shot loss": (losses[ZERO_SHOT], LOSS, "size"),
-        }),
+        "exponents": draw_points({"": (others, RATIO)}, over="setting", level=1),
+        "layers": draw_points({"": (layers, LOSS)}, over="layers"),
     }  # fmt: skip
-
-
-def by_width(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each task and model, with the mean over seeds at each width."""
-    columns = rows.assign(width="d" + rows["width"].astype(str))
-    order = list(dict.fromkeys(columns.sort_values("size")["width"]))
-    return columns.pivot(index=["task", "model"], columns="width", values="value")[order].reset_index()
 
 
 if __name__ == "__main__":

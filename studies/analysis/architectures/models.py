@@ -24,18 +24,20 @@ MODELS = {
 ARCHITECTURES = (ENCDEC, "PrefixLM", "PrefixLM TopOnly", "CausalLM", "CausalLM TgtOnly")
 
 SUPERVISED, ZERO_SHOT = "supervised", "zero-shot"
-GERMAN, FRENCH = "English-German", "English-French"
 ORIGINS = {"source-original": ("en-de", "en-fr"), "target-original": ("de-en", "fr-en")}
 """All text was written in English, so origin and direction are one here."""
 GROUPS = {
     SUPERVISED: ("en-de", "en-fr", "de-en", "fr-en"), ZERO_SHOT: ("de-fr", "fr-de"),
-    GERMAN: ("en-de", "de-en"), FRENCH: ("en-fr", "fr-en"),
-    "English to German": ("en-de",), "English to French": ("en-fr",), **ORIGINS,
+    "English-German": ("en-de", "de-en"), "English-French": ("en-fr", "fr-en"), **ORIGINS,
 }  # fmt: skip
 """Groups of tasks whose mean is read."""
 
-ALL, LAYERS = "all sentences, rate .05", "d 32, over layers"
-"""Settings of models."""
+BRIEF, LONG = "600 steps", "2,400 steps"
+NINE, LAYERS = "nine models", "d 32, over layers"
+"""Settings of models: the first two are of five models."""
+
+USUAL = 0.05
+"""The learning rate of all models but those of layers."""
 
 PARTS = {"1/8 short": "shortest eighth", "4/8 medium": "fourth eighth", "8/8 long": "longest eighth"}
 """The paper's short, medium and long, of a test set in eight parts by source length."""
@@ -43,24 +45,49 @@ PARTS = {"1/8 short": "shortest eighth", "4/8 medium": "fourth eighth", "8/8 lon
 _RUN = r"^(?P<label>[a-z-]+)-[dl](?P<width>\d+)[-_]"
 
 
-def read_losses(rows: pd.DataFrame, *, testset: str = "test", metric: str = "loss") -> pd.DataFrame:
-    """Return the last losses, or other values, as means over seeds and groups of tasks.
+def settings(tables: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
+    """Return the losses of each seed by setting: of two lengths, one origin or length, and of layers.
 
-    Columns: `model`, `width`, `size` (N, parameters), `flops` (of training), `task` (of `GROUPS`), `value`
-    (nats per token, like FLOPs the mean over seeds), and its 95% interval, `lower` and `upper`: Student's,
-    from the spread over seeds, pooled over the models of a width: `variance` of such a mean, with `freedom`.
+    Args:
+        tables: {name: run table}.
     """
-    rows = by_seed(rows, testset=testset, metric=metric)
+    tuned = tables["tuned"]
+    both = {LONG: by_seed(tuned), BRIEF: by_seed(tuned[tuned["step"].le(600)])}
+    lengths = {part: by_seed(tables["lengths"], testset=group) for group, part in PARTS.items()}
+    trained = {NINE: by_seed(tables["runs"]), **lengths, LAYERS: by_seed(tables["layers"])}
+    return {
+        **{name: of_task(losses, SUPERVISED) for name, losses in {**both, **trained}.items()},
+        **{f"{origin}, {LONG}": of_task(both[LONG], origin) for origin in ORIGINS},
+        **{f"{ZERO_SHOT}, {name}": of_task(losses, ZERO_SHOT) for name, losses in both.items()},
+    }
+
+
+def over_seeds(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return values as means over seeds.
+
+    Columns: `model`, `width`, `size` (N, parameters), `task` (of `GROUPS`), `value` and, if there, `flops`
+    (both means), and the value's 95% interval, `lower` and `upper`: Student's, from the spread over seeds,
+    pooled over the models of a width: `variance` of such a mean, with `freedom`.
+    """
     cells = rows.groupby(["model", "width", "size", "task"])  # seeds differ a little in FLOPs
-    table = cells.agg(
-        flops=("flops", "mean"), value=("value", "mean"), variance=("value", "var")
-    ).reset_index()
+    table = cells.mean().drop(columns="seed").assign(variance=cells["value"].var()).reset_index()
     count, cells = rows["seed"].nunique(), table.groupby(["task", "width"])["variance"]
-    table = table.assign(
+    return with_interval(table.assign(
         variance=cells.transform("mean") / count, freedom=cells.transform("count") * (count - 1)
-    )
-    half = half_interval(table["variance"], table["freedom"])
-    return table.assign(lower=table["value"] - half, upper=table["value"] + half)
+    ))  # fmt: skip
+
+
+def with_interval(rows: pd.DataFrame) -> pd.DataFrame:
+    """Add `lower` and `upper`, Student's 95% interval by `variance` and `freedom`."""
+    half = half_interval(rows["variance"], rows["freedom"])
+    return rows.assign(lower=rows["value"] - half, upper=rows["value"] + half)
+
+
+def change(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
+    """Return each seed's values of one table minus those of another, as `over_seeds` does."""
+    keys = ["model", "width", "size", "task", "seed"]
+    values = (rows.set_index(keys)["value"] for rows in (after, before))
+    return over_seeds(next(values).sub(next(values)).dropna().reset_index())
 
 
 def by_seed(rows: pd.DataFrame, *, testset: str = "test", metric: str = "loss") -> pd.DataFrame:
@@ -80,22 +107,6 @@ def name_models(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(model=names["label"].map(MODELS), width=names["width"].astype(int))
 
 
-def compare_lengths(rows: pd.DataFrame, longer: pd.DataFrame) -> pd.DataFrame:
-    """Return the loss of some models after both lengths, and how far it is above the encoder-decoder's.
-
-    Args:
-        rows: The study's run table.
-        longer: A run table of some of its models, trained for longer; only its seeds are compared.
-    """
-    parts = {}
-    for table in (rows[rows["seed"].isin(longer["seed"])], longer):
-        losses = by_seed(table).set_index(["task", "width", "model"])["value"].unstack("model")
-        parts[f"{table['step'].max()} steps"] = losses
-        parts[f"gap, {table['step'].max()} steps"] = losses.sub(losses[ENCDEC], axis=0)
-    both = pd.concat({name: losses.stack() for name, losses in parts.items()}, axis=1).dropna().reset_index()
-    return both[both["task"].isin((SUPERVISED, ZERO_SHOT))]
-
-
 def correlations(rows: pd.DataFrame) -> pd.DataFrame:
     """Return for each architecture Pearson's r of loss and scores over shapes, sizes and seeds."""
     keys = ["model", "width", "seed", "task"]
@@ -110,36 +121,17 @@ def architecture_of(models: pd.Series) -> pd.Series:
     return models.str.replace(" (Deep|Wide)$", "", regex=True)
 
 
-def compare_rates(rows: pd.DataFrame, usual: float = 0.05) -> pd.DataFrame:
-    """Return the mean loss over trained tasks of each model at each rate, and gaps to the encoder-decoder.
-
-    Columns: `model`, one for each rate, `best` (the rate), `gap` (to the encoder-decoder, both at the usual
-    rate, nats per token) and `tuned_gap` (each at its best).
-    """
-    rows = rows[rows["metric"].eq("loss") & rows["testset"].eq("test") & rows["weight"].gt(0)]
-    rates = rates_of(rows["run"])
-    losses = name_models(rows).pivot_table(index="model", columns=rates.rename("rate"), values="value")
-    losses = losses.reindex([*MODELS.values()])
-    best = losses.min(axis=1)
-    return losses.assign(
-        best=losses.idxmin(axis=1), gap=losses[usual] - losses[usual][ENCDEC], tuned_gap=best - best[ENCDEC]
-    ).rename(columns=str).reset_index()  # fmt: skip
-
-
-def settings(tables: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
-    """Return losses by setting: of all sentences, of one origin or length, and of layers.
+def compare_rates(*tables: pd.DataFrame) -> pd.DataFrame:
+    """Return the last mean loss over trained tasks of each model and width, in a column for each rate.
 
     Args:
-        tables: {name: run table}.
+        tables: Run tables of one length; a run whose name tells no rate has `USUAL`.
     """
-    every = read_losses(tables["runs"])
-    lengths = {part: read_losses(tables["lengths"], testset=group) for group, part in PARTS.items()}
-    trained = {ALL: every, **lengths, LAYERS: read_losses(tables["layers"])}
-    return {
-        **{origin: of_task(every, origin) for origin in ORIGINS},
-        **{name: of_task(losses, SUPERVISED) for name, losses in trained.items()},
-        ZERO_SHOT: of_task(every, ZERO_SHOT),
-    }
+    rows = pd.concat(tables)
+    rows = rows[rows["metric"].eq("loss") & rows["testset"].eq("test") & rows["weight"].gt(0)]
+    rates = rates_of(rows["run"]).fillna(USUAL).rename("rate")
+    losses = name_models(rows).pivot_table("value", ["width", "model"], rates)
+    return losses.rename(columns=str).reset_index()
 
 
 def of_task(rows: pd.DataFrame, task: str) -> pd.DataFrame:
@@ -147,20 +139,23 @@ def of_task(rows: pd.DataFrame, task: str) -> pd.DataFrame:
     return rows[rows["task"].eq(task)]
 
 
-def rankings(losses: Mapping[str, pd.DataFrame], rows: pd.DataFrame) -> Iterator[Figures]:
-    """Yield the order of the models by mean loss over widths, and its rank correlation with that of all.
+def rankings(losses: Mapping[str, pd.DataFrame]) -> Iterator[Figures]:
+    """Yield the order of the models by mean loss over their common widths.
+
+    `correlation` is Spearman's with the first setting of the same models, `seeds` that of one seed and the
+    other: how much of an order is chance.
 
     Args:
         losses: The table of `settings`.
-        rows: The study's run table: its seeds tell how much of an order is chance.
     """
-    seeds = of_task(by_seed(rows), SUPERVISED)
-    first, second = (some.groupby("model")["value"].mean() for _, some in seeds.groupby("seed"))
-    yield {"setting": "one seed and the other", "correlation": float(spearmanr(first, second).statistic)}
-    means = {
-        name: some.pivot(index="width", columns="model", values="value").dropna().mean()
-        for name, some in losses.items()
-    }
-    for name, mean in means.items():
-        correlation = float(spearmanr(mean, means[ALL][mean.index]).statistic)
-        yield {"setting": name, "correlation": correlation, "order": [*mean.sort_values().index]}
+    firsts: dict[frozenset[str], pd.Series] = {}
+    for name, rows in losses.items():
+        table = rows.pivot_table(index=["seed", "width"], columns="model", values="value").dropna()
+        mean, seeds = table.mean(), table.groupby("seed").mean()
+        first = firsts.setdefault(frozenset(mean.index), mean)
+        yield {
+            "setting": name,
+            "correlation": float(spearmanr(mean, first).statistic),
+            "seeds": float(spearmanr(*seeds.to_numpy()).statistic),
+            "order": [*mean.sort_values().index],
+        }
