@@ -23,8 +23,11 @@ Test = tuple[str, str]
 
 TIERS = ("slow", "browser", "slurm", "cuda")
 """Marks of the tests that the fast tier leaves out; `browser` has a separate session."""
-FAST_TIER_SECONDS = 600.0
-"""CPU seconds that the fast tier may take, of a core as fast as the reference."""
+FAST_TIER_SECONDS = 800.0
+"""CPU seconds that the fast tier may take, of a core as fast as the reference.
+
+An EPYC of family 25 takes a sixth longer for the workload, and at least a third longer for the tier.
+"""
 FAST_TEST_SECONDS = 5.0
 """CPU seconds that one fast test may take there, without the fixtures that it shares with others."""
 REFERENCE_SECONDS = 0.11
