@@ -27,7 +27,11 @@ BOTH = "en-de:1,en-zh:1"
         (("--size", "inf"), "`size` must be a finite number above 0 parameters, but is inf"),
         (("--tokens", "-1"), "--tokens. Must be > 0"),
         (("--tokens", "1e12"), "1e+12 need runs of several training lengths"),
-        (("--budget", "1e15"), "a budget needs runs of several sizes and training lengths; give a size"),
+        pytest.param(
+            ("--budget", "1e15"),
+            "a budget needs runs of several sizes and training lengths; give a size",
+            marks=pytest.mark.slow,  # fits every law first
+        ),
         (
             ("--budget", "1e15", "--size", "1e5", "--tokens", "1e6"),
             "`size`, `tokens` and `budget` are too many: any two give the third",
