@@ -26,7 +26,7 @@ TIERS = ("slow", "browser", "slurm", "cuda")
 FAST_TIER_SECONDS = 800.0
 """CPU seconds that the fast tier may take, of a core as fast as the reference.
 
-An EPYC of family 25 takes a sixth longer for the workload, and at least a third longer for the tier.
+The measure of a core is rough: on one virtual EPYC the same tier came to 675 and to 387.
 """
 FAST_TEST_SECONDS = 5.0
 """CPU seconds that one fast test may take there, without the fixtures that it shares with others."""

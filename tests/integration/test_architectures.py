@@ -81,7 +81,7 @@ def table(models, widths, values, **columns):
         {
             "run": f"{model}-d{width}_all_seed{seed}", "task": "en-de", "size": width, "flops": 1.0,
             "step": 600, "seed": seed, "testset": "test", "metric": "loss", "value": values[i, j, seed],
-            "annealed": 1, "weight": 1.0, **columns,
+            **columns,
         }
         for i, model in enumerate(models) for j, width in enumerate(widths) for seed in (0, 1)
     ])  # fmt: skip
