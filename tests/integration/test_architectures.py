@@ -81,7 +81,7 @@ def table(models, widths, values, **columns):
         {
             "run": f"{model}-d{width}_all_seed{seed}", "task": "en-de", "size": width, "flops": 1.0,
             "step": 600, "seed": seed, "testset": "test", "metric": "loss", "value": values[i, j, seed],
-            **columns,
+            "annealed": 1, "weight": 1.0, **columns,
         }
         for i, model in enumerate(models) for j, width in enumerate(widths) for seed in (0, 1)
     ])  # fmt: skip
@@ -109,8 +109,25 @@ def test_what_training_adds_is_compared_seed_by_seed(study):
     assert change["variance"].to_numpy() == pytest.approx(np.zeros(len(change)), abs=1e-12)
 
 
-def test_untrained_directions_are_compared_with_trained_ones(study):
-    values = {"en-de": 2.0, "fr-en": 3.0, "de-fr": 4.0, "fr-de": 5.0}
+def test_gains_of_transfer_are_at_the_lengths_of_the_least_dev_loss(study):
+    models = "encdec", "causal-deep"
+    losses = {(1.0, 300): 4.0, (1.0, 600): 4.2, (0.5, 300): 4.3, (0.5, 600): 3.9}
+    dev = {**losses, (0.5, 300): 3.0}  # the other length than on the test set
+    rows = pd.concat(
+        table(models, (16, 32), np.full((2, 2, 2), value), step=step, weight=weight, testset=name)
+        for name, some in (("test", losses), ("dev", dev)) for (weight, step), value in some.items()
+    )  # fmt: skip
+    gains = study("transfer").gains(rows).groupby("task")["value"].agg(["min", "max"])
+    expected = {
+        "300 steps each": -0.3, "600 steps each": 0.3, "300 steps alone, 600 beside": 0.1,
+        "the best length of each": -0.3,
+    }  # fmt: skip
+    for column in gains:
+        assert gains[column].to_dict() == pytest.approx(expected)
+
+
+def test_untrained_directions_are_compared_with_trained_ones_into_the_same_languages(study):
+    values = {"xx-aa": 2.0, "cc-bb": 3.0, "aa-xx": 9.0, "aa-bb": 4.0, "bb-aa": 5.0}
     rows = pd.concat(
         table(("encdec",), (24, 48), np.full((1, 2, 2), value), task=task) for task, value in values.items()
     )

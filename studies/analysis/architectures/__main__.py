@@ -14,12 +14,12 @@ from mnmt_laws.figures.style import Chart
 from studies.analysis.architectures import laws, models, transfer
 from studies.analysis.architectures.figures import BLEU, GAP, LOSS, RATIO, draw_points
 from studies.analysis.architectures.gaps import EFFECTS, OVER_ENCDEC, SMALL, effects, gaps_to_encdec, trends
-from studies.analysis.architectures.models import BRIEF, LAYERS, LONG, NINE, SUPERVISED, ZERO_SHOT
+from studies.analysis.architectures.models import BRIEF, LAYERS, LONG, NINE, SUPERVISED, SYNTHETIC, ZERO_SHOT
 from studies.page import PAGES, Answer, write_page
 
 OUT = PAGES / "architectures"
-TABLES = ("tuned", "rates-2400", "runs", "lengths", "layers", "rates")
-SCORED = {LONG: "tuned", NINE: "runs"}
+TABLES = ("tuned", "rates-2400", "zero-shot", "little-text", "runs", "lengths", "layers", "rates")
+SCORED = {LONG: "tuned", SYNTHETIC: "zero-shot", NINE: "runs"}
 """Tables with scores of translations, by setting."""
 
 COMPARED = (LONG, BRIEF, NINE)
@@ -57,6 +57,7 @@ def main(*, folder: Path = OUT, out: Path = OUT, refits: int = 200) -> None:
         "predictions": [laws.predictions(losses[NINE])],
         **_scores(scores),
         "loss and scores": _joined({name: models.correlations(tables[key]) for name, key in SCORED.items()}),
+        **_little_text(tables["little-text"]),
         "learning rates": _rates(tables),
     }
     write_page(out, answers, _charts(losses, scores[LONG], ratios))
@@ -97,12 +98,23 @@ def _longer(seeds: Tables) -> pd.DataFrame:
 def _scores(tables: Tables) -> dict[str, Answer]:
     """Return scores by width, and how they differ from the encoder-decoder's and by single choices."""
     parts = {
-        (LONG, metric): trends(effects(some, {**OVER_ENCDEC, **EFFECTS}), by="effect")
-        for metric, some in tables[LONG].groupby("metric", sort=False)
-    }
+        (name, metric): trends(effects(some, {**OVER_ENCDEC, **EFFECTS}), by="effect")
+        for name in (LONG, SYNTHETIC) for metric, some in tables[name].groupby("metric", sort=False)
+    }  # fmt: skip
     return {
         "scores by width": by_width(_joined(tables), ["setting", "metric", "task", "model"]),
         "differences of scores": _joined(parts, "metric"),
+    }
+
+
+def _little_text(rows: pd.DataFrame) -> dict[str, Answer]:
+    """Return losses of little text, and by how much they are lower beside another direction."""
+    losses, gains = transfer.little_text(rows), transfer.gains(rows)
+    return {
+        "little text": by_width(losses, ["task", "model"]),
+        "gaps with little text": trends(effects(losses, OVER_ENCDEC), by="effect"),
+        "gains of transfer": trends(gains),
+        "gains of transfer over EncDec's": trends(effects(gains, OVER_ENCDEC), by="effect"),
     }
 
 

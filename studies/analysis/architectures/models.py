@@ -27,13 +27,14 @@ SUPERVISED, ZERO_SHOT = "supervised", "zero-shot"
 ORIGINS = {"source-original": ("en-de", "en-fr"), "target-original": ("de-en", "fr-en")}
 """All text was written in English, so origin and direction are one here."""
 GROUPS = {
-    SUPERVISED: ("en-de", "en-fr", "de-en", "fr-en"), ZERO_SHOT: ("de-fr", "fr-de"),
+    SUPERVISED: ("en-de", "en-fr", "de-en", "fr-en", "xx-aa", "cc-aa", "xx-bb", "cc-bb"),
+    ZERO_SHOT: ("de-fr", "fr-de", "aa-bb", "bb-aa"),
     "English-German": ("en-de", "de-en"), "English-French": ("en-fr", "fr-en"), **ORIGINS,
 }  # fmt: skip
-"""Groups of tasks whose mean is read."""
+"""Groups of tasks whose mean is read; of synthetic languages, the trained directions into aa and bb."""
 
 BRIEF, LONG = "600 steps", "2,400 steps"
-NINE, LAYERS = "nine models", "d 32, over layers"
+NINE, LAYERS, SYNTHETIC = "nine models", "d 32, over layers", "synthetic languages"
 """Settings of models: the first two are of five models."""
 
 USUAL = 0.05
@@ -46,19 +47,20 @@ _RUN = r"^(?P<label>[a-z-]+)-[dl](?P<width>\d+)[-_]"
 
 
 def settings(tables: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
-    """Return the losses of each seed by setting: of two lengths, one origin or length, and of layers.
+    """Return the losses of each seed by setting: lengths, origins, layers, and synthetic languages.
 
     Args:
         tables: {name: run table}.
     """
     tuned = tables["tuned"]
     both = {LONG: by_seed(tuned), BRIEF: by_seed(tuned[tuned["step"].le(600)])}
+    untrained = {**both, SYNTHETIC: by_seed(tables["zero-shot"])}
     lengths = {part: by_seed(tables["lengths"], testset=group) for group, part in PARTS.items()}
     trained = {NINE: by_seed(tables["runs"]), **lengths, LAYERS: by_seed(tables["layers"])}
     return {
-        **{name: of_task(losses, SUPERVISED) for name, losses in {**both, **trained}.items()},
+        **{name: of_task(losses, SUPERVISED) for name, losses in {**untrained, **trained}.items()},
         **{f"{origin}, {LONG}": of_task(both[LONG], origin) for origin in ORIGINS},
-        **{f"{ZERO_SHOT}, {name}": of_task(losses, ZERO_SHOT) for name, losses in both.items()},
+        **{f"{ZERO_SHOT}, {name}": of_task(losses, ZERO_SHOT) for name, losses in untrained.items()},
     }
 
 
