@@ -160,19 +160,19 @@ def test_models_of_one_mixture_cannot_say_what_another_would_do(run: Run, tmp_pa
     assert "no law that predicts mixtures can be fitted; add runs of other mixtures" in err
 
 
-def test_models_of_one_size_are_sent_to_the_law_without_sizes(run: Run, tmp_path: Path) -> None:
+def test_models_of_one_size_get_the_law_without_sizes_from_every_command(run: Run, tmp_path: Path) -> None:
     rows = [
         {"task": task, "size": 1e5, "mixture": f"a:{p},b:{1 - p}", "weight": share, "value": 3 - share**0.5}
         for p in (0.25, 0.5, 0.75)
         for task, share in (("a", p), ("b", 1 - p))
     ]
     pd.DataFrame(rows).to_csv(tmp_path / "runs.csv", index=False)
-    status, _, err = run("recommend", tmp_path / "runs.csv")
-    assert (status, err.count("\n")) == (2, 1)
-    assert "all models have one size; take --law transfer" in err
-    status, out, _ = run("recommend", tmp_path / "runs.csv", "--law", "transfer", "--refits", 10)
-    assert status == 0
-    assert out.startswith("a:0.5")
+    for command in ("recommend", "design", "frontier", "fit"):
+        status, out, err = run(command, tmp_path / "runs.csv", "--refits", 10)
+        assert status == 0
+        assert "warning: all models have 100,000 parameters: the transfer law is taken" in err
+        assert out.startswith("a:0.5") or command != "recommend"
+    assert "rest on transfer 100%" in run("compare", tmp_path / "runs.csv")[1]
 
 
 def two_lengths(sizes: Sequence[float]) -> pd.DataFrame:

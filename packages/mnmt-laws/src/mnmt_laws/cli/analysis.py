@@ -24,6 +24,7 @@ from mnmt_laws.cli.options import (
 )
 from mnmt_laws.cli.question import WantConfig, parse_preference
 from mnmt_laws.fitting.parameters import fit_document, format_fit
+from mnmt_laws.forecasts.rivals import usual_law
 from mnmt_laws.report.analysis import no_progress
 from mnmt_laws.report.build import build_report
 from mnmt_laws.solver.objective import ObjectiveName
@@ -32,7 +33,7 @@ from mnmt_laws.solver.objective import ObjectiveName
 def fit(
     source: Path | None = None,
     *,
-    law: LawOption = "joint",
+    law: LawOption | None = None,
     table: TableConfig = DEFAULT_TABLE,
     fitting: FitConfig = DEFAULT_FIT,
     as_json: Json = False,
@@ -41,12 +42,15 @@ def fit(
 
     Args:
         source: A run table, or a folder of run records.
-        law: The law to fit.
+        law: The law to fit; by default joint, or where all models have one size, transfer.
         table: What is analysed.
         fitting: How it is fitted.
         as_json: Print JSON only.
     """
-    fitted = fit_observations(observe_table(source, table), law, fitting)
+    observations = observe_table(source, table)
+    usual = usual_law(observations)
+    default = "joint" if "size" in usual.predictors else usual
+    fitted = fit_observations(observations, law or default, fitting)
     if as_json:
         print_json(fit_document(fitted))
         return

@@ -23,6 +23,7 @@ from mnmt_laws.fitting.uncertainty import (
     Uncertainty,
 )
 from mnmt_laws.laws import LawName
+from mnmt_laws.laws.law import Law
 from mnmt_laws.solver.objective import ObjectiveName
 from mnmt_laws.tables.column_map import STARRED, ColumnMap
 from mnmt_laws.tables.learning_curves import check_length
@@ -189,7 +190,7 @@ def observe_table(source: Path | None, config: TableConfig) -> Observations:
     )
 
 
-def fit_observations(observations: Observations, law: LawName, config: FitConfig) -> LawFit:
+def fit_observations(observations: Observations, law: LawName | Law, config: FitConfig) -> LawFit:
     """Fit a law as the options say."""
     return fit(
         observations,

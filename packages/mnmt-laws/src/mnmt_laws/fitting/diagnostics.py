@@ -28,7 +28,8 @@ _SCALES = {
 }
 
 Kind = Literal[
-    "bound", "unidentified", "undetermined", "not-converged", "left-out", "pooled", "prior", "far-off"
+    "bound", "unidentified", "undetermined", "not-converged", "left-out", "pooled", "one-size", "prior",
+    "far-off",
 ]  # fmt: skip
 _LENGTHS = {"tokens", "flops"}
 

@@ -91,6 +91,7 @@ def fit(
         diagnostics=(
             *_far_off(fits, observations, zero_shot=definition.zero_shot),
             *_pooled(definition, observations),
+            *_one_size(definition, observations),
             *([] if pool is None else [_prior_line(definition, pool)]),
             *(line for task_fit in fits.values() for line in task_fit.diagnostics),
         ),
@@ -255,6 +256,15 @@ def _pooled(law: Law, observations: Observations) -> list[Diagnostic]:
         if message:
             lines.append(Diagnostic(kind="pooled", task=str(task), message=f"{task}: {message}"))
     return lines
+
+
+def _one_size(law: Law, observations: Observations) -> Iterator[Diagnostic]:
+    """Report a law without size, which holds at the table's size only."""
+    sizes = observations.rows_to_fit(zero_shot=law.zero_shot)["size"].unique()
+    if len(sizes) == 1 and law.knows_mixture and "size" not in law.predictors:
+        count = f"{sizes[0]:,.0f} parameters"
+        message = f"all models have {count}: the {law.name} law is taken, which knows no sizes."
+        yield Diagnostic(kind="one-size", task="", message=message)
 
 
 def _pooled_message(law: Law, rows: pd.DataFrame, observations: Observations, task: str) -> str:

@@ -291,10 +291,7 @@ def _no_form(observations: Observations, law: LawName | Law | str, *, length: bo
     causes = mistyped(rows["task"])
     if not causes and rows["weight"].eq(1).all() and rows["mixture"].eq("").all():
         causes = ("every weight is 1; if a column holds the weights, name it by --column weight=COLUMN.",)
-    sizes = rows["size"].nunique()
-    if not causes and sizes == 1 and rows["mixture"].nunique() > 1:
-        causes = ("all models have one size; take --law transfer, which knows no sizes.",)
-    if not causes and sizes == 2:
+    if not causes and rows["size"].nunique() == 2:
         causes = ("two sizes show no exponent; add runs of a third.",)
     remedy = "add runs of other mixtures." if not causes else causes[0]
     return f"{observations.source}: no law that predicts mixtures can be fitted; {remedy}"

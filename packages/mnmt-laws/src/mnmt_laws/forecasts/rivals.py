@@ -61,7 +61,8 @@ def find_rivals(observations: Observations, laws: Sequence[LawName | Law] | None
 
     A law is admitted if the table has all of its predictors, if it pools neither mixtures nor lengths that
     the table distinguishes, and if its rows outnumber its parameters. If the table has rows of weight 0, laws
-    must predict them; where fewer than two can, these rows are left out.
+    must predict them; where fewer than two can, these rows are left out. Mixtures of one size have the usual
+    law in any case.
 
     Raises:
         ValueError: If a requested law is unknown.
@@ -74,6 +75,8 @@ def find_rivals(observations: Observations, laws: Sequence[LawName | Law] | None
     admitted = [law for law in LAWS.values() if _admits(observations, law)]
     zero_shot = [law for law in admitted if law.zero_shot]
     needed = bool(observations.rows_to_fit(zero_shot=True)["weight"].eq(0).any())
+    if not admitted and "size" not in (usual := usual_law(observations)).predictors:
+        return [usual]
     return zero_shot if needed and len(zero_shot) > 1 else admitted
 
 
@@ -113,6 +116,30 @@ def lengths_vary(rows: pd.DataFrame) -> bool:
     by_size = rows.groupby("size")["tokens"]
     few_sizes = (by_size.max() / by_size.min()).max() > _VARIED
     return bool(few_sizes) or (rows["size"].nunique() > 12 and rows["tokens"].nunique() > 12)
+
+
+def is_mixed(observations: Observations) -> bool:
+    """Return whether models of several mixtures were trained."""
+    rows = observations.rows_to_fit(zero_shot=True)
+    return rows["weight"].nunique() > 1 or rows["mixture"].nunique() > 1
+
+
+def usual_law(observations: Observations) -> Law:
+    """Return the law that suits the table's models, without a look at their losses."""
+    rows = observations.rows_to_fit(zero_shot=True)
+    longer = lengths_vary(observations.fit)
+    if is_mixed(observations) and rows["size"].nunique() == 1:
+        return LAWS["transfer"]
+    if rows["weight"].eq(0).all():
+        return LAWS["transfer-share" if longer else "transfer-capacity"]
+    if not is_mixed(observations):
+        return LAWS["chinchilla" if longer else "power"]
+    if any(
+        differ_at_same_weight(task_rows, observations, str(task))
+        for task, task_rows in rows[rows["weight"] > 0].groupby("task")
+    ):
+        return LAWS["simplex-share" if longer else "simplex-capacity"]
+    return LAWS["share-tied" if longer else "capacity"]
 
 
 def _reads_mixture(law: Law) -> bool:

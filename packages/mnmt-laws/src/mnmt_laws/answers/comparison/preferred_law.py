@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from mnmt_laws.answers.comparison.contest import LawComparison
 from mnmt_laws.answers.comparison.verdict import pool
-from mnmt_laws.fitting.fit import differ_at_same_weight
-from mnmt_laws.forecasts.rivals import lengths_vary
-from mnmt_laws.laws import LAWS, LawName
+from mnmt_laws.forecasts.rivals import is_mixed, usual_law
 from mnmt_laws.laws.law import Law
 from mnmt_laws.tables.observations import Observations
 
@@ -25,33 +23,4 @@ def preferred_law(observations: Observations, comparison: LawComparison | None =
         for law in (comparison.fits[str(name)].law for name in ranking.index):
             if not law.ruler and (law.knows_mixture or not is_mixed(observations)):
                 return law
-    return LAWS[usual_law(observations)]
-
-
-def is_mixed(observations: Observations) -> bool:
-    """Return whether models of several mixtures were trained."""
-    rows = observations.rows_to_fit(zero_shot=True)
-    return rows["weight"].nunique() > 1 or rows["mixture"].nunique() > 1
-
-
-def usual_law(observations: Observations, *, length: bool | None = None) -> LawName:
-    """Return the name of the law that suits the table's models, without a look at their losses.
-
-    Args:
-        observations: The observations to fit.
-        length: Whether the law should know the training length; by default where lengths vary.
-    """
-    rows = observations.rows_to_fit(zero_shot=True)
-    longer = lengths_vary(observations.fit) if length is None else length
-    if rows["weight"].eq(0).all():
-        return "transfer-share" if longer else "transfer-capacity"
-    trained = rows[rows["weight"] > 0]
-    if not is_mixed(observations):
-        return "chinchilla" if longer else "power"
-    whole = any(
-        differ_at_same_weight(task_rows, observations, str(task))
-        for task, task_rows in trained.groupby("task")
-    )
-    if whole:
-        return "simplex-share" if longer else "simplex-capacity"
-    return "share-tied" if longer else "capacity"
+    return usual_law(observations)
