@@ -21,7 +21,7 @@ from mnmt_laws.forecasts.own_error import UNTESTED, log_errors
 from mnmt_laws.forecasts.target import Target
 from mnmt_laws.laws import LAWS, LawName
 from mnmt_laws.laws.law import Law
-from mnmt_laws.tables.columns import mistyped
+from mnmt_laws.tables.misspelt import misspelt
 from mnmt_laws.tables.observations import Observations
 
 _LEAST_SHARE = 0.02  # of the average; a form of less is left out
@@ -288,7 +288,7 @@ def _no_form(observations: Observations, law: LawName | Law | str, *, length: bo
             f"{observations.source}: a budget needs runs of several sizes and training lengths; give a size."
         )
     rows = observations.frame
-    causes = mistyped(rows["task"])
+    causes = misspelt(rows)
     if not causes and rows["weight"].eq(1).all() and rows["mixture"].eq("").all():
         causes = ("every weight is 1; if a column holds the weights, name it by --column weight=COLUMN.",)
     if not causes and rows["size"].nunique() == 2:

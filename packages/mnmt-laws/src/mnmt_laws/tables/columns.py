@@ -62,7 +62,7 @@ def read_numbers(frame: pd.DataFrame, column: str, locator: RowLocator, *, requi
     return numbers
 
 
-_CLOSE, _MANY = 0.8, 4
+_CLOSE = 0.8
 
 
 def closest(name: str, choices: Iterable[str], *, cutoff: float = 0.6) -> str | None:
@@ -87,14 +87,6 @@ def column_warnings(columns: Sequence[str], known: Sequence[str]) -> tuple[str, 
         for name, meant in slips.items()
         if meant
     )
-
-
-def mistyped(tasks: pd.Series) -> tuple[str, ...]:
-    """Return a line for each task of one row whose name is nearly that of a task with many rows."""
-    counts = tasks.value_counts()
-    many = counts.index[counts >= _MANY]
-    slips = {task: closest(task, many, cutoff=_CLOSE) for task in counts.index[counts == 1]}
-    return tuple(f"task `{task}` has 1 row; is `{meant}` meant?" for task, meant in slips.items() if meant)
 
 
 def task_warnings(tasks: Iterable[str]) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from mnmt_laws.tables.column_map import ColumnMap
 from mnmt_laws.tables.columns import KINDS, column_warnings, listed, task_warnings
 from mnmt_laws.tables.files import read_cells
 from mnmt_laws.tables.metrics import name_by_direction
+from mnmt_laws.tables.misspelt import misspelt
 from mnmt_laws.tables.names import complete_map, read_shares, sums_to_one
 from mnmt_laws.tables.numbers import parse_numbers
 from mnmt_laws.tables.row_location import RowLocator
@@ -104,7 +105,7 @@ def _validate(frame: pd.DataFrame, locator: RowLocator, named: ColumnMap, rising
         for line in (*taken, *written):
             error.add_note(f"{locator.source}: {line}")
         raise
-    slips = (*column_warnings(known, list(KINDS)), *task_warnings(valid["task"].unique()))
+    slips = (*column_warnings(known, list(KINDS)), *task_warnings(valid["task"].unique()), *misspelt(valid))
     warnings = (*taken, *written, *slips, *notes)
     return RunTable(
         frame=name_by_direction(valid, rising=rising),
