@@ -102,6 +102,17 @@ def test_held_out_models_are_predicted_and_kept_from_the_fits(study_table: pd.Da
     assert fit(without, uncertainty=NONE).parameters.equals(joint.parameters)
 
 
+@pytest.mark.parametrize(("place", "side"), [(0, "below"), (2, "within"), (-1, "above")])
+def test_a_held_out_size_lies_within_those_fitted_or_on_one_side(
+    clean: Observations, place: int, side: str
+) -> None:
+    sizes = np.sort(clean.frame["size"].unique())
+    role = np.where(clean.frame["size"] == sizes[place], "held-out", "fit")
+    held_out = predict_held_out(fit(clean.frame.assign(role=role), uncertainty=NONE))
+    assert set(held_out.rows["side"]) == {side}
+    assert held_out.news == f"{len(held_out.errors())} at a size {side} those fitted"
+
+
 def test_known_limits_stand_beside_fitted_ones(clean: Observations, joint: LawFit) -> None:
     compared = compare_irreducible(joint)
     assert compared["true"].tolist() == [0.18, 0.25]

@@ -22,6 +22,7 @@ class HeldOut:
 
     rows: pd.DataFrame
     """Columns `run`, `task`, `size`, `weight`, `mixture`, `tokens`, `new_size`, `new_length`, `new_weight`,
+    `side` (`above`, `below` or `within`: where the size lies about those that the task was fitted at),
     `observed`, `predicted`, `lower` and `upper` (95%, of the law), `predicted_lower` and `predicted_upper`
     (95%, of a new model), `error`, the measured value over the predicted, less 1, `irreducible`, the known
     irreducible loss (NaN where unknown), and `constant`, the mean of the task's fitted values."""
@@ -105,14 +106,18 @@ class HeldOut:
 
     @property
     def news(self) -> str:
-        """What is new about the values, each once: `2 at a new size, 4 at a new size and weight`."""
-        names = {"new_size": "size", "new_length": "length", "new_weight": "weight"}
+        """What is new about the values, each once: `2 at a size above those fitted and a new weight`."""
+        names = {
+            "new_size": "a size {side} those fitted",
+            "new_length": "a new length",
+            "new_weight": "a new weight",
+        }
         kinds = [
-            " and ".join(name for key, name in names.items() if row[key])
+            " and ".join(name.format(side=row["side"]) for key, name in names.items() if row[key])
             for row in self.rows.dropna(subset=["error"]).to_dict("records")
         ]
         counts = Counter(kind for kind in kinds if kind)
-        return ", ".join(f"{count} at a new {kind}" for kind, count in counts.items())
+        return ", ".join(f"{count} at {kind}" for kind, count in counts.items())
 
     def describe(self) -> str:
         """Return errors, their sign and the coverage in sentences; empty where nothing was predicted."""
@@ -156,6 +161,7 @@ def predict_held_out(fit: LawFit) -> HeldOut:
     predicted = known.predicted
     columns = ["run", "task", "size", "weight", "mixture", "tokens"]
     table = rows[columns].assign(
+        side=_side(rows, fitted),
         new_size=~_occur(rows, fitted, "size"),
         new_length=_beyond(rows, fitted, "tokens"),
         new_weight=~_occur(rows, fitted, "weight"),
@@ -205,6 +211,13 @@ def _beyond(rows: pd.DataFrame, fitted: pd.DataFrame, axis: str) -> pd.Series:
     """Return whether a row's size or length is greater than any that its task was fitted at."""
     greatest = rows["task"].map(fitted.groupby("task")[axis].max())
     return rows[axis] > (1 + ROUNDING) * greatest
+
+
+def _side(rows: pd.DataFrame, fitted: pd.DataFrame) -> pd.Series:
+    """Return whether a row's size is above, below or within those that its task was fitted at."""
+    least, most = (rows["task"].map(fitted.groupby("task")["size"].agg(end)) for end in ("min", "max"))
+    sides = np.select([rows["size"] > most, rows["size"] < least], ["above", "below"], "within")
+    return pd.Series(sides, index=rows.index)
 
 
 def compare_irreducible(fit: LawFit) -> pd.DataFrame:
