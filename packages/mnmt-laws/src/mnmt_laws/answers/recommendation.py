@@ -150,15 +150,18 @@ def recommend(
     asked = Asked(size=size, tokens=tokens, budget=budget, rate=flops_per_token_parameter)
     if asked.is_open and aim != "mean":
         raise ArgumentError("`budget` chooses the size for the mean loss; for another aim give a size too.")
+    want = _want(source.tasks, observations, aim, preference, targets)
+    divergence, repeats = check_bound("divergence", divergence), check_bound("repeats", repeats)
+    amount = None if amount is None else check_number("amount", amount)
     forecasted, ends = forecast_for(source, asked, law=law, preference=preference, refits=refits)
-    want, sources = _want(forecasted, aim, preference, targets), forecasted.sources
+    sources = forecasted.sources
     corpus = _corpus(forecasted, unique_tokens)
     now = check_shares("current", current, sources) if current else {}
     caps = _caps(forecasted, corpus, repeats, tokens)
     least = check_least_weight(sources, least_weight) or _least(forecasted, caps)
-    limits = Limits(least=least, most=caps, near=now, divergence=check_bound("divergence", divergence))
+    limits = Limits(least=least, most=caps, near=now, divergence=divergence)
     limits.check(sources)
-    scale = one_run(forecasted, want) if amount is None else check_number("amount", amount)
+    scale = amount or one_run(forecasted, want)
     proportions = check_shares("unique_tokens", corpus, sources) if corpus else {}
     choice = choose(forecasted, want, limits, amount=scale, current=now, proportions=proportions)
     point = np.array([choice.weights[name] for name in sources])
@@ -173,17 +176,17 @@ def recommend(
 
 
 def _want(
-    forecasted: Forecast,
+    tasks: list[str],
+    observations: Observations,
     aim: Aim,
     preference: Mapping[str, float] | None,
     targets: Mapping[str, float] | None,
 ) -> Want:
-    tasks, metric = forecasted.tasks, forecasted.observations.metric
     return Want(
         aim=aim,
         importance=check_preference(tasks, preference),
-        sign=forecasted.sign,
-        targets=check_targets(tasks, targets, metric) if targets else {},
+        sign=-1 if observations.rising else 1,
+        targets=check_targets(tasks, targets, observations.metric) if targets else {},
     )
 
 
@@ -216,7 +219,7 @@ def _caps(
     forecasted: Forecast, unique: Mapping[str, float], repeats: float, tokens: float | None
 ) -> dict[str, float]:
     """Return the greatest weight of each source, r U / D; empty without a limit of repetition."""
-    if math.isinf(check_bound("repeats", repeats)):
+    if math.isinf(repeats):
         return {}
     length = tokens or forecasted.target.tokens or float(forecasted.observations.frame["tokens"].max())
     if not unique or not length > 0:

@@ -18,11 +18,11 @@ from mnmt_laws.arrays import Array
 from mnmt_laws.errors import ArgumentError
 from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.forecasts.forecast import Forecast
-from mnmt_laws.forecasts.target import Target
+from mnmt_laws.forecasts.target import Target, usual_target
 from mnmt_laws.laws import LawName
 from mnmt_laws.laws.law import Law
 from mnmt_laws.tables.observations import Observations
-from mnmt_laws.tables.source import TableSource
+from mnmt_laws.tables.source import TableSource, observe
 
 EVEN, SURE = 0.5, 0.9
 """The chance that the smallest model has to meet all targets, and the chance to be fairly sure."""
@@ -96,10 +96,13 @@ def smallest_model(
         ArgumentError: If a target names another task or is not above 0, or the law knows no size.
     """
     rate = check_number("flops_per_token_parameter", flops_per_token_parameter)
-    forecast, _ = forecast_for(source, Asked(tokens=tokens), law=law, refits=refits, length=tokens is None)
-    if forecast.target.size is None:
+    if not isinstance(source, (LawFit, Forecast)):
+        source = observe(source)
+    observations = source if isinstance(source, Observations) else source.observations
+    numbers = check_targets(source.tasks, targets, observations.metric)
+    if usual_target(observations).size is None:
         raise ArgumentError("`targets` need a table of several sizes, for the smallest of them; give a size.")
-    numbers = check_targets(forecast.tasks, targets, forecast.observations.metric)
+    forecast, _ = forecast_for(source, Asked(tokens=tokens), law=law, refits=refits, length=tokens is None)
     search = _Search(forecast=forecast, targets=numbers)
     length = forecast.target.tokens
     is_open = tokens is None and length is not None

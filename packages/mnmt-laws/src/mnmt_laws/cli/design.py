@@ -71,9 +71,9 @@ def design(
     observations = observe_table(source, table)
     want.state_goal(observations.goal)
     arguments = want.arguments(observations.tasks, observations.tasks)
-    advice = recommend_mixture(observations, size=size, tokens=tokens, law=law, refits=refits, **arguments)
     base = study or study_beside(source)
     content = None if base is None else read_study(base)
+    advice = recommend_mixture(observations, size=size, tokens=tokens, law=law, refits=refits, **arguments)
     result = design_runs(advice, runs=runs, budget=budget, study=content)
     if as_json:
         print_json({name: getattr(result, name) for name in ("regret", "reason", "runs", "candidates")})

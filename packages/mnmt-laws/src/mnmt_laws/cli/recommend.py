@@ -23,6 +23,7 @@ from mnmt_laws.cli.options import (
 )
 from mnmt_laws.cli.question import DEFAULT_WANT, WantConfig, doubts_of_cost, parse_numbers, warnings_of
 from mnmt_laws.errors import TableError
+from mnmt_laws.tables.study_file import read_study
 
 
 def recommend(
@@ -64,6 +65,8 @@ def recommend(
             "--budget and --targets: give one; without --size, --targets finds the least budget."
         )
     want.check(size=size)
+    if study is not None:
+        read_study(study)  # a mistake there is told before the fits
     observations = observe_table(source, table)
     want.state_goal(observations.goal)
     answer: Answer

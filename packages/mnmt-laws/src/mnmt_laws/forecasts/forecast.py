@@ -254,9 +254,7 @@ def forecast(
     """
     target = Target(size=size, tokens=tokens)
     laws = _laws(law)
-    forms = forms_of(observations, target, laws, objective=objective)
-    if length:
-        forms = [form for form in forms if _levels_off(form.fit.law)]
+    forms = forms_of(observations, target, laws, length=length, objective=objective)
     if not forms:
         for definition in laws or ():  # a law that cannot be fitted says why
             fit(observations, law=definition, objective=objective, uncertainty=NO_REFITS)
@@ -270,12 +268,6 @@ def _laws(law: LawName | Law | Literal["auto"]) -> list[Law] | None:
     if isinstance(law, str) and law not in LAWS:
         raise ArgumentError(f"`law` must be auto or one of {', '.join(LAWS)}, but is {law!r}.")
     return [LAWS[law] if isinstance(law, str) else law]
-
-
-def _levels_off(law: Law) -> bool:
-    """Return whether a law knows size and length, and levels off far from the data, as rulers do not."""
-    limited = any(parameter.kind == "limit" for parameter in law.parameters)
-    return limited and {"size", "tokens"} <= set(law.predictors)
 
 
 def _no_form(observations: Observations, law: LawName | Law | str, *, length: bool) -> str:

@@ -64,7 +64,12 @@ class Form:
 
 
 def forms_of(
-    observations: Observations, target: Target, laws: Sequence[Law] | None = None, **options: Any
+    observations: Observations,
+    target: Target,
+    laws: Sequence[Law] | None = None,
+    *,
+    length: bool = False,
+    **options: Any,
 ) -> list[Form]:
     """Return the forms that a table admits for a target.
 
@@ -74,6 +79,7 @@ def forms_of(
         observations: The table.
         target: The model to predict.
         laws: The laws to fit; by default all that the table admits.
+        length: Whether only laws are fitted that predict from size and length, and level off.
         **options: Of `fit`.
     """
     check_units(observations.rows_to_fit(zero_shot=True), observations.locator, observations.scaled)
@@ -84,10 +90,16 @@ def forms_of(
     forms: dict[str, Form] = {}
     for view in views:
         for law in find_rivals(view, laws):
-            if law.name not in forms:
+            if law.name not in forms and (not length or _levels_off(law)):
                 form = _form(view, law, target, options)
                 forms |= {} if form is None else {law.name: form}
     return list(forms.values())
+
+
+def _levels_off(law: Law) -> bool:
+    """Return whether a law knows size and length, and levels off far from the data, as rulers do not."""
+    limited = any(parameter.kind == "limit" for parameter in law.parameters)
+    return limited and {"size", "tokens"} <= set(law.predictors)
 
 
 def _form(observations: Observations, law: Law, target: Target, options: dict[str, Any]) -> Form | None:
