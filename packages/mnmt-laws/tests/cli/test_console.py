@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import subprocess
 import sys
 import time
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 
 import mnmt_laws
-from mnmt_laws.cli.console import counted_seconds, group_warnings
+from mnmt_laws.cli.console import counted_seconds, group_warnings, told_stages
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -27,6 +28,24 @@ def test_a_terminal_shows_seconds_and_is_left_clean(
     shown = capsys.readouterr().err
     assert ("… 0 s\r" in shown) == is_terminal
     assert shown.endswith(" \r") == is_terminal
+
+
+def test_a_long_stage_says_which_law_is_fitted_and_how_far_it_is(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    solver, fits = (logging.getLogger(f"mnmt_laws.{name}") for name in ("solver.descent", "fitting.task_fit"))
+    shown = ""
+    with told_stages(every=0.01) as begin:
+        begin("fit the law of the table")
+        fits.info("refit the joint law to en-de 200 times")
+        solver.info("120 of 200 searches ended")
+        for _ in range(1000):
+            shown += capsys.readouterr().err
+            if " searches" in shown:
+                break
+            time.sleep(0.01)
+    assert shown.startswith("after 0.0 s: fit the law of the table\n")
+    assert "table: refit the joint law to en-de 200 times: 120 of 200 searches ended\n" in shown
 
 
 @pytest.mark.parametrize(

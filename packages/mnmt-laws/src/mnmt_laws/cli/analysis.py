@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-import time
-from functools import partial
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
 from mnmt_laws.answers.comparison import compare as compare_laws
-from mnmt_laws.cli.console import print_frame, print_json, warn, wrote
+from mnmt_laws.cli.console import print_frame, print_json, told_stages, warn, wrote
 from mnmt_laws.cli.laws import LawOption
 from mnmt_laws.cli.options import (
     DEFAULT_FIT,
@@ -112,18 +110,19 @@ def report(
     opened = open_table(source, table)
     WantConfig(prefer=prefer).state_goal(opened.table.goal)
     trained = opened.table.frame[opened.table.frame["weight"] > 0]
-    written = build_report(
-        opened,
-        out=folder,
-        metric=table.metric,
-        testset=table.testset,
-        architecture=table.architecture,
-        objective=fitting.objective,
-        prior=fitting.prior,
-        uncertainty=fitting.method,
-        preference=None if prefer is None else parse_preference(prefer, sorted(trained["task"].unique())),
-        progress=no_progress if as_json else partial(_print_stage, time.monotonic()),
-    )
+    with nullcontext(no_progress) if as_json else told_stages() as progress:
+        written = build_report(
+            opened,
+            out=folder,
+            metric=table.metric,
+            testset=table.testset,
+            architecture=table.architecture,
+            objective=fitting.objective,
+            prior=fitting.prior,
+            uncertainty=fitting.method,
+            preference=None if prefer is None else parse_preference(prefer, sorted(trained["task"].unique())),
+            progress=progress,
+        )
     if as_json:
         names = ("headline", "quality", "findings", "warnings")
         print_json({"index": str(written.index), **{name: getattr(written, name) for name in names}})
@@ -131,7 +130,3 @@ def report(
     warn(written.warnings)
     for line in filter(None, (written.headline, written.quality, str(written.index))):
         wrote(line)
-
-
-def _print_stage(start: float, stage: str) -> None:
-    print(f"after {time.monotonic() - start:.1f} s: {stage}", file=sys.stderr)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import logging
 import math
 import os
 import re
 import signal
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import Event, Thread
 from types import FrameType
@@ -62,28 +63,85 @@ def run_app(app: App, *, prog: str, errors: tuple[type[Exception], ...]) -> NoRe
 
 
 @contextmanager
+def _repeated(tick: Callable[[], None], every: float) -> Iterator[None]:
+    """Call a function every few seconds while the inside runs."""
+    over = Event()
+
+    def run() -> None:
+        while not over.wait(every):
+            tick()
+
+    thread = Thread(target=run, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+@contextmanager
 def counted_seconds(*, every: float = 1.0) -> Iterator[None]:
     """Count the seconds of what is inside on the terminal's last line; anything printed overwrites them.
 
     Args:
         every: Seconds between counts.
     """
-    over, start = Event(), time.monotonic()
+    if not sys.stderr.isatty():
+        yield
+        return
+    start = time.monotonic()
 
     def count() -> None:
-        while not over.wait(every):
-            print(f"… {time.monotonic() - start:.0f} s", end="\r", file=sys.stderr, flush=True)
+        print(f"… {time.monotonic() - start:.0f} s", end="\r", file=sys.stderr, flush=True)
 
-    thread = Thread(target=count, daemon=True)
-    if sys.stderr.isatty():
-        thread.start()
     try:
-        yield
+        with _repeated(count, every):
+            yield
     finally:
-        over.set()
-        if thread.ident is not None:
-            thread.join()
-            print(" " * 12, end="\r", file=sys.stderr, flush=True)
+        print(" " * 12, end="\r", file=sys.stderr, flush=True)
+
+
+class _Stages(logging.Handler):
+    """The stage of a long command, and what the package says that it does in it."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.INFO)
+        self.start, self.parts = time.monotonic(), [""]
+
+    def begin(self, stage: str) -> None:
+        """Print a stage."""
+        self.parts = [stage]
+        self.print()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep what is done, and of the solver how far it is."""
+        level = 2 if record.name.startswith("mnmt_laws.solver") else 1
+        self.parts = [*self.parts[:level], record.getMessage()]
+
+    def print(self) -> None:
+        """Print a line of what is done now."""
+        seconds = time.monotonic() - self.start
+        print(f"after {seconds:.1f} s: {': '.join(self.parts)}", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def told_stages(*, every: float = 4.0) -> Iterator[Callable[[str], None]]:
+    """Yield a function that prints a stage; between stages a line says every few seconds what is done.
+
+    Args:
+        every: Seconds between lines.
+    """
+    stages, log = _Stages(), logging.getLogger("mnmt_laws")
+    level = log.level
+    log.addHandler(stages)
+    log.setLevel(logging.INFO)
+    try:
+        with _repeated(stages.print, every):
+            yield stages.begin
+    finally:
+        log.setLevel(level)
+        log.removeHandler(stages)
 
 
 def _terminate(signum: int, frame: FrameType | None) -> NoReturn:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import logging
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -32,6 +33,8 @@ from mnmt_laws.solver.objective import Objective, find_objective
 from mnmt_laws.solver.penalty import Penalty
 from mnmt_laws.solver.sample import Replicates, Sample
 from mnmt_laws.solver.search import Minimum, find_minima, refit
+
+_log = logging.getLogger(__name__)
 
 MOST_FAILED = 0.1
 """Share of refits that may end short of a minimum before the uncertainty counts as unknown (NaN)."""
@@ -129,6 +132,7 @@ def fit_task(
         number: Number of the task.
         pool: The weak priors, if the fit has them.
     """
+    _log.info("fit the %s law to %s", law.name, sample.task)
     parts, left_out = solve_parts(law, sample, objective, pool)
     diagnostics = [
         *left_out,
@@ -142,6 +146,7 @@ def fit_task(
     ]
     solved, ended = [part.vector[None] for part in parts], np.ones(0, dtype=bool)
     if method.refits:
+        _log.info("refit the %s law to %s %d times", law.name, sample.task, method.refits)
         fitted = _fitted_task(parts, sample, objective, runs, number)
         solved, ended = _refit(parts, objective, method, fitted)
         diagnostics += _diagnose_refits(parts, solved, ended)

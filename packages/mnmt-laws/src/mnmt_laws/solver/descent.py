@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,6 +12,8 @@ from mnmt_laws.arrays import Array
 from mnmt_laws.solver.bounded_quadratic import solve_bounded
 from mnmt_laws.solver.design_matrix import DesignMatrix
 from mnmt_laws.solver.objective import Objective
+
+_log = logging.getLogger(__name__)
 
 TOLERANCE, COARSE_TOLERANCE = 1e-12, 1e-6
 """A search ends when a step promises a smaller fall of the objective, over one observation's part of it."""
@@ -203,6 +206,7 @@ def descend(
     for _ in range(max_steps):
         if not len(state.active):
             break
+        _log.info("%d of %d searches ended", len(vectors) - len(state.active), len(vectors))
         state.advance(tolerance)
     # Judge without damping, which makes any step small. Newton's step promises ½ gᵀH⁻¹g: cost / n times the
     # squared distance to the minimum in standard errors.

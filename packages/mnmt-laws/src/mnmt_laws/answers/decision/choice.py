@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -14,6 +15,8 @@ from mnmt_laws.answers.decision.wants import Want
 from mnmt_laws.answers.mixtures.simplex import minimise_on_simplex, simplex_points
 from mnmt_laws.arrays import Array
 from mnmt_laws.forecasts.forecast import Forecast
+
+_log = logging.getLogger(__name__)
 
 _SPREAD = 400  # mixtures at which each draw is asked for its best
 _NEAR, _FAR = 0.03, 1.0  # e-folds of weights, the nearest and farthest neighbours of the choice among these
@@ -91,6 +94,7 @@ def choose(
         proportions: The corpus' proportions; empty where they are unknown.
         current: A mixture to compare with; may be empty.
     """
+    _log.info("choose among mixtures by %d draws", sum(member.count for member in forecast.members))
     question = Question(forecast=forecast, want=want, limits=limits)
     sources, spread = forecast.sources, spread_of(question)
     anchors = question.anchors(spread)
