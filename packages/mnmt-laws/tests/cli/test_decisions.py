@@ -56,6 +56,36 @@ def test_design_proposes_runs_or_says_that_none_is_worth_its_flops(run: Run, csv
     assert out.startswith("Nothing is worth training before a model of 1M parameters")
 
 
+FEW = [(1e5, 0.3), (1e5, 0.7), (1e6, 0.3), (1e6, 0.7), (4e6, 0.5)]
+
+
+@pytest.mark.parametrize("tasks", [("a", "b"), ("a",)])
+def test_five_runs_have_advice_that_says_what_nothing_checks(
+    run: Run, tmp_path: Path, tasks: tuple[str, ...]
+) -> None:
+    rows = [
+        {
+            "task": task,
+            "size": size,
+            "mixture": f"a:{p},b:{1 - p}",
+            "value": 1 + 30 * (share**0.5 * size) ** -0.25,
+        }
+        for size, p in FEW
+        for task, share in zip("ab", (p, 1 - p), strict=True)
+        if task in tasks
+    ]  # fmt: skip
+    pd.DataFrame(rows).to_csv(tmp_path / "runs.csv", index=False)
+    options = (tmp_path / "runs.csv", "--law", "power-capacity", "--refits", 10)
+    _, advice, doubts = run("recommend", *options)
+    status, design, _ = run("design", *options, "--amount", 1)
+    assert status == 0
+    assert ("best by the form of the laws alone (power-capacity)" in doubts) is (len(tasks) == 2)
+    assert advice.startswith("a:0.5,b:0.5" if len(tasks) == 2 else "a:1")
+    assert design.startswith(
+        "By the laws alone, nothing is worth training" if len(tasks) == 2 else "There is no mixture to choose"
+    )
+
+
 def test_design_writes_its_studies(run: Run, csv: Path, tmp_path: Path) -> None:
     command = ("design", csv, *DESIGN, "--amount", "1e-6", "-o", tmp_path / "study.toml")
     _, out, _ = run(*command)

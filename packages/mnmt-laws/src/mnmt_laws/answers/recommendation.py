@@ -171,7 +171,9 @@ def recommend(
         size_range=asked.size_range(forecasted, want, point, scale), weights=choice.weights, rule=choice.rule,
         ranges=choice.ranges, amount=scale, amount_given=amount is not None, regret=choice.regret,
         rivals=choice.rivals, predicted=predicted, intervals=intervals, forecast=forecasted,
-        warnings=(*extrapolation(forecasted.best, choice.weights, **forecasted.at), *ends),
+        warnings=(
+            *_unchecked(forecasted), *extrapolation(forecasted.best, choice.weights, **forecasted.at), *ends,
+        ),
     )  # fmt: skip
 
 
@@ -187,6 +189,17 @@ def _want(
         importance=check_preference(tasks, preference),
         sign=-1 if observations.rising else 1,
         targets=check_targets(tasks, targets, observations.metric) if targets else {},
+    )
+
+
+def _unchecked(forecasted: Forecast) -> tuple[str, ...]:
+    """Return a line if no back-test tells how far laws err between mixtures."""
+    if forecasted.tests_mixtures:
+        return ()
+    names = ", ".join(member.form.name for member in forecasted.members)
+    return (
+        "no back-test checks what mixtures cost, which takes two mixtures between others: the advice is the "
+        f"best by the form of the laws alone ({names}).",
     )
 
 

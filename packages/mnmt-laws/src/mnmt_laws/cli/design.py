@@ -83,7 +83,7 @@ def design(
         warn([f"--out {out}: no file was written, since nothing is worth training."])
     elif out is not None:
         _write_studies(advice, runs_of(result.runs), design_lines(result, advice), out, base)
-    warn(warnings_of(advice.forecast.best))
+    warn((*warnings_of(advice.forecast.best), *advice.warnings))
 
 
 def _write_studies(

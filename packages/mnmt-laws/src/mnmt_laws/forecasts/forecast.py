@@ -98,6 +98,11 @@ class Forecast:
         return all(member.form.fit.law.knows_length for member in self.members)
 
     @property
+    def tests_mixtures(self) -> bool:
+        """Whether a back-test of some form leaves out mixtures; with one source there are none to choose."""
+        return len(self.sources) == 1 or any("mixture" in form.tests for form in self.forms)
+
+    @property
     def table(self) -> pd.DataFrame:
         """A row for each form: `law`, `share`, and its errors on what was left out; see `forms_table`."""
         return forms_table(self.forms)

@@ -81,7 +81,8 @@ def stake_sentence(answer: Recommendation) -> str:
     if len(answer.weights) == 1:
         return ""
     if answer.rule:
-        return f"These are {answer.rule}; no other mixture is expected to do better."
+        by = "" if answer.forecast.tests_mixtures else " by the laws, which no back-test checks"
+        return f"These are {answer.rule}; no other mixture is expected to do better{by}."
     free = [rival for rival in answer.rivals if rival.free and rival.allowed]
     if not free:
         return ""

@@ -11,11 +11,19 @@ _REASONS = {
     "less than {amount}{whose}.",
     "no run helps": "Nothing is worth training before {model}: no run would remove much of the expected "
     "regret of {regret}.",
+    "one task": "There is no mixture to choose before {model}: the table has losses of one task only.",
 }
 
 
 def design_sentence(design: Design, answer: Recommendation) -> str:
-    """Return what the proposed runs are for, or why nothing is worth training."""
+    """Return what the proposed runs are for, or why nothing is worth training, and if nothing checks it."""
+    text = _sentence(design, answer)
+    if answer.forecast.tests_mixtures:
+        return text
+    return f"By the laws alone, {text[0].lower()}{text[1:]} No back-test checks what mixtures cost by them."
+
+
+def _sentence(design: Design, answer: Recommendation) -> str:
     regret = cost_text(answer, design.regret)
     if design.reason:
         whose = "" if answer.amount_given else ", the scatter of one run about the law"
