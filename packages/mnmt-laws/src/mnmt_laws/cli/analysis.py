@@ -23,6 +23,8 @@ from mnmt_laws.cli.options import (
 from mnmt_laws.cli.question import WantConfig, parse_preference
 from mnmt_laws.fitting.parameters import fit_document, format_fit
 from mnmt_laws.forecasts.rivals import usual_law
+from mnmt_laws.laws import LawName
+from mnmt_laws.laws.law import Law
 from mnmt_laws.report.analysis import no_progress
 from mnmt_laws.report.build import build_report
 from mnmt_laws.solver.objective import ObjectiveName
@@ -47,7 +49,7 @@ def fit(
     """
     observations = observe_table(source, table)
     usual = usual_law(observations)
-    default = "joint" if "size" in usual.predictors else usual
+    default: LawName | Law = "joint" if "size" in usual.predictors else usual
     fitted = fit_observations(observations, law or default, fitting)
     if as_json:
         print_json(fit_document(fitted))
