@@ -16,10 +16,10 @@ FOLDER = PAGES / "real-text"
 
 TITLES = {
     "en-de-zh": "English to German and Chinese",
-    "en-de-fr": "English to German and French, rate .05",
+    "en-de-fr": "English to German and French",
     "de-zh-en": "German and Chinese to English",
 }
-"""What each table holds; the others were trained at the learning rate .07."""
+"""What each table holds."""
 
 TESTSETS = {"test": "in domain", "debian": "out of domain"}
 
