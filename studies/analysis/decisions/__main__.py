@@ -31,10 +31,10 @@ def main(*, advice: Path = FILE, out: Path = PAGES / "decisions") -> None:
     choices = pd.read_csv(advice)
     trained = [table for table in new_tables() if table.targets and table.targets.is_file()]
     tables = [*known_tables(), *trained]
-    rng = np.random.default_rng(0)
+    streams = np.random.default_rng(0).spawn(len(tables))  # so that no table's draws depend on another's
     decisions = pd.DataFrame(
         decision
-        for table in tables
+        for table, rng in zip(tables, streams, strict=True)
         for decision in decisions_of(table, choices[choices["table"].eq(table.name)], rng)
     )
     new = decisions["table"].isin([table.name for table in trained])
