@@ -38,7 +38,7 @@ LONG, WIDEST_OF_SHORT = 3600.0, 128
 BRANCHES = 0.375
 """Cost of these runs, which branch off before cool-downs of half of their lengths, relative to the whole."""
 RATE, WIDEST_OF_RATE = 0.05, 48
-"""Adafactor's rate, as studies of real text have it, up to a width; above, it falls with the width."""
+"""Adafactor's rate, as most studies of real text have it, up to a width; above, it falls with the width."""
 TRIAL_STEPS, FIRST_STEPS = 12, 2
 """Steps of the measured runs, and those that are slower for being the first."""
 SHARE = 0.65
