@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pandas as pd
 from scipy.stats import spearmanr
 
 from benchmarks.measurement import Figures
+from studies.analysis.intervals import half_of_a_run
 from studies.analysis.many_languages.models import BILINGUAL, UPDATED, interval_of_mean, values_by_language
 
 CONTRASTS = (
@@ -25,14 +26,20 @@ UNRELATED = ("en-fi", "en-tr")
 """The least text, and no relative among the twelve; Japanese and Chinese have none either."""
 
 
-def contrasts(rows: pd.DataFrame) -> Iterator[Figures]:
+def contrasts(rows: pd.DataFrame, pairs: Iterable[tuple[str, str]] = CONTRASTS) -> Iterator[Figures]:
     """Yield the mean difference of two models over the languages, with its interval over languages.
 
-    `by_seed` has the mean difference of the models of each seed.
+    `by_seed` has the mean difference of the models of each seed, and `half_over_seeds` half of the interval
+    over seeds, by the spread of such means pooled over all models.
+
+    Args:
+        rows: Runs of one length.
+        pairs: Names of a model and of the one that it is compared with.
     """
     table = values_by_language(rows)
     by_seed = [values_by_language(part) for _, part in rows.groupby("seed")]
-    for name, other in CONTRASTS:
+    half = half_of_a_run(rows.groupby(["name", "seed"])["value"].mean().groupby("name"))
+    for name, other in pairs:
         if {name, other} <= set(table.columns):
             less = table[name] - table[other]
             yield {
@@ -40,6 +47,7 @@ def contrasts(rows: pd.DataFrame) -> Iterator[Figures]:
                 "difference": float(less.mean()), "interval": interval_of_mean(less),
                 "better_in": int((less < 0).sum()),
                 "by_seed": [float((of_seed[name] - of_seed[other]).mean()) for of_seed in by_seed],
+                "half_over_seeds": float(half * np.sqrt(2 / len(by_seed))),
             }  # fmt: skip
 
 
