@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import gettempdir
 
@@ -10,8 +11,9 @@ import pandas as pd
 from benchmarks.measurement import Figures, run
 from mnmt_laws.figures.style import Chart
 from studies.analysis.many_languages.figures import KINDS, draw_experts, draw_gains, draw_longer
-from studies.analysis.many_languages.models import BILINGUAL, FOLDER, UPDATED, gains, longest, read_runs
+from studies.analysis.many_languages.models import BILINGUAL, FOLDER, OWN, UPDATED, gains, longest, read_runs
 from studies.analysis.many_languages.questions import by_length, contrasts, gains_by_text
+from studies.analysis.many_languages.vocabularies import carry, in_bits, vocabularies
 from studies.page import write_page
 
 
@@ -26,7 +28,11 @@ def main(*, folder: Path = FOLDER, out: Path = FOLDER) -> None:
     batches = read_runs(folder / "small-batches.csv").assign(name=UPDATED)
     lengths = list(by_length(rows, longer, batches))
     results, charts = at_equal_cost(rows, longer, batches)
-    results = {"by_length": lengths, **results}
+    results = {
+        "by_length": lengths,
+        **results,
+        "vocabularies": own_vocabularies(folder, rows, longer, batches),
+    }
     charts["longer"] = draw_longer(lengths)
     shares = pd.read_csv(folder / "experts.csv")
     known = ["model", "layer", "told", "told_lower", "told_upper", "least_load", "most_load"]
@@ -50,6 +56,17 @@ def at_equal_cost(
         "contrasts": [*contrasts(rows), *contrasts(pd.concat([models, batches]))],
     }  # fmt: skip
     return results, {"gains": draw_gains(panels)}
+
+
+def own_vocabularies(
+    folder: Path, rows: pd.DataFrame, longer: pd.DataFrame, batches: pd.DataFrame
+) -> Iterator[Figures]:
+    """Return what vocabularies of one language change, by tables of text that was fetched later."""
+    later, separate = (read_runs(folder / f"{name}.csv") for name in ("bilingual", "own-vocabulary"))
+    models = pd.concat([longest(longer[longer["temperature"].eq(1)]), batches])
+    other = carry(models, rows[rows["name"].eq(BILINGUAL)], later)
+    bits = in_bits(pd.concat([later, separate.assign(name=OWN), other]), pd.read_csv(folder / "tokens.csv"))
+    return vocabularies(bits)
 
 
 def _shares(rows: pd.DataFrame) -> pd.Series:
