@@ -49,7 +49,7 @@ def in_bits(rows: pd.DataFrame, counts: pd.DataFrame) -> pd.DataFrame:
 
 
 def vocabularies(bits: pd.DataFrame) -> Iterator[Figures]:
-    """Yield contrasts in bits a character with bilingual models of both vocabularies, and the `bits` of each."""
+    """Yield contrasts in bits a character with bilingual models, and the `bits` of each model."""
     means = bits.groupby("name")["value"].mean()
     for figures in contrasts(bits, PAIRS):
         del figures["steps"]
