@@ -17,20 +17,8 @@ inline Block* block = nullptr;
 inline Index3 block_index;
 inline std::vector<uint4> shared_memory;
 
-// A launch in the order of the host's calls.
-struct Launch {
-    const void* kernel;
-    int64_t blocks;
-    int threads;
-    size_t shared_bytes;
-};
-
 // Of a block, in bytes; an H100's.
 inline size_t shared_memory_limit = 227 << 10;
-
-// While `only_record` is set, kernels are noted here and not run.
-inline bool only_record = false;
-inline std::vector<Launch> launches;
 
 inline Index3 thread_index() { return {static_cast<unsigned>(block->current().index)}; }
 
@@ -163,19 +151,9 @@ T* dynamic_shared() {
 template <typename... Parameters, typename... Arguments>
 void launch(void (*kernel)(Parameters...), int64_t blocks, int threads, size_t shared_bytes, cudaStream_t,
             const Arguments&... arguments) {
-    if (emulator::only_record) {
-        emulator::launches.push_back({reinterpret_cast<const void*>(kernel), blocks, threads, shared_bytes});
-        return;
-    }
     emulator::run_grid(blocks, threads, shared_bytes, [&] { kernel(arguments...); });
 }
 
-inline void clear(void* memory, size_t bytes, cudaStream_t) {
-    if (emulator::only_record) {
-        emulator::launches.push_back({nullptr, 0, 0, 0});
-        return;
-    }
-    std::memset(memory, 0, bytes);
-}
+inline void clear(void* memory, size_t bytes, cudaStream_t) { std::memset(memory, 0, bytes); }
 
 }  // namespace mnmt_moe

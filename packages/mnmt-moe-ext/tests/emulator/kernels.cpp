@@ -1,7 +1,5 @@
 // The kernels of csrc/cuda as C functions on host memory, for the tests beside this file. Each returns null,
 // or an error message.
-#include <dlfcn.h>
-
 #include <exception>
 #include <string>
 
@@ -44,11 +42,6 @@ std::vector<uint4> scratch(size_t bytes) {
     return std::vector<uint4>(bytes / sizeof(uint4) + 1, uint4{~0u, ~0u, ~0u, ~0u});
 }
 
-std::string symbol_of(const void* kernel) {
-    Dl_info symbol{};
-    return kernel == nullptr ? "clear" : dladdr(kernel, &symbol) != 0 ? symbol.dli_sname : "unknown";
-}
-
 struct GateCall {
     int64_t groups, tokens, num_experts, top_k, bfloat16;
     const void* logits;
@@ -85,21 +78,6 @@ const char* run_gate(const GateCall& call, int32_t* rows, int32_t* filled, int32
 extern "C" {
 
 void set_order(int64_t order) { emulator::order = static_cast<uint64_t>(order); }
-
-// From now on kernels are only noted, without a look at their arguments.
-void record_launches() { emulator::only_record = true; }
-
-// What was noted since the last call, a line a launch: symbol, blocks, threads, bytes of shared memory.
-const char* recorded_launches() {
-    static std::string lines;
-    lines.clear();
-    for (const emulator::Launch& launch : emulator::launches) {
-        lines += symbol_of(launch.kernel) + " " + std::to_string(launch.blocks) + " " +
-                 std::to_string(launch.threads) + " " + std::to_string(launch.shared_bytes) + "\n";
-    }
-    emulator::launches.clear();
-    return lines.c_str();
-}
 
 // Of the blocks of all launches from now on, in bytes.
 const char* set_shared_memory_limit(int64_t bytes) {
