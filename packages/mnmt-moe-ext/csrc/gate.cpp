@@ -51,10 +51,9 @@ void choose(const GateArrays<Logit>& arrays, const GateOptions& options, const B
     const auto kernels = chosen_kernels<Logit>(options.top_k);
     blocks.in_parallel([&](int64_t begin, int64_t end) {
         PaddedRows<Gate> rows(2, blocks.num_experts);
-        PaddedRows<double> chances(options.policy == Policy::sampled, blocks.num_experts);
         for (int64_t block = begin; block < end; ++block) {
             kernels.choose(arrays, options, blocks.range(block), tables.of(block),
-                           {rows.row(0), rows.row(1), chances.row(0)});
+                           {rows.row(0), rows.row(1)});
         }
     });
 }
@@ -198,13 +197,12 @@ struct OptionalArguments {
           seed_and_step(contiguous_if_any(seed_and_step_)),
           token_ids(contiguous_if_any(token_ids_)) {}
 
-    void check(const Tensor& logits, const Tensor& padding, int64_t top_k, int64_t policy) const {
-        check_draws(logits, seed_and_step, token_ids, policy != 0);
+    void check(const Tensor& logits, const Tensor& padding, int64_t top_k) const {
+        check_draws(logits, seed_and_step, token_ids, top_k);
         if (bias.has_value()) {
             check_bias(*bias, logits);
         }
         if (choices.has_value()) {
-            MNMT_CHECK(policy != 2, "`choices` cannot be given with policy 2");
             check_per_choice(*choices, ScalarType::Int, logits, top_k, "choices");
             check_choices(*choices, padding, logits.size(2));
         }
@@ -216,19 +214,18 @@ struct OptionalArguments {
 Routed top_k_gate(const Tensor& logits, const Tensor& padding_mask, const std::optional<Tensor>& bias,
                   const std::optional<Tensor>& choices, const std::optional<Tensor>& seed_and_step,
                   const std::optional<Tensor>& token_ids, int64_t top_k, int64_t capacity, int64_t layer,
-                  int64_t policy, double threshold, int64_t renormalise) {
+                  double threshold, int64_t renormalise) {
     check_logits(logits);
     check_per_token(padding_mask, ScalarType::Bool, logits, "padding_mask");
-    check_options(logits, top_k, capacity, layer, policy, threshold, renormalise);
+    check_options(logits, top_k, capacity, layer, threshold, renormalise);
     const Tensor rows = contiguous(logits), padding = contiguous(padding_mask);
     const OptionalArguments optional(bias, choices, seed_and_step, token_ids);
-    optional.check(rows, padding, top_k, policy);
+    optional.check(rows, padding, top_k);
     const Blocks blocks{rows.size(0), rows.size(1), rows.size(2)};
     const GateOptions options{blocks.groups * blocks.tokens,
                               blocks.num_experts,
                               static_cast<int>(top_k),
                               capacity,
-                              static_cast<Policy>(policy),
                               threshold,
                               static_cast<Renormalise>(renormalise),
                               draw_key(optional.seed_and_step, layer)};

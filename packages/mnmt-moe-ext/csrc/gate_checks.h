@@ -73,22 +73,20 @@ inline void check_renormalise(int64_t renormalise) {
 }
 
 inline void check_options(const Tensor& logits, int64_t top_k, int64_t capacity, int64_t layer,
-                          int64_t policy, double threshold, int64_t renormalise) {
+                          double threshold, int64_t renormalise) {
     check_top_k(logits, top_k);
     MNMT_CHECK(capacity >= 1, "`capacity` must be at least 1");
     MNMT_CHECK(layer >= 0 && layer <= INT64_C(0xFFFFFFFF), "`layer` must be in 0 to 2^32 - 1");
-    MNMT_CHECK(policy == 0 || (top_k == 2 && (policy == 1 || policy == 2)),
-               "`policy` must be 0, or 1 or 2 with `top_k` 2");
     MNMT_CHECK(threshold > 0, "`threshold` must be positive");
     check_renormalise(renormalise);
 }
 
 inline void check_draws(const Tensor& logits, const std::optional<Tensor>& seed_and_step,
-                        const std::optional<Tensor>& token_ids, bool needed) {
-    MNMT_CHECK(seed_and_step.has_value() == token_ids.has_value() && (seed_and_step.has_value() || !needed),
-               "`seed_and_step` and `token_ids` must both be given, or "
-               "neither with policy 0");
+                        const std::optional<Tensor>& token_ids, int64_t top_k) {
+    MNMT_CHECK(seed_and_step.has_value() == token_ids.has_value(),
+               "`seed_and_step` and `token_ids` must both be given, or neither");
     if (seed_and_step.has_value()) {
+        MNMT_CHECK(top_k == 2, "`top_k` must be 2 with `seed_and_step`");
         MNMT_CHECK(seed_and_step->scalar_type() == ScalarType::Long && seed_and_step->numel() == 2,
                    "`seed_and_step` must be 2 numbers, int64");
         MNMT_CHECK(seed_and_step->device() == logits.device(),

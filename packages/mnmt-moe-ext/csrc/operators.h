@@ -17,7 +17,7 @@ using Routed = std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor
 Routed top_k_gate(const Tensor& logits, const Tensor& padding_mask, const std::optional<Tensor>& bias,
                   const std::optional<Tensor>& choices, const std::optional<Tensor>& seed_and_step,
                   const std::optional<Tensor>& token_ids, int64_t top_k, int64_t capacity, int64_t layer,
-                  int64_t policy, double threshold, int64_t renormalise);
+                  double threshold, int64_t renormalise);
 
 // rows and filled
 std::tuple<Tensor, Tensor> capacity_layout(const Tensor& experts, const Tensor& slots, const Tensor& load,

@@ -15,9 +15,9 @@ using RoutedWithLayout =
 RoutedWithLayout route(const Tensor& logits, const Tensor& padding_mask, const std::optional<Tensor>& bias,
                        const std::optional<Tensor>& choices, const std::optional<Tensor>& seed_and_step,
                        const std::optional<Tensor>& token_ids, int64_t top_k, int64_t capacity, int64_t layer,
-                       int64_t policy, double threshold, int64_t renormalise, int64_t bin_size) {
+                       double threshold, int64_t renormalise, int64_t bin_size) {
     const Routed routed = top_k_gate(logits, padding_mask, bias, choices, seed_and_step, token_ids, top_k,
-                                     capacity, layer, policy, threshold, renormalise);
+                                     capacity, layer, threshold, renormalise);
     const Tensor &experts = std::get<3>(routed), &slots = std::get<4>(routed), &load = std::get<5>(routed);
     const int64_t most = std::min<int64_t>(capacity, std::numeric_limits<int32_t>::max());
     return std::tuple_cat(routed, bin_size == 0 ? ragged_layout(experts, slots, load, most)

@@ -6,7 +6,7 @@
 
 #define GATE_ARGUMENTS                                                                                   \
     "Tensor logits, Tensor padding_mask, Tensor? bias, Tensor? choices, Tensor? seed_and_step, Tensor? " \
-    "token_ids, int top_k, SymInt capacity, int layer, int policy, float threshold, int renormalise"
+    "token_ids, int top_k, SymInt capacity, int layer, float threshold, int renormalise"
 #define GATE_RESULTS                                                                                         \
     "Tensor weights, Tensor gate_means, Tensor log_sums, Tensor experts, Tensor slots, Tensor load, Tensor " \
     "used_choices, Tensor real_tokens"
@@ -14,8 +14,8 @@
 STABLE_TORCH_LIBRARY(mnmt_moe_ext, library) {
     // logits (groups, tokens, experts); padding_mask (groups, tokens) bool; bias (experts) float32 or none;
     // choices (groups, tokens, k) int32 or none; seed_and_step (2) int64 and token_ids (groups, tokens)
-    // int64, both or none. policy: 0 always, 1 random, 2 sampled, these two for k = 2 alone. renormalise: 0
-    // before, 1 after, 2 never. weights, experts, slots, used_choices (groups, tokens, k); load (groups,
+    // int64, with which the second of two choices is kept at random, or none. renormalise: 0 before, 1 after,
+    // 2 never. weights, experts, slots, used_choices (groups, tokens, k); load (groups,
     // experts, k); gate_means (groups, experts): the mean gate of the real tokens, which are not padding;
     // real_tokens (groups): how many there are; log_sums (groups, tokens): the logarithm of the sum of
     // exp(logits), 0 for padding.

@@ -12,7 +12,7 @@ from torch import Tensor
 from mnmt_moe_ext import RandomKey, Routing, reference, uniform_choices
 
 UNLIMITED = 2**31 - 1
-POLICIES = ("always", "random", "sampled")
+POLICIES = ("always", "random")
 RENORMALISE = ("before", "after", "never")
 KEY = RandomKey.make(seed=(7 << 40) + 3, step=(1 << 33) + 5, layer=11)
 
@@ -89,7 +89,7 @@ CALLS: dict[str, Call] = {
     },
     **{
         f"forced, {policy}": forced_call((2, 67, 6), second_expert_policy=policy, biased=True)
-        for policy in ("always", "random")
+        for policy in POLICIES
     },
     # One strip, two, more strips than parts of the scan; then strips of 16 and of 32 tokens.
     **{
@@ -110,7 +110,7 @@ CALLS: dict[str, Call] = {
 def run_gate(
     kernels: Any, call: Call, *, layout: str | None = None, bin_size: int = 0
 ) -> tuple[Routing, Tensor, tuple[Tensor, ...]]:
-    """The routing, the choices before the policy, and of a layout the rows with `filled` or `ends`."""
+    """The routing, all choices, and of a layout the rows with `filled` or `ends`."""
     groups, tokens, num_experts = call.logits.shape
     key = call.options.get("random_key")
     capacity = call.options["capacity"]
@@ -128,7 +128,7 @@ def run_gate(
         *(call.logits, call.padding_mask, call.options.get("bias"), call.options.get("choices")),
         *(key and key.seed_and_step, call.options.get("token_ids"), key.layer if key else 0),
         UNLIMITED if capacity is None else capacity,
-        *(POLICIES.index(call.policy), call.options.get("threshold", 0.5), call.renormalise, bin_size),
+        *(call.options.get("threshold", 0.5), call.renormalise, bin_size),
         outputs=outputs,
     )
     weights, gate_means, log_sums, experts, slots, load, choices, real_tokens, *rows = results

@@ -22,7 +22,6 @@ def gate_results() -> list[tuple[tuple[Tensor, ...], tuple[Tensor | None, ...]]]
             for policy, top_k in (
                 ("always", 2),
                 ("random", 2),
-                ("sampled", 2),
                 ("always", min(5, num_experts)),
             ):
                 generator = torch.Generator().manual_seed(num_experts)

@@ -79,7 +79,7 @@ def test_gradient(layout: Any, name: str) -> None:
 
 @pytest.mark.parametrize("bin_size", [0, 4])
 def test_opcheck(bin_size: int) -> None:
-    arguments = (make_logits(True), make_padding(), None, None, None, None, 2, 3, 0, 0, 0.5, 0, bin_size)
+    arguments = (make_logits(True), make_padding(), None, None, None, None, 2, 3, 0, 0.5, 0, bin_size)
     torch.library.opcheck(OPERATORS.route.default, arguments)
 
 

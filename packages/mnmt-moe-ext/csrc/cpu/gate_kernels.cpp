@@ -22,7 +22,7 @@ MNMT_MOE_INLINE void load_token(const Logit* logits, const GateOptions& options,
     load_row(logits + at * num_experts, num_experts, (options.num_tokens - at) * num_experts, row);
 }
 
-// Writes the choices before the policy and returns the largest logit.
+// Writes the choices and returns the largest logit.
 template <int kTopK, typename Logit, typename T>
 MNMT_MOE_INLINE T choose_experts(const GateArrays<Logit>& arrays, const GateOptions& options, int64_t at,
                                  ChoiceScratch<T> scratch, int32_t* choices) {
@@ -40,22 +40,15 @@ MNMT_MOE_INLINE T choose_experts(const GateArrays<Logit>& arrays, const GateOpti
     return largest_of_row(scratch.row, padded);
 }
 
-// Whether the policy keeps the second choice, which it may change.
+// Whether the second choice is kept, which is random with token ids.
 template <typename Logit, typename T>
 MNMT_MOE_INLINE bool keep_second(const GateArrays<Logit>& arrays, const GateOptions& options, int64_t at,
-                                 ChoiceScratch<T> scratch, T largest, int32_t* choices) {
-    if (options.policy == Policy::always) {
+                                 const T* row, T largest, const int32_t* choices) {
+    if (arrays.token_ids == nullptr) {
         return true;
     }
     const auto [seed, step, layer] = options.key;
     const double draw = uniform_draw(seed, step, layer, arrays.token_ids[at]);
-    if (options.policy == Policy::sampled) {
-        const T* scores = arrays.bias == nullptr ? scratch.row : scratch.scores;
-        choices[1] =
-            sample_second(scores, options.num_experts, choices[0], choices[1], draw, scratch.chances);
-        return true;
-    }
-    const T* row = scratch.row;
     return weighs_enough(row, options, row[choices[0]], row[choices[1]], largest, draw);
 }
 
@@ -77,7 +70,7 @@ MNMT_MOE_INLINE void choose_token(const GateArrays<Logit>& arrays, const GateOpt
     load_token(arrays.logits, options, at, row);
     int32_t choices[kMaxTopK];
     const T largest = choose_experts<kTopK>(arrays, options, at, scratch, choices);
-    const bool second_kept = keep_second(arrays, options, at, scratch, largest, choices);
+    const bool second_kept = keep_second(arrays, options, at, row, largest, choices);
     // Logits that are all -infinity sum up to 0, whose logarithm is -infinity; shifted they would be NaN.
     const T shift = largest == -std::numeric_limits<T>::infinity() ? 0 : largest;
     const T sum = exponentiate(row, padded, shift);

@@ -34,8 +34,6 @@ struct DrawKey {
     int64_t layer;
 };
 
-enum class Policy : int64_t { always, random, sampled };
-
 // What the gates of a token's choices are divided by: their sum over all choices, or over those with a slot.
 enum class Renormalise : int64_t { before, after, never };
 
@@ -44,8 +42,7 @@ struct GateOptions {
     int64_t num_experts;
     int top_k;         // k, choices of a token
     int64_t capacity;  // slots of each expert in each group
-    Policy policy;     // for k = 2; otherwise `always`
-    double threshold;  // "random": a second choice of this weight or more is always kept
+    double threshold;  // a second choice of this weight or more is always kept
     Renormalise renormalise;
     DrawKey key;
 };
@@ -61,9 +58,9 @@ struct GateArrays {
     const bool* padding;        // (n)
     const GateOf<Logit>* bias;  // (padded_row(num_experts)), added to the logits for the choice; or null
     const int32_t* forced;      // (n, k): choices made elsewhere; null to choose the largest logits
-    const int64_t* token_ids;   // (n); null for Policy::always
+    const int64_t* token_ids;   // (n); null to keep every second choice
     int32_t* choices;           // (n, k), -1 for padding
-    int32_t* experts;           // (n, k): the choices that the policy kept; -1 for none
+    int32_t* experts;           // (n, k): the choices that are kept; -1 for none
     int32_t* slots;             // (n, k), -1 for none and for dropped
     GateOf<Logit>* weights;     // (n, k): first the gates of the choices, then their weights
     GateOf<Logit>* log_sums;    // (n): log of the sum of exp(logits); 0 for padding
@@ -72,17 +69,15 @@ struct GateArrays {
 // Sums over the tokens of a block.
 template <typename Gate>
 struct BlockSums {
-    Gate* gates;  // (padded_row(num_experts))
-    int32_t*
-        claims;  // (k, num_experts): tokens whose choice of this rank the expert is, if the policy kept it
+    Gate* gates;      // (padded_row(num_experts))
+    int32_t* claims;  // (k, num_experts): tokens whose choice of this rank the expert is, if it is kept
 };
 
 // Memory of padded_row(num_experts) numbers each.
 template <typename Gate>
 struct ChoiceScratch {
     Gate* row;
-    Gate* scores;     // for a bias
-    double* chances;  // for Policy::sampled
+    Gate* scores;  // for a bias
 };
 
 template <typename Logit>

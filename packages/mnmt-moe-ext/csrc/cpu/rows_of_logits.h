@@ -206,30 +206,5 @@ MNMT_MOE_INLINE bool weighs_enough(const T* row, const GateOptions& options, dou
     return bound * (__builtin_exp(first - shift) + chance) < chance;
 }
 
-// Draws the second choice from the softmax of the scores without the first; `second` is the largest of them.
-template <typename T>
-MNMT_MOE_INLINE int32_t sample_second(const T* scores, int64_t num_experts, int32_t first, int32_t second,
-                                      double draw, double* chances) {
-    const double shift = scores[second];
-    for (int64_t expert = 0; expert < padded_row<double>(num_experts); expert += Lanes<double>::count) {
-        store<double>(chances + expert, exponential<double>(load_double(scores + expert) - shift));
-    }
-    chances[first] = 0;
-    double total = 0;
-    for (int64_t expert = 0; expert < num_experts; ++expert) {
-        total += chances[expert];
-    }
-    double running = 0;
-    int32_t last = second;
-    for (int32_t expert = 0; expert < num_experts; ++expert) {
-        running += chances[expert];
-        if (running > draw * total) {
-            return expert;
-        }
-        last = chances[expert] > 0 ? expert : last;
-    }
-    return last;
-}
-
 }  // namespace
 }  // namespace mnmt_moe::MNMT_MOE_ISA

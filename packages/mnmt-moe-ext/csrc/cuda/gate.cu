@@ -32,14 +32,12 @@ GateShape gate_shape(const Tensor& logits, int64_t top_k) {
 struct OptionalTensors {
     OptionalTensors(const Tensor& logits, const std::optional<Tensor>& bias_,
                     const std::optional<Tensor>& choices_, const std::optional<Tensor>& seed_and_step_,
-                    const std::optional<Tensor>& token_ids_, int64_t top_k, Policy policy)
+                    const std::optional<Tensor>& token_ids_, int64_t top_k)
         : bias(contiguous_if_any(bias_)),
           choices(contiguous_if_any(choices_)),
           seed_and_step(contiguous_if_any(seed_and_step_)),
           token_ids(contiguous_if_any(token_ids_)) {
-        check_draws(logits, seed_and_step, token_ids, policy != Policy::always);
-        MNMT_CHECK(!choices.has_value() || policy != Policy::sampled,
-                   "`choices` cannot be given with policy 2");
+        check_draws(logits, seed_and_step, token_ids, top_k);
         if (bias.has_value()) {
             check_bias(*bias, logits);
         }
@@ -87,17 +85,17 @@ struct GateCall {
     GateCall(const Tensor& logits_, const Tensor& padding_mask, const std::optional<Tensor>& bias,
              const std::optional<Tensor>& choices, const std::optional<Tensor>& seed_and_step,
              const std::optional<Tensor>& token_ids, int64_t top_k, int64_t capacity, int64_t layer_,
-             int64_t policy, double threshold, int64_t renormalise)
+             double threshold, int64_t renormalise)
         : shape(gate_shape(logits_, top_k)),
           options{static_cast<int32_t>(std::min<int64_t>(capacity, std::numeric_limits<int32_t>::max())),
-                  static_cast<Policy>(policy), threshold, static_cast<Renormalise>(renormalise)},
+                  threshold, static_cast<Renormalise>(renormalise)},
           layer(layer_),
-          optional(logits_, bias, choices, seed_and_step, token_ids, top_k, options.policy),
+          optional(logits_, bias, choices, seed_and_step, token_ids, top_k),
           logits(contiguous(logits_)),
           padding(contiguous(padding_mask)),
           results(logits, top_k) {
         check_per_token(padding_mask, ScalarType::Bool, logits, "padding_mask");
-        check_options(logits, top_k, capacity, layer, policy, threshold, renormalise);
+        check_options(logits, top_k, capacity, layer, threshold, renormalise);
     }
 
     void launch(const GateLayout& layout, cudaStream_t stream) {
@@ -123,10 +121,10 @@ struct GateCall {
 Routed top_k_gate(const Tensor& logits, const Tensor& padding_mask, const std::optional<Tensor>& bias,
                   const std::optional<Tensor>& choices, const std::optional<Tensor>& seed_and_step,
                   const std::optional<Tensor>& token_ids, int64_t top_k, int64_t capacity, int64_t layer,
-                  int64_t policy, double threshold, int64_t renormalise) {
+                  double threshold, int64_t renormalise) {
     const OnDeviceOf device(logits);
     GateCall call(logits, padding_mask, bias, choices, seed_and_step, token_ids, top_k, capacity, layer,
-                  policy, threshold, renormalise);
+                  threshold, renormalise);
     call.launch(GateLayout{}, device.stream());
     return call.results.tuple();
 }
@@ -134,10 +132,10 @@ Routed top_k_gate(const Tensor& logits, const Tensor& padding_mask, const std::o
 RoutedWithLayout route(const Tensor& logits, const Tensor& padding_mask, const std::optional<Tensor>& bias,
                        const std::optional<Tensor>& choices, const std::optional<Tensor>& seed_and_step,
                        const std::optional<Tensor>& token_ids, int64_t top_k, int64_t capacity, int64_t layer,
-                       int64_t policy, double threshold, int64_t renormalise, int64_t bin_size) {
+                       double threshold, int64_t renormalise, int64_t bin_size) {
     const OnDeviceOf device(logits);
     GateCall call(logits, padding_mask, bias, choices, seed_and_step, token_ids, top_k, capacity, layer,
-                  policy, threshold, renormalise);
+                  threshold, renormalise);
     const bool ragged = bin_size == 0;
     const int64_t num_experts = logits.size(2), bins = logits.size(0) * num_experts;
     MNMT_CHECK(ragged || bin_size >= capacity, "`bin_size` must be at least `capacity`, or 0");

@@ -38,7 +38,6 @@ struct GateInputs {
 
 struct GateOptions {
     int32_t capacity;
-    Policy policy;
     double threshold;
     Renormalise renormalise;
 };
@@ -70,9 +69,9 @@ void launch_gate(const GateInputs<Logit>& inputs, const GateShape& shape, const 
     const GateWorkspace workspace = cut_workspace(memory, shape);
     const bool ragged = layout.ends != nullptr;
     const ChoiceArguments<Logit> choice{
-        inputs.logits,   inputs.padding,    inputs.bias,         inputs.forced,   inputs.draws,
-        options.policy,  options.threshold, options.renormalise, shape,           outputs.choices,
-        outputs.experts, outputs.weights,   outputs.log_sums,    workspace.strips};
+        inputs.logits,     inputs.padding,      inputs.bias,     inputs.forced,   inputs.draws,
+        options.threshold, options.renormalise, shape,           outputs.choices, outputs.experts,
+        outputs.weights,   outputs.log_sums,    workspace.strips};
     launch_choice(choice, stream);
     launch_scan({workspace.strips, shape, options.capacity, workspace.positions, outputs.load,
                  outputs.gate_means, outputs.real_tokens, layout.filled},

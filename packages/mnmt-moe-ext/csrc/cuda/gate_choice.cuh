@@ -20,19 +20,14 @@ struct ChoiceArguments {
     const float* bias;      // (experts), or null
     const int32_t* forced;  // (groups, tokens, top_k), or null
     Draws draws;
-    Policy policy;
     double threshold;
     Renormalise renormalise;
     GateShape shape;
-    int32_t* choices;  // (groups, tokens, top_k): before the policy
-    int32_t* experts;  // (groups, tokens, top_k): after it
+    int32_t* choices;  // (groups, tokens, top_k)
+    int32_t* experts;  // (groups, tokens, top_k): the choices that are kept
     float* gates;      // (groups, tokens, top_k): of the choices
     float* log_sums;   // (groups, tokens)
     StripTotals totals;
-
-    __device__ Scores<Logit> scores(int64_t token, const float* added) const {
-        return {logits + token * shape.num_experts, added, shape.num_experts};
-    }
 };
 
 // A forced choice that no expert has would be read out of bounds: it counts as padding.
@@ -77,35 +72,20 @@ __device__ void add_scores(const ChoiceArguments<Logit>& arguments, const Logit*
     }
 }
 
-// The second choice after the policy, of two: another expert, or kNone. The whole warp calls.
+// Whether a token keeps its second choice. The whole warp calls.
 template <typename Logit>
-__device__ int32_t second_after_policy(const ChoiceArguments<Logit>& arguments, int64_t token, int first,
-                                       int second, float largest) {
-    const double draw = arguments.draws.of(token);
-    if (arguments.policy == Policy::sampled) {
-        return sample_second(arguments.scores(token, arguments.bias), first, second, draw);
-    }
-    const Scores<Logit> logits = arguments.scores(token, nullptr);
-    const double limit = draw * arguments.threshold;
-    const bool keep = arguments.renormalise == Renormalise::before
-                          ? exceeds_of_two(logits, first, second, limit)
-                          : exceeds_of_all(logits, second, largest, limit);
-    return keep ? second : kNone;
-}
-
-// Lane r's expert of rank r; `choice` too becomes what is sampled.
-template <typename Logit>
-__device__ int32_t apply_policy(const ChoiceArguments<Logit>& arguments, int64_t token, float largest,
-                                int32_t& choice) {
-    if (arguments.policy == Policy::always) {
-        return choice;
+__device__ bool keep_second(const ChoiceArguments<Logit>& arguments, int64_t token, float largest,
+                            int32_t choice) {
+    if (arguments.draws.token_ids == nullptr) {
+        return true;
     }
     const int first = __shfl_sync(kAllLanes, choice, 0);
     const int second = __shfl_sync(kAllLanes, choice, 1);
-    const int32_t after = second_after_policy(arguments, token, first, second, largest);
-    const int32_t expert = lane_index() == 1 ? after : choice;
-    choice = arguments.policy == Policy::sampled ? expert : choice;
-    return expert;
+    const int num_experts = arguments.shape.num_experts;
+    const TokenLogits<Logit> logits{arguments.logits + token * num_experts, num_experts};
+    const double limit = arguments.draws.of(token) * arguments.threshold;
+    return arguments.renormalise == Renormalise::before ? exceeds_of_two(logits, first, second, limit)
+                                                        : exceeds_of_all(logits, second, largest, limit);
 }
 
 template <typename Logit>
@@ -125,8 +105,9 @@ __device__ void write_padding(const ChoiceArguments<Logit>& arguments, int64_t t
 template <typename Logit>
 __device__ void write_choice(const ChoiceArguments<Logit>& arguments, int64_t token, float largest, float sum,
                              int32_t choice, uint32_t* claims) {
-    const int32_t expert = apply_policy(arguments, token, largest, choice);
     const int rank = lane_index();
+    const bool second_kept = keep_second(arguments, token, largest, choice);
+    const int32_t expert = rank != 1 || second_kept ? choice : kNone;
     const int num_experts = arguments.shape.num_experts;
     if (rank == 0) {
         arguments.log_sums[token] = largest + logf(sum);

@@ -22,7 +22,6 @@ from mnmt_moe_ext.layout import Layout, check_bin_size
 from mnmt_moe_ext.routing import Routing
 
 UNLIMITED = 2**31 - 1
-POLICY_NUMBERS = {"always": 0, "random": 1, "sampled": 2}
 RENORMALISE_NUMBERS = {"before": 0, "after": 1, "never": 2}
 
 
@@ -56,8 +55,8 @@ def top_k_gate(
             gates; added to the logits, no rounding of exp reaches a choice).
         choices: (groups, tokens, top_k) int32, -1 for padding: different experts, instead of the best.
         second_expert_policy: "always" keeps every choice. For two, "random" keeps the second, and gives it a
-            slot, with probability min(1, its weight / threshold); "sampled" draws it by the gates.
-        random_key: The key of the draws of "random" and "sampled".
+            slot, with probability min(1, its weight / threshold).
+        random_key: The key of the draws of "random".
         token_ids: (groups, tokens) int64; a draw depends only on id and key. By default 0, 1, 2, …
         threshold: The threshold of "random"; 0.5 is GShard's.
         renormalise: Weights are the gates over the token's sum, "before" drops (default) or "after"; or
@@ -148,7 +147,6 @@ def to_arguments(logits: Tensor, padding_mask: Tensor | None, options: GateOptio
         options.top_k,
         UNLIMITED if options.capacity is None else options.capacity,
         0 if key is None else key.layer,
-        POLICY_NUMBERS[options.second_expert_policy],
         options.threshold,
         RENORMALISE_NUMBERS[options.normaliser],
     )

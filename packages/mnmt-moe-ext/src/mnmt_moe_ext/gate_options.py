@@ -10,7 +10,7 @@ from torch import Tensor
 
 from mnmt_moe_ext.counter_rng import RandomKey
 
-SecondExpertPolicy = Literal["always", "random", "sampled"]
+SecondExpertPolicy = Literal["always", "random"]
 Renormalise = Literal["before", "after", "never"]
 
 MAX_TOP_K = 8
@@ -76,8 +76,8 @@ class GateOptions:
             _check_tensor("choices", self.choices, torch.int32, logits, layout, (self.top_k,))
         if self.token_ids is not None:
             _check_tensor("token_ids", self.token_ids, torch.int64, logits, "(groups, tokens)", ())
-        if self.second_expert_policy != "always":
-            self._check_policy(logits)
+        if self.second_expert_policy == "random":
+            self._check_draws(logits)
         return padding_mask
 
     def _check_numbers(self, num_experts: int) -> None:
@@ -100,16 +100,11 @@ class GateOptions:
         if not self.threshold > 0:
             raise ValueError(f"`threshold` must be positive, but is {self.threshold}.")
 
-    def _check_policy(self, logits: Tensor) -> None:
-        policy = self.second_expert_policy
+    def _check_draws(self, logits: Tensor) -> None:
         if self.top_k != 2:
-            raise ValueError(
-                f'`top_k` must be 2 with `second_expert_policy` "{policy}", but is {self.top_k}.'
-            )
-        if policy == "sampled" and self.choices is not None:
-            raise ValueError('`choices` must be None with `second_expert_policy` "sampled".')
+            raise ValueError(f'`top_k` must be 2 with `second_expert_policy` "random", but is {self.top_k}.')
         if self.random_key is None:
-            raise ValueError(f'`random_key` must be given with `second_expert_policy` "{policy}".')
+            raise ValueError('`random_key` must be given with `second_expert_policy` "random".')
         _check_random_key(self.random_key, logits)
 
 

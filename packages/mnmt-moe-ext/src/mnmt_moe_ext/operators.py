@@ -60,7 +60,7 @@ def _gate_setup(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -
     _, _, log_sums, _, slots, _, choices, real_tokens, *_ = output
     ctx.save_for_backward(inputs[0], choices, slots, log_sums, real_tokens)
     ctx.set_materialize_grads(False)
-    ctx.renormalise = inputs[11]
+    ctx.renormalise = inputs[10]
     ctx.num_options = len(inputs) - 1
 
 

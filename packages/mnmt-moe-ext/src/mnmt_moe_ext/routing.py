@@ -17,8 +17,8 @@ class Routing:
     """The experts of each token of (groups, tokens): the best choice at [..., 0], the next at [..., 1], …."""
 
     experts: Tensor
-    """(groups, tokens, top_k) int32: the expert; -1 for padding, and for a second choice that the policy
-    drops."""
+    """(groups, tokens, top_k) int32: the expert; -1 for padding, and for a second choice that is not
+    kept."""
     slots: Tensor
     """(groups, tokens, top_k) int32: the token's slot at that expert, in [0, capacity); -1 without a slot."""
     weights: Tensor

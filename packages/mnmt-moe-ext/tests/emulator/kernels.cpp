@@ -49,7 +49,7 @@ struct GateCall {
     const float* bias;
     const int32_t* forced;
     const int64_t *seed_and_step, *token_ids;
-    int64_t layer, capacity, policy;
+    int64_t layer, capacity;
     double threshold;
     int64_t renormalise, bin_size;
     GateOutputs outputs;
@@ -58,8 +58,8 @@ struct GateCall {
 const char* run_gate(const GateCall& call, int32_t* rows, int32_t* filled, int32_t* ends) {
     const GateShape shape(call.groups, call.tokens, static_cast<int>(call.num_experts),
                           static_cast<int>(call.top_k));
-    const GateOptions options{static_cast<int32_t>(call.capacity), static_cast<Policy>(call.policy),
-                              call.threshold, static_cast<Renormalise>(call.renormalise)};
+    const GateOptions options{static_cast<int32_t>(call.capacity), call.threshold,
+                              static_cast<Renormalise>(call.renormalise)};
     const Draws draws{call.seed_and_step, call.token_ids, call.layer};
     auto memory = scratch(workspace_bytes(shape));
     auto bases = scratch(sizeof(int32_t) * call.num_experts * call.groups);
@@ -88,7 +88,7 @@ const char* set_shared_memory_limit(int64_t bytes) {
 const char* top_k_gate(int64_t groups, int64_t tokens, int64_t num_experts, int64_t top_k, int64_t bfloat16,
                        const void* logits, const bool* padding, const float* bias, const int32_t* forced,
                        const int64_t* seed_and_step, const int64_t* token_ids, int64_t layer,
-                       int64_t capacity, int64_t policy, double threshold, int64_t renormalise,
+                       int64_t capacity, double threshold, int64_t renormalise,
                        int64_t bin_size, float* weights, float* gate_means, float* log_sums, int32_t* experts,
                        int32_t* slots, int32_t* load, int32_t* choices, int32_t* real_tokens) {
     return run_gate({groups,
@@ -104,7 +104,6 @@ const char* top_k_gate(int64_t groups, int64_t tokens, int64_t num_experts, int6
                      token_ids,
                      layer,
                      capacity,
-                     policy,
                      threshold,
                      renormalise,
                      bin_size,
@@ -115,7 +114,7 @@ const char* top_k_gate(int64_t groups, int64_t tokens, int64_t num_experts, int6
 const char* route_to_bins(int64_t groups, int64_t tokens, int64_t num_experts, int64_t top_k,
                           int64_t bfloat16, const void* logits, const bool* padding, const float* bias,
                           const int32_t* forced, const int64_t* seed_and_step, const int64_t* token_ids,
-                          int64_t layer, int64_t capacity, int64_t policy, double threshold,
+                          int64_t layer, int64_t capacity, double threshold,
                           int64_t renormalise, int64_t bin_size, float* weights, float* gate_means,
                           float* log_sums, int32_t* experts, int32_t* slots, int32_t* load, int32_t* choices,
                           int32_t* real_tokens, int32_t* rows, int32_t* filled) {
@@ -132,7 +131,6 @@ const char* route_to_bins(int64_t groups, int64_t tokens, int64_t num_experts, i
                      token_ids,
                      layer,
                      capacity,
-                     policy,
                      threshold,
                      renormalise,
                      bin_size,
@@ -143,7 +141,7 @@ const char* route_to_bins(int64_t groups, int64_t tokens, int64_t num_experts, i
 const char* route_ragged(int64_t groups, int64_t tokens, int64_t num_experts, int64_t top_k, int64_t bfloat16,
                          const void* logits, const bool* padding, const float* bias, const int32_t* forced,
                          const int64_t* seed_and_step, const int64_t* token_ids, int64_t layer,
-                         int64_t capacity, int64_t policy, double threshold, int64_t renormalise,
+                         int64_t capacity, double threshold, int64_t renormalise,
                          int64_t bin_size, float* weights, float* gate_means, float* log_sums,
                          int32_t* experts, int32_t* slots, int32_t* load, int32_t* choices,
                          int32_t* real_tokens, int32_t* rows, int32_t* ends) {
@@ -160,7 +158,6 @@ const char* route_ragged(int64_t groups, int64_t tokens, int64_t num_experts, in
                      token_ids,
                      layer,
                      capacity,
-                     policy,
                      threshold,
                      renormalise,
                      bin_size,

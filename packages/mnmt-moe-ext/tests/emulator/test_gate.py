@@ -141,7 +141,7 @@ def calls(draw: st.DrawFn) -> Call:
         threshold=draw(st.sampled_from([0.25, 1.0])),
         second_expert_policy=policy,
     )
-    if policy != "sampled" and draw(st.booleans()):
+    if draw(st.booleans()):
         choices = uniform_choices(call.padding_mask, shape[2], step=draw(st.integers(0, 9)), top_k=top_k)
         return Call(call.logits, call.padding_mask, {**call.options, "choices": choices})
     return call

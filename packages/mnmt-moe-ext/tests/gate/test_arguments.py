@@ -53,14 +53,11 @@ MESSAGES = {
             "top_k": 3,
             "random_key": KEY,
         },
-        '`second_expert_policy` must be "always", "random" or "sampled", but is "never".': {
+        '`second_expert_policy` must be "always" or "random", but is "never".': {
             "second_expert_policy": "never"
         },
         '`random_key` must be given with `second_expert_policy` "random".': {
             "second_expert_policy": "random"
-        },
-        '`random_key` must be given with `second_expert_policy` "sampled".': {
-            "second_expert_policy": "sampled"
         },
         "`random_key.seed_and_step` must be (2,), but is (3,).": {
             "second_expert_policy": "random",
@@ -71,15 +68,10 @@ MESSAGES = {
             "random_key": RandomKey.make(seed=1, step=1, device="meta"),
         },
         "`random_key.layer` must be in 0 to 2**32 - 1, but is -1.": {
-            "second_expert_policy": "sampled",
+            "second_expert_policy": "random",
             "random_key": RandomKey.make(seed=1, step=1, layer=-1),
         },
         "`token_ids` must be (groups, tokens) = (2, 3), but is (6,).": {"token_ids": torch.arange(6)},
-        '`choices` must be None with `second_expert_policy` "sampled".': {
-            "choices": CHOICES,
-            "second_expert_policy": "sampled",
-            "random_key": KEY,
-        },
         "`choices` must be (groups, tokens, 2) = (2, 3, 2), but is (2, 3).": {"choices": CHOICES[..., 0]},
         "`choices` must be (groups, tokens, 3) = (2, 3, 3), but is (2, 3, 2).": {
             "choices": CHOICES,

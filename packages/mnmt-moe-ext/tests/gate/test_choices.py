@@ -1,4 +1,4 @@
-"""Second choices are kept or drawn as often as they must be; uniform choices spread tokens evenly."""
+"""Second choices are kept as often as they must be; uniform choices spread tokens evenly."""
 
 from __future__ import annotations
 
@@ -39,29 +39,6 @@ def test_random_keeps_in_proportion_to_the_weight(renormalise: Any, threshold: f
     assert abs(frequency - probability) <= 4 * (probability * (1 - probability) / tokens) ** 0.5
 
 
-def test_sampled_draws_from_the_gates_of_the_others() -> None:
-    tokens = 40_000
-    logits = identical_tokens([0.3, 2.0, -1.0, 1.0, 0.0], tokens)
-    routing = top_k_gate(logits, capacity=None, second_expert_policy="sampled", random_key=KEY)
-    counts = routing.load[0, :, 1]
-    assert counts[1] == 0
-    others = [0, 2, 3, 4]
-    expected = logits[0, 0, others].softmax(dim=0) * tokens
-    chi_square = ((counts[others] - expected) ** 2 / expected).sum()
-    assert chi_square < 16.3  # 3 degrees of freedom; above with probability below 1e-3
-
-
-@pytest.mark.parametrize("gate", [top_k_gate, reference.top_k_gate], ids=["compiled", "reference"])
-def test_a_bias_changes_what_is_sampled_but_not_the_weights(gate: Any) -> None:
-    logits = torch.randn(2, 300, 9, generator=torch.Generator().manual_seed(5))
-    bias = torch.linspace(-2, 2, 9)
-    options = {"capacity": None, "second_expert_policy": "sampled", "random_key": KEY}
-    actual, moved = gate(logits, bias=bias, **options), gate(logits + bias, **options)
-    assert torch.equal(actual.experts, moved.experts)
-    gates = logits.softmax(dim=-1).gather(-1, actual.experts.long())
-    torch.testing.assert_close(actual.weights, gates / gates.sum(dim=-1, keepdim=True))
-
-
 @pytest.mark.parametrize("gate", [top_k_gate, reference.top_k_gate], ids=["compiled", "reference"])
 def test_a_bias_does_not_change_how_likely_a_second_choice_is_kept(gate: Any) -> None:
     """A choice of weight 1/2 or more is always kept, whatever the bias; one below is often not."""
@@ -73,14 +50,13 @@ def test_a_bias_does_not_change_how_likely_a_second_choice_is_kept(gate: Any) ->
 
 
 @pytest.mark.parametrize("gate", [top_k_gate, reference.top_k_gate], ids=["compiled", "reference"])
-@pytest.mark.parametrize("second_expert_policy", ["random", "sampled"])
-def test_a_token_keeps_its_second_choice_wherever_it_stands(gate: Any, second_expert_policy: str) -> None:
+def test_a_token_keeps_its_second_choice_wherever_it_stands(gate: Any) -> None:
     generator = torch.Generator().manual_seed(0)
     logits = torch.randn(4, 60, 10, generator=generator)
     token_ids = torch.randint(-(2**63), 2**63 - 1, (4, 60), generator=generator)
 
     def experts(logits: Tensor, token_ids: Tensor) -> Tensor:
-        options = {"second_expert_policy": second_expert_policy, "random_key": KEY, "token_ids": token_ids}
+        options = {"second_expert_policy": "random", "random_key": KEY, "token_ids": token_ids}
         chosen: Tensor = gate(logits, capacity=20, **options).experts
         return chosen
 
@@ -121,13 +97,12 @@ def test_another_key_keeps_other_choices(other: RandomKey) -> None:
 def test_draws_decide_the_same_in_every_precision() -> None:
     """Logits that bfloat16 holds exactly make the same decisions as float32 and as float64."""
     logits = torch.randn(2, 500, 30, generator=torch.Generator().manual_seed(3)).bfloat16()
-    for policy in ("random", "sampled"):
-        experts = [
-            top_k_gate(logits.to(dtype), capacity=None, second_expert_policy=policy, random_key=KEY).experts  # type: ignore[arg-type]
-            for dtype in (torch.bfloat16, torch.float32, torch.float64)
-        ]
-        assert torch.equal(experts[0], experts[1])
-        assert torch.equal(experts[0], experts[2])
+    experts = [
+        top_k_gate(logits.to(dtype), capacity=None, second_expert_policy="random", random_key=KEY).experts
+        for dtype in (torch.bfloat16, torch.float32, torch.float64)
+    ]
+    assert torch.equal(experts[0], experts[1])
+    assert torch.equal(experts[0], experts[2])
 
 
 def test_uniform_choices_worked_by_hand() -> None:

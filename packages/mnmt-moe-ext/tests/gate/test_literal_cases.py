@@ -222,30 +222,9 @@ def test_random_policy(gate: Gate, renormalise: str, kept: list[int]) -> None:
     assert routing.experts[0, :, 1].tolist() == kept
 
 
-def test_sampled_policy(gate: Gate) -> None:
-    assert draws_of_three_tokens(seed=9) == pytest.approx([0.842, 0.429, 0.228], abs=5e-4)
-    routing = gate(
-        logits_preferring((1, 3), (1, 3), (1, 3), num_experts=4),
-        capacity=4,
-        second_expert_policy="sampled",
-        random_key=RandomKey.make(seed=9, step=0),
-    )
-    # Experts 0, 2 and 3 are in the ratio 1 : 1 : 2.
-    assert routing.experts.tolist() == [[[1, 3], [1, 2], [1, 0]]]
-    torch.testing.assert_close(routing.weights[0, :, 1], torch.tensor([1 / 3, 1 / 5, 1 / 5]))
-
-
 def draws_of_three_tokens(*, seed: int) -> list[float]:
     draws: list[float] = uniform(RandomKey.make(seed=seed, step=0), torch.arange(3)).tolist()
     return draws
-
-
-@pytest.mark.parametrize("logit", [math.nan, -math.inf])
-def test_sampling_where_no_other_expert_has_a_gate(gate: Gate, logit: float) -> None:
-    logits = torch.tensor([[[logit, 1.0, logit]]])
-    key = RandomKey.make(seed=0, step=0)
-    routing = gate(logits, capacity=1, second_expert_policy="sampled", random_key=key)
-    assert routing.experts.tolist() == [[[1, 0]]]
 
 
 def test_padding_does_not_change_the_auxiliary_loss(gate: Gate) -> None:

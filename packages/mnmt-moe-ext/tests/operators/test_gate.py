@@ -12,7 +12,6 @@ from torch.utils.checkpoint import checkpoint
 from mnmt_moe_ext import RandomKey, Routing, top_k_gate
 
 OPERATORS = torch.ops.mnmt_moe_ext
-ALWAYS, RANDOM, SAMPLED = range(3)
 BEFORE, AFTER, NEVER = range(3)
 DTYPES = pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
 SEED_AND_STEP = torch.tensor([3, 4])
@@ -44,7 +43,6 @@ def sound_arguments(logits: Tensor, **changes: Any) -> dict[str, Any]:
         "top_k": 2,
         "capacity": 3,
         "layer": 0,
-        "policy": ALWAYS,
         "threshold": 0.5,
         "renormalise": BEFORE,
     }
@@ -59,8 +57,8 @@ DRAWS = {"seed_and_step": SEED_AND_STEP, "token_ids": torch.arange(14).view(2, 7
     "changes",
     [
         {},
-        {"policy": RANDOM, "renormalise": AFTER, **DRAWS},
-        {"policy": SAMPLED, "renormalise": NEVER, **DRAWS},
+        {"renormalise": AFTER, **DRAWS},
+        {"renormalise": NEVER, **DRAWS},
         {"top_k": 1, "renormalise": NEVER, "bias": torch.arange(5.0)},
         {"top_k": 4},
         {"top_k": 3, "choices": make_choices(make_padding(2, 7), 3)},
@@ -92,7 +90,7 @@ def differentiable(routing: Routing) -> tuple[Tensor, ...]:
 
 
 @pytest.mark.parametrize("renormalise", ["before", "after", "never"])
-@pytest.mark.parametrize("second_expert_policy", ["always", "random", "sampled", "forced"])
+@pytest.mark.parametrize("second_expert_policy", ["always", "random", "forced"])
 @pytest.mark.parametrize("capacity", [1, None])
 def test_gradcheck(renormalise: Any, second_expert_policy: Any, capacity: int | None) -> None:
     padding_mask = make_padding(2, 6)
@@ -207,17 +205,19 @@ NOT_PADDING = torch.zeros(2, 3, dtype=torch.bool)
         ({"top_k": 0}, "`top_k` must be in 1 to 8"),
         ({"top_k": 9}, "`top_k` must be in 1 to 8"),
         ({"top_k": 5}, "at most the number of experts"),
-        ({"policy": 3}, "`policy` must be 0, or 1 or 2 with `top_k` 2"),
-        ({"policy": RANDOM, "top_k": 3}, "`policy` must be 0, or 1 or 2 with `top_k` 2"),
+        (
+            {"seed_and_step": SEED_AND_STEP, "token_ids": torch.zeros(2, 3).long(), "top_k": 3},
+            "`top_k` must be 2 with `seed_and_step`",
+        ),
         ({"renormalise": 3}, "`renormalise` must be 0, 1 or 2"),
-        ({"policy": RANDOM}, "must both be given"),
+        ({"token_ids": torch.zeros(2, 3).long()}, "must both be given"),
         ({"seed_and_step": SEED_AND_STEP}, "must both be given"),
         (
-            {"policy": RANDOM, "seed_and_step": SEED_AND_STEP[:1], "token_ids": torch.zeros(2, 3).long()},
+            {"seed_and_step": SEED_AND_STEP[:1], "token_ids": torch.zeros(2, 3).long()},
             "`seed_and_step` must be 2 numbers",
         ),
         (
-            {"policy": RANDOM, "seed_and_step": SEED_AND_STEP, "token_ids": torch.zeros(2, 2).long()},
+            {"seed_and_step": SEED_AND_STEP, "token_ids": torch.zeros(2, 2).long()},
             "`token_ids` has the wrong type or is not",
         ),
         ({"threshold": 0.0}, "`threshold` must be positive"),

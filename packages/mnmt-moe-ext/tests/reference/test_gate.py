@@ -61,7 +61,7 @@ def gate_calls(draw: st.DrawFn) -> GateCall:
     padding_mask = torch.rand(shape[:2], generator=generator) < draw(st.sampled_from([0.0, 0.3, 1.0]))
     logits[padding_mask] = draw(st.sampled_from([0.0, torch.nan]))
     top_k = min(draw(st.integers(1, 8)), shape[2])
-    policy = draw(st.sampled_from(["always", "random", "sampled"] if top_k == 2 else ["always"]))
+    policy = draw(st.sampled_from(["always", "random"] if top_k == 2 else ["always"]))
     options: dict[str, Any] = {
         "top_k": top_k,
         "bias": torch.randn(shape[2], generator=generator) if draw(st.booleans()) else None,
@@ -73,7 +73,7 @@ def gate_calls(draw: st.DrawFn) -> GateCall:
         "threshold": draw(st.sampled_from([0.25, 0.5, 1.0])),
         "renormalise": draw(st.sampled_from(["before", "after", "never"] if top_k > 1 else ["never", None])),
     }
-    if policy != "sampled" and draw(st.booleans()):
+    if draw(st.booleans()):
         options["choices"] = force_choices(logits.shape, top_k, padding_mask, generator)
     return GateCall(logits, padding_mask, options)
 
@@ -170,7 +170,7 @@ def test_any_logits_choose_different_existing_experts(
     logits[torch.rand(logits.shape) < 0.3] = value
     logits[0, 0] = value
     logits.requires_grad_()
-    for policy, top_k in (("always", 2), ("random", 2), ("sampled", 2), ("always", min(8, num_experts))):
+    for policy, top_k in (("always", 2), ("random", 2), ("always", min(8, num_experts))):
         key = RandomKey.make(seed=1, step=1)
         options: dict[str, Any] = {"top_k": top_k, "second_expert_policy": policy, "random_key": key}
         routing = top_k_gate(logits, capacity=9, **options)

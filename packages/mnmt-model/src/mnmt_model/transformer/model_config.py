@@ -21,7 +21,7 @@ SLOT_MULTIPLE = 4
 MAX_EXPERTS_PER_TOKEN = 8
 """Most experts of a token in mnmt-moe-ext."""
 
-SecondExpert = Literal["random", "always", "sampled"]
+SecondExpert = Literal["random", "always"]
 
 Embeddings = Literal["shared", "tied", "tied-target", "separate"]
 
@@ -102,9 +102,9 @@ class ModelConfig:
     eval_capacity_factor: float = 0.0
     """The capacity factor in evaluation and translation; 0 sets no limit and drops nothing."""
     second_expert: SecondExpert = "random"
-    """A token's second expert in training, if it chooses two. `random`: the second best, used with a
-    probability that increases with its weight; `always`: the second best; `sampled`: drawn from the gate. In
-    evaluation it is the second best. For another `experts_per_token`, tokens have their best experts."""
+    """A token's second expert in training, if it chooses two. `random`: used with a probability that
+    increases with its weight; `always`: used. In evaluation it is used. For another `experts_per_token`,
+    tokens have their best experts."""
     second_expert_threshold: float = 0.5
     """Weight from which a second expert is always used, for `random`."""
     renormalise: Literal["before", "after", "never"] = "before"

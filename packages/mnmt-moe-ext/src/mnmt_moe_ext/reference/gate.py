@@ -67,17 +67,14 @@ def route(
 
 
 def choose(logits: Tensor, padding_mask: Tensor, options: GateOptions) -> tuple[Tensor, Tensor]:
-    """Return the choices, and the choices that the policy keeps: (groups, tokens, top_k) int32."""
-    scores = logits if options.bias is None else logits + options.bias
+    """Return the choices, and the choices that are kept: (groups, tokens, top_k) int32."""
     choices = options.choices
     if choices is None:
+        scores = logits if options.bias is None else logits + options.bias
         choices = largest(scores, padding_mask, options.top_k)
     if options.second_expert_policy == "always" or options.random_key is None:
         return choices, choices
     draws = uniform(options.random_key, number_tokens(options.token_ids, padding_mask))
-    if options.second_expert_policy == "sampled":
-        choices = sample_second(scores, choices, draws)
-        return choices, choices
     keep = keep_second(logits, choices, draws * options.threshold, options.normaliser)
     return choices, torch.stack([choices[..., 0], choices[..., 1].where(keep, NONE)], dim=-1)
 
@@ -103,28 +100,6 @@ def keep_second(logits: Tensor, choices: Tensor, bounds: Tensor, renormalise: Re
     peak = competing.amax(dim=-1)
     total = (competing - peak.unsqueeze(-1)).exp().sum(dim=-1)
     return bounds * total < (second - peak).exp()
-
-
-def sample_second(scores: Tensor, choices: Tensor, draws: Tensor) -> Tensor:
-    """Draw another second choice from the softmax of the scores without the first choice's.
-
-    It is the first expert up to which they sum to more than draw times their total.
-    """
-    scores = scores.detach().double()
-    second_largest = gather_choices(scores, choices)[..., 1:]
-    is_first = one_hot(choices[..., 0], scores.shape[-1]).bool()
-    odds = (scores - second_largest).exp().masked_fill(is_first, 0)
-    running = odds.cumsum(dim=-1)
-    passed = running > draws.unsqueeze(-1) * running[..., -1:]
-    possible = torch.where(passed.any(dim=-1, keepdim=True), passed, keep_last(odds > 0))
-    sampled = possible.int().argmax(dim=-1).int().where(possible.any(dim=-1), choices[..., 1])
-    return torch.stack([choices[..., 0], sampled.where(choices[..., 0] != NONE, NONE)], dim=-1)
-
-
-def keep_last(mask: Tensor) -> Tensor:
-    """Return the mask with only the last True of each row."""
-    after = mask.flip(-1).cumsum(dim=-1).flip(-1)
-    return mask & (after == 1)
 
 
 def assign_slots(experts: Tensor, *, num_experts: int, capacity: int | None) -> Tensor:
