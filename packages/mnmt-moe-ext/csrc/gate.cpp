@@ -16,18 +16,7 @@
 namespace mnmt_moe {
 namespace {
 
-using torch::stable::contiguous;
-using torch::stable::new_empty;
 using torch::stable::parallel_for;
-
-template <typename T>
-const T* data_or_null(const std::optional<Tensor>& tensor) {
-    return tensor.has_value() ? tensor->const_data_ptr<T>() : nullptr;
-}
-
-std::optional<Tensor> contiguous_if_any(const std::optional<Tensor>& tensor) {
-    return tensor.has_value() ? std::optional(contiguous(*tensor)) : std::nullopt;
-}
 
 // Sums over the tokens of each block, and after `give_offsets` the claims made before each block.
 template <typename Gate>
@@ -138,76 +127,42 @@ void route(const GateArrays<Logit>& arrays, const GateOptions& options, const Bl
     });
 }
 
-// The operator's results, in its order.
-struct Results {
-    Results(const Tensor& logits, int64_t top_k)
-        : weights(new_empty(logits, {logits.size(0), logits.size(1), top_k}, gate_type(logits))),
-          gate_means(new_empty(logits, {logits.size(0), logits.size(2)}, gate_type(logits))),
-          log_sums(new_empty(logits, {logits.size(0), logits.size(1)}, gate_type(logits))),
-          experts(new_empty(logits, weights.sizes(), ScalarType::Int)),
-          slots(new_empty(logits, weights.sizes(), ScalarType::Int)),
-          load(new_empty(logits, {logits.size(0), logits.size(2), top_k}, ScalarType::Int)),
-          choices(new_empty(logits, weights.sizes(), ScalarType::Int)),
-          real_tokens(new_empty(logits, {logits.size(0)}, ScalarType::Int)) {}
-
-    template <typename Logit>
-    GateArrays<Logit> arrays() {
-        GateArrays<Logit> arrays{};
-        arrays.choices = choices.mutable_data_ptr<int32_t>();
-        arrays.experts = experts.mutable_data_ptr<int32_t>();
-        arrays.slots = slots.mutable_data_ptr<int32_t>();
-        arrays.weights = weights.mutable_data_ptr<GateOf<Logit>>();
-        arrays.log_sums = log_sums.mutable_data_ptr<GateOf<Logit>>();
-        return arrays;
-    }
-
-    template <typename Gate>
-    GroupTotals<Gate> totals() {
-        return {gate_means.mutable_data_ptr<Gate>(), load.mutable_data_ptr<int32_t>(),
-                real_tokens.mutable_data_ptr<int32_t>()};
-    }
-
-    Tensor weights, gate_means, log_sums, experts, slots, load, choices, real_tokens;
-};
-
 // The bias in the type of the gates; no row without one.
 template <typename Gate>
 PaddedRows<Gate> padded_bias(const std::optional<Tensor>& bias, int64_t num_experts) {
     PaddedRows<Gate> padded(bias.has_value(), num_experts);
     if (bias.has_value()) {
-        const float* numbers = bias->const_data_ptr<float>();
+        const auto* numbers = read<float>(bias);
         std::copy(numbers, numbers + num_experts, padded.row(0));
     }
     return padded;
 }
 
-DrawKey draw_key(const std::optional<Tensor>& seed_and_step, int64_t layer) {
-    const int64_t* numbers = data_or_null<int64_t>(seed_and_step);
-    return numbers == nullptr ? DrawKey{0, 0, layer} : DrawKey{numbers[0], numbers[1], layer};
+DrawKey draw_key(const RouteCall& call) {
+    const auto* numbers = read<int64_t>(call.seed_and_step);
+    return numbers == nullptr ? DrawKey{} : DrawKey{numbers[0], numbers[1], call.layer};
 }
 
-// The arguments that not every call has, which own the memory of the pointers to them.
-struct OptionalArguments {
-    std::optional<Tensor> bias, choices, seed_and_step, token_ids;
-
-    OptionalArguments(const std::optional<Tensor>& bias_, const std::optional<Tensor>& choices_,
-                      const std::optional<Tensor>& seed_and_step_, const std::optional<Tensor>& token_ids_)
-        : bias(contiguous_if_any(bias_)),
-          choices(contiguous_if_any(choices_)),
-          seed_and_step(contiguous_if_any(seed_and_step_)),
-          token_ids(contiguous_if_any(token_ids_)) {}
-
-    void check(const Tensor& logits, const Tensor& padding, int64_t top_k) const {
-        check_draws(logits, seed_and_step, token_ids, top_k);
-        if (bias.has_value()) {
-            check_bias(*bias, logits);
-        }
-        if (choices.has_value()) {
-            check_per_choice(*choices, ScalarType::Int, logits, top_k, "choices");
-            check_choices(*choices, padding, logits.size(2));
-        }
-    }
-};
+template <typename Logit>
+void run(const RouteCall& call) {
+    using Gate = GateOf<Logit>;
+    const auto [groups, tokens, num_experts, top_k] = call.shape;
+    const GateOptions options{groups * tokens, num_experts,      static_cast<int>(top_k), call.capacity,
+                              call.threshold,  call.renormalise, draw_key(call)};
+    const PaddedRows<Gate> bias = padded_bias<Gate>(call.bias, num_experts);
+    const GateArrays<Logit> arrays{read<Logit>(call.logits),
+                                   read<bool>(call.padding_mask),
+                                   call.bias.has_value() ? bias.row(0) : nullptr,
+                                   read<int32_t>(call.choices),
+                                   read<int64_t>(call.token_ids),
+                                   write<int32_t>(call.used_choices),
+                                   write<int32_t>(call.experts),
+                                   write<int32_t>(call.slots),
+                                   write<Gate>(call.weights),
+                                   write<Gate>(call.log_sums)};
+    route(arrays, options, {groups, tokens, num_experts},
+          {write<Gate>(call.gate_means), write<int32_t>(call.load), write<int32_t>(call.real_tokens)});
+}
 
 }  // namespace
 
@@ -215,35 +170,13 @@ Routed top_k_gate(const Tensor& logits, const Tensor& padding_mask, const std::o
                   const std::optional<Tensor>& choices, const std::optional<Tensor>& seed_and_step,
                   const std::optional<Tensor>& token_ids, int64_t top_k, int64_t capacity, int64_t layer,
                   double threshold, int64_t renormalise) {
-    check_logits(logits);
-    check_per_token(padding_mask, ScalarType::Bool, logits, "padding_mask");
-    check_options(logits, top_k, capacity, layer, threshold, renormalise);
-    const Tensor rows = contiguous(logits), padding = contiguous(padding_mask);
-    const OptionalArguments optional(bias, choices, seed_and_step, token_ids);
-    optional.check(rows, padding, top_k);
-    const Blocks blocks{rows.size(0), rows.size(1), rows.size(2)};
-    const GateOptions options{blocks.groups * blocks.tokens,
-                              blocks.num_experts,
-                              static_cast<int>(top_k),
-                              capacity,
-                              threshold,
-                              static_cast<Renormalise>(renormalise),
-                              draw_key(optional.seed_and_step, layer)};
-    Results results(rows, top_k);
-    dispatch_logits(rows, [&](auto logit) {
-        using Logit = decltype(logit);
-        using Gate = GateOf<Logit>;
-        PaddedRows<Gate> biases = padded_bias<Gate>(optional.bias, blocks.num_experts);
-        GateArrays<Logit> arrays = results.arrays<Logit>();
-        arrays.logits = static_cast<const Logit*>(rows.const_data_ptr());
-        arrays.padding = padding.const_data_ptr<bool>();
-        arrays.bias = optional.bias.has_value() ? biases.row(0) : nullptr;
-        arrays.forced = data_or_null<int32_t>(optional.choices);
-        arrays.token_ids = data_or_null<int64_t>(optional.token_ids);
-        route(arrays, options, blocks, results.totals<Gate>());
-    });
-    return {results.weights, results.gate_means, results.log_sums, results.experts,
-            results.slots,   results.load,       results.choices,  results.real_tokens};
+    const RouteCall call(logits, padding_mask, bias, choices, seed_and_step, token_ids, top_k, capacity,
+                         layer, threshold, renormalise);
+    if (call.choices.has_value()) {
+        check_choices(*call.choices, read<bool>(call.padding_mask), call.shape.num_experts);
+    }
+    dispatch_logits(logits, [&](auto logit) { run<decltype(logit)>(call); });
+    return call.results();
 }
 
 }  // namespace mnmt_moe

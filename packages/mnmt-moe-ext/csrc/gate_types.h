@@ -3,14 +3,10 @@
 
 #include <torch/csrc/stable/tensor.h>
 
+#include "check.h"
 #include "cpu/gate_kernels.h"
-#include "gate_checks.h"
 
 namespace mnmt_moe {
-
-inline ScalarType gate_type(const Tensor& logits) {
-    return logits.scalar_type() == ScalarType::Double ? ScalarType::Double : ScalarType::Float;
-}
 
 // Calls function(Logit{}) with the type of the logits.
 template <typename Function>
@@ -20,10 +16,8 @@ void dispatch_logits(const Tensor& logits, Function function) {
             return function(float{});
         case ScalarType::BFloat16:
             return function(Bfloat16{});
-        case ScalarType::Double:
-            return function(double{});
         default:
-            refuse("`logits` must be float32, bfloat16 or float64");
+            return function(double{});
     }
 }
 

@@ -1,18 +1,13 @@
 // Operators on the CPU that another one calls.
 #pragma once
 
-#include <torch/csrc/stable/tensor.h>
-
 #include <cstdint>
 #include <optional>
 #include <tuple>
 
+#include "route_arguments.h"
+
 namespace mnmt_moe {
-
-using torch::stable::Tensor;
-
-// weights, gate_means, log_sums, experts, slots, load, used_choices, real_tokens
-using Routed = std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor>;
 
 Routed top_k_gate(const Tensor& logits, const Tensor& padding_mask, const std::optional<Tensor>& bias,
                   const std::optional<Tensor>& choices, const std::optional<Tensor>& seed_and_step,

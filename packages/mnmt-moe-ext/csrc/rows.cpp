@@ -11,6 +11,7 @@
 #include "cpu/isa.h"
 #include "cpu/row_kernels.h"
 #include "row_checks.h"
+#include "tensors.h"
 
 namespace mnmt_moe {
 namespace {
@@ -51,16 +52,6 @@ void with_element_type(const Tensor& tensor, Function function) {
         default:
             return function(double{});
     }
-}
-
-template <typename Element>
-const Element* read(const Tensor& tensor) {
-    return static_cast<const Element*>(tensor.const_data_ptr());
-}
-
-template <typename Element>
-Element* write(const Tensor& tensor) {
-    return static_cast<Element*>(tensor.mutable_data_ptr());
 }
 
 // The kernels that write `out`.
@@ -145,15 +136,15 @@ Tensor combine(const Tensor& buffers, const std::optional<Tensor>& weights, cons
                const Tensor& filled, int64_t bin_size) {
     check_combine(buffers, weights, rows, filled, bin_size);
     const Tensor from = contiguous(buffers), row_numbers = contiguous(rows);
-    const std::optional<Tensor> scales = weights ? std::optional(contiguous(*weights)) : std::nullopt;
+    const std::optional<Tensor> scales = contiguous_if_any(weights);
     const int64_t tokens = rows.size(0), width = from.size(1);
     Tensor out = new_empty(from, {tokens, width});
     with_element_type(from, [&](auto element) {
         using Element = decltype(element);
         const auto kernels = kernels_for<Element>(out);
         const RowPlan plan{read<int32_t>(row_numbers), static_cast<int>(rows.size(1)), from.size(0), width};
-        const CombineCall<Element> call{
-            read<Element>(from), scales ? read<Weight<Element>>(*scales) : nullptr, write<Element>(out)};
+        const CombineCall<Element> call{read<Element>(from), read<Weight<Element>>(scales),
+                                        write<Element>(out)};
         for_tokens<Element>(tokens, width, [&](int64_t begin, int64_t end) {
             return kernels.combine(plan, call, begin, end);
         });

@@ -133,7 +133,8 @@ void assign(const GateArrays<Logit>& arrays, const GateOptions& options, TokenRa
 }
 
 // The gradient with respect to the gates g of the choices. With w_i = s_i g_i / D, s_i = 1 for a choice with
-// a slot and D = sum_j d_j g_j + epsilon: dL/dg_i = (s_i u_i - d_i sum_j (s_j u_j g_j) / D) / D.
+// a slot and D = sum_j d_j g_j + epsilon: dL/dg_i = (s_i u_i - d_i sum_j (s_j u_j g_j) / D) / D. Without
+// `grad_weights` it is 0.
 template <int kTopK, typename T>
 MNMT_MOE_INLINE void weight_gradient(const T* gates, const int32_t* slots, const T* grad_weights,
                                      const GateOptions& options, T* grad) {
@@ -143,7 +144,7 @@ MNMT_MOE_INLINE void weight_gradient(const T* gates, const int32_t* slots, const
     for (int rank = 0; rank < top_k; ++rank) {
         const bool has_slot = slots[rank] != kNone;
         in_sum[rank] = has_slot || options.renormalise == Renormalise::before;
-        grad[rank] = has_slot ? grad_weights[rank] : 0;
+        grad[rank] = has_slot && grad_weights != nullptr ? grad_weights[rank] : 0;
         sum += in_sum[rank] ? gates[rank] : 0;
         products += grad[rank] * gates[rank];
     }
@@ -172,8 +173,9 @@ MNMT_MOE_INLINE void backward_token(const GradientArrays<Logit>& arrays, const G
     for (int rank = 0; rank < top_k; ++rank) {
         gates[rank] = row[choices[rank]];
     }
-    weight_gradient<kTopK>(gates, arrays.slots + top_k * at, arrays.grad_weights + top_k * at, options, grad);
-    T mean = sum_of_lanes<T>(products) - arrays.grad_log_sums[at];
+    const T* grad_weights = arrays.grad_weights == nullptr ? nullptr : arrays.grad_weights + top_k * at;
+    weight_gradient<kTopK>(gates, arrays.slots + top_k * at, grad_weights, options, grad);
+    T mean = sum_of_lanes<T>(products) - (arrays.grad_log_sums == nullptr ? 0 : arrays.grad_log_sums[at]);
     for (int rank = 0; rank < top_k; ++rank) {
         mean += gates[rank] * grad[rank];
     }

@@ -5,16 +5,12 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "../options.h"
 #include "../philox.h"
 #include "bfloat16.h"
 #include "isa.h"
 
 namespace mnmt_moe {
-
-inline constexpr int32_t kNone = -1;
-inline constexpr int kMaxTopK = 8;
-// Added to the sum of a token's gates before dividing by it.
-inline constexpr double kRenormaliseEpsilon = 1e-9;
 
 // Scratch rows are padded to a multiple of 64 bytes.
 template <typename Gate>
@@ -33,9 +29,6 @@ struct DrawKey {
     int64_t step;
     int64_t layer;
 };
-
-// What the gates of a token's choices are divided by: their sum over all choices, or over those with a slot.
-enum class Renormalise : int64_t { before, after, never };
 
 struct GateOptions {
     int64_t num_tokens;  // n
@@ -86,8 +79,8 @@ struct GradientArrays {
     const int32_t* choices;              // (n, k)
     const int32_t* slots;                // (n, k)
     const GateOf<Logit>* log_sums;       // (n)
-    const GateOf<Logit>* grad_weights;   // (n, k)
-    const GateOf<Logit>* grad_log_sums;  // (n)
+    const GateOf<Logit>* grad_weights;   // (n, k), or null for 0
+    const GateOf<Logit>* grad_log_sums;  // (n), or null for 0
     Logit* grad_logits;                  // (n, num_experts)
 };
 

@@ -48,7 +48,7 @@ __device__ ChoiceGradient choice_gradient(const GateGradient<Logit>& gradient, i
     if (gradient.renormalise == Renormalise::never) {
         return {expert, gate, grad};
     }
-    const float sum = warp_sum(in_sum ? gate : 0) + kRenormaliseEpsilon;
+    const float sum = warp_sum(in_sum ? gate : 0) + static_cast<float>(kRenormaliseEpsilon);
     const float shared = warp_sum(grad * gate) / sum;
     return {expert, gate, (grad - (in_sum ? shared : 0)) / sum};
 }

@@ -10,9 +10,6 @@
 
 namespace mnmt_moe {
 
-// before: over all choices; after: over those with a slot; never: the plain gates.
-enum class Renormalise { before = 0, after = 1, never = 2 };
-
 template <typename Logit>
 struct ChoiceArguments {
     const Logit* logits;    // (groups, tokens, experts)

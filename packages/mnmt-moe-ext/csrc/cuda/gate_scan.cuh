@@ -178,8 +178,7 @@ inline void launch_scan(const ScanArguments& arguments, cudaStream_t stream) {
         launch(scan_kernel<kRanksPerWord>, blocks, kScanThreads, sizeof(PartTotals<kRanksPerWord>), stream,
                arguments);
     } else {
-        launch(scan_kernel<kMaxRanks>, blocks, kScanThreads, sizeof(PartTotals<kMaxRanks>), stream,
-               arguments);
+        launch(scan_kernel<kMaxTopK>, blocks, kScanThreads, sizeof(PartTotals<kMaxTopK>), stream, arguments);
     }
 }
 

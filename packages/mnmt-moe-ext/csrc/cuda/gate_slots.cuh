@@ -6,8 +6,6 @@
 
 namespace mnmt_moe {
 
-constexpr float kRenormaliseEpsilon = 1e-9f;
-
 struct SlotArguments {
     const int32_t* positions;  // (strips, top_k, experts): of the strip's first claim
     const int32_t* experts;    // (groups, tokens, top_k)
@@ -41,7 +39,7 @@ __device__ inline float weight_sum(const SlotArguments& arguments, int rank, flo
     counted[rank * kWarpSize + lane_index()] =
         has_slot || arguments.renormalise == Renormalise::before ? gate : 0;
     __syncthreads();
-    float sum = kRenormaliseEpsilon;
+    float sum = static_cast<float>(kRenormaliseEpsilon);
     for (int other = 0; other < arguments.shape.top_k; ++other) {
         sum += counted[other * kWarpSize + lane_index()];
     }
@@ -49,7 +47,7 @@ __device__ inline float weight_sum(const SlotArguments& arguments, int rank, flo
 }
 
 // A block a strip, a warp a rank, a lane a token.
-__global__ void __launch_bounds__(kMaxRanks* kWarpSize) slot_kernel(SlotArguments arguments) {
+__global__ void __launch_bounds__(kMaxTopK* kWarpSize) slot_kernel(SlotArguments arguments) {
     const GateShape& shape = arguments.shape;
     const Strip strip = Strip::of_block(shape);
     const int rank = warp_index();

@@ -6,7 +6,7 @@
 #include <tuple>
 
 #include "../row_checks.h"
-#include "elements.h"
+#include "../tensors.h"
 #include "stream.h"
 
 namespace mnmt_moe {

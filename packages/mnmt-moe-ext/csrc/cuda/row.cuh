@@ -9,7 +9,6 @@ namespace mnmt_moe {
 
 constexpr int kMaxExperts = 4096;
 constexpr int kMaxPerLane = 8;  // more logits in registers at a time, and the compiler spills
-constexpr int kMaxRanks = 8;    // choices of a token
 
 // A strip is the work of one block. A long one leaves less to add up, and a warp has room for 32 tokens;
 // shorter ones make blocks enough for a small batch. How long they are depends on no GPU, so that sums do not

@@ -7,7 +7,7 @@
 #include <tuple>
 
 #include "../row_checks.h"
-#include "elements.h"
+#include "../tensors.h"
 #include "rows_backward.cuh"
 #include "stream.h"
 

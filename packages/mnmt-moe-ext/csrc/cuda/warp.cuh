@@ -4,13 +4,13 @@
 #include <cmath>
 #include <cstdint>
 
+#include "../options.h"
 #include "launch.cuh"
 
 namespace mnmt_moe {
 
 constexpr int kWarpSize = 32;
 constexpr unsigned kAllLanes = 0xffffffffu;
-constexpr int32_t kNone = -1;
 
 template <typename Integer>
 __host__ __device__ constexpr Integer ceil_div(Integer count, Integer size) {

@@ -132,7 +132,7 @@ DISPATCH_MISTAKES = [
     ({"rows": torch.zeros(14, 0, dtype=INT)}, "`rows` must be \\(n, k\\), with k in 1 to 8"),
     ({"rows": torch.full((14, 2), -2, dtype=INT)}, "`rows` must be -1 or rows of the buffers"),
     ({"rows": torch.full((14, 2), 30, dtype=INT)}, "`rows` must be -1 or rows of the buffers"),
-    ({"filled": torch.zeros(6)}, "`filled` must be int32"),
+    ({"filled": torch.zeros(6)}, "`filled` must be int32 \\(6\\)"),
     ({"filled": torch.zeros(6, 1, dtype=INT)}, "`filled` must be \\(bins\\)"),
     ({"filled": torch.full((6,), 6, dtype=INT)}, "`filled` must be within"),
     ({"filled": torch.full((6,), -1, dtype=INT)}, "`filled` must be within"),
@@ -142,8 +142,8 @@ DISPATCH_MISTAKES = [
 COMBINE_MISTAKES = [
     ({"buffers": torch.zeros(30, 9).half()}, "`buffers` must be float32"),
     ({"buffers": torch.zeros(29, 9)}, "`buffers` must have bins \\* bin_size rows"),
-    ({"weights": torch.zeros(14, 2).double()}, "`weights` must be float32, or float64"),
-    ({"weights": torch.zeros(14, 3)}, "`weights` must be \\(n, k\\)"),
+    ({"weights": torch.zeros(14, 2).double()}, "`weights` must be float32 \\(14, 2\\)"),
+    ({"weights": torch.zeros(14, 3)}, "`weights` must be float32 \\(14, 2\\)"),
     ({"rows": torch.full((14, 2), 30, dtype=INT)}, "`rows` must be -1 or rows of the buffers"),
 ]
 
