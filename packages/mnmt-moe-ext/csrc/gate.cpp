@@ -19,27 +19,26 @@ namespace {
 using torch::stable::parallel_for;
 
 // Sums over the tokens of each block, and after `give_offsets` the claims made before each block.
-template <typename Gate>
+template <typename T>
 struct BlockTables {
     BlockTables(const Blocks& blocks, int top_k)
         : ranks(top_k * blocks.num_experts),
           gates(blocks.count(), blocks.num_experts),
           claims(blocks.count() * ranks) {}
 
-    BlockSums<Gate> of(int64_t block) { return {gates.row(block), claims.data() + block * ranks}; }
+    BlockSums<T> of(int64_t block) { return {gates.row(block), claims.data() + block * ranks}; }
 
     int64_t ranks;  // k * num_experts
-    PaddedRows<Gate> gates;
+    PaddedRows<T> gates;
     std::vector<int32_t> claims;
 };
 
-template <typename Logit>
-void choose(const GateArrays<Logit>& arrays, const GateOptions& options, const Blocks& blocks,
-            BlockTables<GateOf<Logit>>& tables) {
-    using Gate = GateOf<Logit>;
-    const auto kernels = chosen_kernels<Logit>(options.top_k);
+template <typename T>
+void choose(const GateArrays<T>& arrays, const GateOptions& options, const Blocks& blocks,
+            BlockTables<T>& tables) {
+    const auto kernels = chosen_kernels<T>(options.top_k);
     blocks.in_parallel([&](int64_t begin, int64_t end) {
-        PaddedRows<Gate> rows(2, blocks.num_experts);
+        PaddedRows<T> rows(2, blocks.num_experts);
         for (int64_t block = begin; block < end; ++block) {
             kernels.choose(arrays, options, blocks.range(block), tables.of(block),
                            {rows.row(0), rows.row(1)});
@@ -48,9 +47,9 @@ void choose(const GateArrays<Logit>& arrays, const GateOptions& options, const B
 }
 
 // What is known of the groups once all tokens have chosen.
-template <typename Gate>
+template <typename T>
 struct GroupTotals {
-    Gate* gate_means;      // (groups, num_experts)
+    T* gate_means;         // (groups, num_experts)
     int32_t* load;         // (groups, num_experts, k)
     int32_t* real_tokens;  // (groups)
 };
@@ -84,24 +83,23 @@ int32_t count_real_tokens(const int32_t* load, int64_t num_experts, int top_k) {
 }
 
 // The mean gate of the group's real tokens, (num_experts).
-template <typename Gate>
-void average_gates(BlockTables<Gate>& tables, const Blocks& blocks, int64_t group, int32_t real_tokens,
-                   Gate* means) {
+template <typename T>
+void average_gates(BlockTables<T>& tables, const Blocks& blocks, int64_t group, int32_t real_tokens,
+                   T* means) {
     std::vector<double> sums(blocks.num_experts);
     for (int64_t block = 0; block < blocks.per_group(); ++block) {
-        const Gate* gates = tables.gates.row(group * blocks.per_group() + block);
+        const T* gates = tables.gates.row(group * blocks.per_group() + block);
         for (int64_t expert = 0; expert < blocks.num_experts; ++expert) {
             sums[expert] += gates[expert];
         }
     }
     for (int64_t expert = 0; expert < blocks.num_experts; ++expert) {
-        means[expert] = static_cast<Gate>(sums[expert] / std::max(1, real_tokens));
+        means[expert] = static_cast<T>(sums[expert] / std::max(1, real_tokens));
     }
 }
 
-template <typename Gate>
-void total_groups(BlockTables<Gate>& tables, const Blocks& blocks, int top_k,
-                  const GroupTotals<Gate>& totals) {
+template <typename T>
+void total_groups(BlockTables<T>& tables, const Blocks& blocks, int top_k, const GroupTotals<T>& totals) {
     parallel_for(0, blocks.groups, 1, [&](int64_t begin, int64_t end) {
         for (int64_t group = begin; group < end; ++group) {
             int32_t* load = totals.load + group * tables.ranks;
@@ -113,13 +111,13 @@ void total_groups(BlockTables<Gate>& tables, const Blocks& blocks, int top_k,
     });
 }
 
-template <typename Logit>
-void route(const GateArrays<Logit>& arrays, const GateOptions& options, const Blocks& blocks,
-           const GroupTotals<GateOf<Logit>>& totals) {
-    BlockTables<GateOf<Logit>> tables(blocks, options.top_k);
+template <typename T>
+void route(const GateArrays<T>& arrays, const GateOptions& options, const Blocks& blocks,
+           const GroupTotals<T>& totals) {
+    BlockTables<T> tables(blocks, options.top_k);
     choose(arrays, options, blocks, tables);
     total_groups(tables, blocks, options.top_k, totals);
-    const auto kernels = chosen_kernels<Logit>(options.top_k);
+    const auto kernels = chosen_kernels<T>(options.top_k);
     blocks.in_parallel([&](int64_t begin, int64_t end) {
         for (int64_t block = begin; block < end; ++block) {
             kernels.assign(arrays, options, blocks.range(block), tables.of(block).claims);
@@ -128,9 +126,9 @@ void route(const GateArrays<Logit>& arrays, const GateOptions& options, const Bl
 }
 
 // The bias in the type of the gates; no row without one.
-template <typename Gate>
-PaddedRows<Gate> padded_bias(const std::optional<Tensor>& bias, int64_t num_experts) {
-    PaddedRows<Gate> padded(bias.has_value(), num_experts);
+template <typename T>
+PaddedRows<T> padded_bias(const std::optional<Tensor>& bias, int64_t num_experts) {
+    PaddedRows<T> padded(bias.has_value(), num_experts);
     if (bias.has_value()) {
         const auto* numbers = read<float>(bias);
         std::copy(numbers, numbers + num_experts, padded.row(0));
@@ -143,25 +141,24 @@ DrawKey draw_key(const RouteCall& call) {
     return numbers == nullptr ? DrawKey{} : DrawKey{numbers[0], numbers[1], call.layer};
 }
 
-template <typename Logit>
+template <typename T>
 void run(const RouteCall& call) {
-    using Gate = GateOf<Logit>;
     const auto [groups, tokens, num_experts, top_k] = call.shape;
     const GateOptions options{groups * tokens, num_experts,      static_cast<int>(top_k), call.capacity,
                               call.threshold,  call.renormalise, draw_key(call)};
-    const PaddedRows<Gate> bias = padded_bias<Gate>(call.bias, num_experts);
-    const GateArrays<Logit> arrays{read<Logit>(call.logits),
-                                   read<bool>(call.padding_mask),
-                                   call.bias.has_value() ? bias.row(0) : nullptr,
-                                   read<int32_t>(call.choices),
-                                   read<int64_t>(call.token_ids),
-                                   write<int32_t>(call.used_choices),
-                                   write<int32_t>(call.experts),
-                                   write<int32_t>(call.slots),
-                                   write<Gate>(call.weights),
-                                   write<Gate>(call.log_sums)};
+    const PaddedRows<T> bias = padded_bias<T>(call.bias, num_experts);
+    const GateArrays<T> arrays{read<T>(call.logits),
+                               read<bool>(call.padding_mask),
+                               call.bias.has_value() ? bias.row(0) : nullptr,
+                               read<int32_t>(call.choices),
+                               read<int64_t>(call.token_ids),
+                               write<int32_t>(call.used_choices),
+                               write<int32_t>(call.experts),
+                               write<int32_t>(call.slots),
+                               write<T>(call.weights),
+                               write<T>(call.log_sums)};
     route(arrays, options, {groups, tokens, num_experts},
-          {write<Gate>(call.gate_means), write<int32_t>(call.load), write<int32_t>(call.real_tokens)});
+          {write<T>(call.gate_means), write<int32_t>(call.load), write<int32_t>(call.real_tokens)});
 }
 
 }  // namespace

@@ -14,13 +14,13 @@ namespace mnmt_moe {
 namespace {
 
 // The gradient with respect to the gates of each group's real tokens, by their mean alone.
-template <typename Gate>
-PaddedRows<Gate> gate_gradients(const RouteBackwardCall& call) {
+template <typename T>
+PaddedRows<T> gate_gradients(const RouteBackwardCall& call) {
     const int64_t num_experts = call.shape.num_experts;
-    PaddedRows<Gate> grads(call.shape.groups, num_experts);
-    const auto* grad_means = read<Gate>(call.grad_gate_means);
+    PaddedRows<T> grads(call.shape.groups, num_experts);
+    const auto* grad_means = read<T>(call.grad_gate_means);
     for (int64_t group = 0; grad_means != nullptr && group < call.shape.groups; ++group) {
-        const Gate real = static_cast<Gate>(std::max(1, read<int32_t>(call.real_tokens)[group]));
+        const T real = static_cast<T>(std::max(1, read<int32_t>(call.real_tokens)[group]));
         for (int64_t expert = 0; expert < num_experts; ++expert) {
             grads.row(group)[expert] = grad_means[group * num_experts + expert] / real;
         }
@@ -28,9 +28,8 @@ PaddedRows<Gate> gate_gradients(const RouteBackwardCall& call) {
     return grads;
 }
 
-template <typename Logit>
+template <typename T>
 void run(const RouteBackwardCall& call) {
-    using Gate = GateOf<Logit>;
     const auto [groups, tokens, num_experts, top_k] = call.shape;
     const Blocks blocks{groups, tokens, num_experts};
     GateOptions options{};
@@ -38,14 +37,14 @@ void run(const RouteBackwardCall& call) {
     options.num_experts = num_experts;
     options.top_k = static_cast<int>(top_k);
     options.renormalise = call.renormalise;
-    const GradientArrays<Logit> arrays{read<Logit>(call.logits),      read<int32_t>(call.choices),
-                                       read<int32_t>(call.slots),     read<Gate>(call.log_sums),
-                                       read<Gate>(call.grad_weights), read<Gate>(call.grad_log_sums),
-                                       write<Logit>(call.grad_logits)};
-    const PaddedRows<Gate> grad_gates = gate_gradients<Gate>(call);
-    const auto kernels = chosen_kernels<Logit>(options.top_k);
+    const GradientArrays<T> arrays{read<T>(call.logits),       read<int32_t>(call.choices),
+                                   read<int32_t>(call.slots),  read<T>(call.log_sums),
+                                   read<T>(call.grad_weights), read<T>(call.grad_log_sums),
+                                   write<T>(call.grad_logits)};
+    const PaddedRows<T> grad_gates = gate_gradients<T>(call);
+    const auto kernels = chosen_kernels<T>(options.top_k);
     blocks.in_parallel([&](int64_t begin, int64_t end) {
-        PaddedRows<Gate> scratch(1, blocks.num_experts);
+        PaddedRows<T> scratch(1, blocks.num_experts);
         for (int64_t block = begin; block < end; ++block) {
             kernels.backward(arrays, options, blocks.range(block), grad_gates.row(blocks.group_of(block)),
                              scratch.row(0));

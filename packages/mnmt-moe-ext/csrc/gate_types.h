@@ -8,32 +8,29 @@
 
 namespace mnmt_moe {
 
-// Calls function(Logit{}) with the type of the logits.
+// Calls function(T{}) with the type of the logits.
 template <typename Function>
 void dispatch_logits(const Tensor& logits, Function function) {
-    switch (logits.scalar_type()) {
-        case ScalarType::Float:
-            return function(float{});
-        case ScalarType::BFloat16:
-            return function(Bfloat16{});
-        default:
-            return function(double{});
+    if (logits.scalar_type() == ScalarType::Float) {
+        function(float{});
+    } else {
+        function(double{});
     }
 }
 
-template <typename Logit>
-GateKernels<Logit> chosen_kernels(int top_k) {
+template <typename T>
+GateKernels<T> chosen_kernels(int top_k) {
 #ifdef MNMT_MOE_X86
     switch (instruction_set()) {
         case Isa::avx512:
-            return avx512::gate_kernels<Logit>(top_k);
+            return avx512::gate_kernels<T>(top_k);
         case Isa::avx2:
-            return avx2::gate_kernels<Logit>(top_k);
+            return avx2::gate_kernels<T>(top_k);
         default:
             break;
     }
 #endif
-    return baseline::gate_kernels<Logit>(top_k);
+    return baseline::gate_kernels<T>(top_k);
 }
 
 }  // namespace mnmt_moe

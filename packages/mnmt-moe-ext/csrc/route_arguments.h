@@ -32,8 +32,8 @@ struct RouteShape {
 
 inline RouteShape checked_shape(const Tensor& logits, int64_t top_k) {
     const ScalarType type = logits.scalar_type();
-    MNMT_CHECK(type == ScalarType::Float || type == ScalarType::BFloat16 || type == ScalarType::Double,
-               "`logits` must be float32, bfloat16 or float64");
+    MNMT_CHECK(type == ScalarType::Float || type == ScalarType::Double,
+               "`logits` must be float32 or float64");
     MNMT_CHECK(logits.dim() == 3, "`logits` must be (groups, tokens, experts)");
     MNMT_CHECK(logits.size(2) >= 1, "`logits` must have at least 1 expert");
     MNMT_CHECK(logits.size(1) <= kMostTokens, "`logits` has more tokens in a group than int32 can number");
@@ -45,11 +45,6 @@ inline RouteShape checked_shape(const Tensor& logits, int64_t top_k) {
 inline Renormalise checked_renormalise(int64_t number) {
     MNMT_CHECK(number >= 0 && number <= 2, "`renormalise` must be 0, 1 or 2");
     return static_cast<Renormalise>(number);
-}
-
-// The type that gates are computed in.
-inline ScalarType gate_type(const Tensor& logits) {
-    return logits.scalar_type() == ScalarType::Double ? ScalarType::Double : ScalarType::Float;
 }
 
 // weights, gate_means, log_sums, experts, slots, load, used_choices, real_tokens
@@ -97,7 +92,7 @@ struct RouteCall {
     Tensor weights, gate_means, log_sums, experts, slots, load, used_choices, real_tokens;
 
   private:
-    Tensor numbers(IntHeaderOnlyArrayRef sizes) const { return new_empty(logits, sizes, gate_type(logits)); }
+    Tensor numbers(IntHeaderOnlyArrayRef sizes) const { return new_empty(logits, sizes); }
     Tensor integers(IntHeaderOnlyArrayRef sizes) const { return new_empty(logits, sizes, ScalarType::Int); }
 
     void check() const {
@@ -151,7 +146,7 @@ struct RouteBackwardCall {
   private:
     void check() const {
         const auto [groups, tokens, num_experts, top_k] = shape;
-        const ScalarType type = gate_type(logits);
+        const ScalarType type = logits.scalar_type();
         check_tensor(grad_weights, "grad_weights", type, {groups, tokens, top_k}, logits);
         check_tensor(grad_gate_means, "grad_gate_means", type, {groups, num_experts}, logits);
         check_tensor(grad_log_sums, "grad_log_sums", type, {groups, tokens}, logits);

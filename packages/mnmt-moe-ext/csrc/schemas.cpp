@@ -12,10 +12,10 @@
     "used_choices, Tensor real_tokens"
 
 STABLE_TORCH_LIBRARY(mnmt_moe_ext, library) {
-    // logits (groups, tokens, experts); padding_mask (groups, tokens) bool; bias (experts) float32 or none;
-    // choices (groups, tokens, k) int32 or none; seed_and_step (2) int64 and token_ids (groups, tokens)
-    // int64, with which the second of two choices is kept at random, or none. renormalise: 0 before, 1 after,
-    // 2 never. weights, experts, slots, used_choices (groups, tokens, k); load (groups,
+    // logits (groups, tokens, experts) float32 or float64; padding_mask (groups, tokens) bool; bias (experts)
+    // float32 or none; choices (groups, tokens, k) int32 or none; seed_and_step (2) int64 and token_ids
+    // (groups, tokens) int64, with which the second of two choices is kept at random, or none. renormalise: 0
+    // before, 1 after, 2 never. weights, experts, slots, used_choices (groups, tokens, k); load (groups,
     // experts, k); gate_means (groups, experts): the mean gate of the real tokens, which are not padding;
     // real_tokens (groups): how many there are; log_sums (groups, tokens): the logarithm of the sum of
     // exp(logits), 0 for padding.

@@ -91,6 +91,11 @@ def test_calls_of_the_gate(name: str) -> None:
     assert_same_gate(CALLS[name])
 
 
+def test_bfloat16_logits() -> None:
+    call = make_call((2, 33, 40), biased=True)
+    assert_same_gate(replace(call, logits=call.logits.bfloat16()))
+
+
 @pytest.mark.parametrize("num_experts", [2, 40, 512, 4096])
 @pytest.mark.parametrize("top_k", [2, 8])
 def test_many_tokens(num_experts: int, top_k: int) -> None:

@@ -16,15 +16,15 @@ MNMT_MOE_INLINE int top_k_of(const GateOptions& options) {
 float logarithm(float x) { return __builtin_logf(x); }
 double logarithm(double x) { return __builtin_log(x); }
 
-template <typename Logit, typename T>
-MNMT_MOE_INLINE void load_token(const Logit* logits, const GateOptions& options, int64_t at, T* row) {
+template <typename T>
+MNMT_MOE_INLINE void load_token(const T* logits, const GateOptions& options, int64_t at, T* row) {
     const int64_t num_experts = options.num_experts;
     load_row(logits + at * num_experts, num_experts, (options.num_tokens - at) * num_experts, row);
 }
 
 // Writes the choices and returns the largest logit.
-template <int kTopK, typename Logit, typename T>
-MNMT_MOE_INLINE T choose_experts(const GateArrays<Logit>& arrays, const GateOptions& options, int64_t at,
+template <int kTopK, typename T>
+MNMT_MOE_INLINE T choose_experts(const GateArrays<T>& arrays, const GateOptions& options, int64_t at,
                                  ChoiceScratch<T> scratch, int32_t* choices) {
     const int64_t padded = padded_row<T>(options.num_experts);
     const int top_k = top_k_of<kTopK>(options);
@@ -41,8 +41,8 @@ MNMT_MOE_INLINE T choose_experts(const GateArrays<Logit>& arrays, const GateOpti
 }
 
 // Whether the second choice is kept, which is random with token ids.
-template <typename Logit, typename T>
-MNMT_MOE_INLINE bool keep_second(const GateArrays<Logit>& arrays, const GateOptions& options, int64_t at,
+template <typename T>
+MNMT_MOE_INLINE bool keep_second(const GateArrays<T>& arrays, const GateOptions& options, int64_t at,
                                  const T* row, T largest, const int32_t* choices) {
     if (arrays.token_ids == nullptr) {
         return true;
@@ -52,8 +52,8 @@ MNMT_MOE_INLINE bool keep_second(const GateArrays<Logit>& arrays, const GateOpti
     return weighs_enough(row, options, row[choices[0]], row[choices[1]], largest, draw);
 }
 
-template <typename Logit>
-MNMT_MOE_INLINE void skip_padding(const GateArrays<Logit>& arrays, int top_k, int64_t at) {
+template <typename T>
+MNMT_MOE_INLINE void skip_padding(const GateArrays<T>& arrays, int top_k, int64_t at) {
     for (int64_t choice = top_k * at; choice < top_k * (at + 1); ++choice) {
         arrays.choices[choice] = arrays.experts[choice] = kNone;
         arrays.weights[choice] = 0;
@@ -61,8 +61,8 @@ MNMT_MOE_INLINE void skip_padding(const GateArrays<Logit>& arrays, int top_k, in
     arrays.log_sums[at] = 0;
 }
 
-template <int kTopK, typename Logit, typename T>
-MNMT_MOE_INLINE void choose_token(const GateArrays<Logit>& arrays, const GateOptions& options, int64_t at,
+template <int kTopK, typename T>
+MNMT_MOE_INLINE void choose_token(const GateArrays<T>& arrays, const GateOptions& options, int64_t at,
                                   BlockSums<T> sums, ChoiceScratch<T> scratch) {
     const int64_t padded = padded_row<T>(options.num_experts);
     const int top_k = top_k_of<kTopK>(options);
@@ -89,9 +89,9 @@ MNMT_MOE_INLINE void choose_token(const GateArrays<Logit>& arrays, const GateOpt
     }
 }
 
-template <int kTopK, typename Logit>
-void choose(const GateArrays<Logit>& arrays, const GateOptions& options, TokenRange range,
-            BlockSums<GateOf<Logit>> sums, ChoiceScratch<GateOf<Logit>> scratch) {
+template <int kTopK, typename T>
+void choose(const GateArrays<T>& arrays, const GateOptions& options, TokenRange range, BlockSums<T> sums,
+            ChoiceScratch<T> scratch) {
     for (int64_t at = range.begin; at < range.end; ++at) {
         if (arrays.padding[at]) {
             skip_padding(arrays, top_k_of<kTopK>(options), at);
@@ -109,23 +109,22 @@ MNMT_MOE_INLINE int32_t take_slot(int32_t expert, int64_t capacity, int32_t* use
     return position < capacity ? position : kNone;
 }
 
-template <int kTopK, typename Logit>
-void assign(const GateArrays<Logit>& arrays, const GateOptions& options, TokenRange range, int32_t* used) {
-    using Gate = GateOf<Logit>;
+template <int kTopK, typename T>
+void assign(const GateArrays<T>& arrays, const GateOptions& options, TokenRange range, int32_t* used) {
     const int top_k = top_k_of<kTopK>(options);
     for (int64_t at = range.begin; at < range.end; ++at) {
         const int32_t* experts = arrays.experts + top_k * at;
         int32_t* slots = arrays.slots + top_k * at;
-        Gate* weights = arrays.weights + top_k * at;
-        Gate all = 0, slotted = 0;
+        T* weights = arrays.weights + top_k * at;
+        T all = 0, slotted = 0;
         for (int rank = 0; rank < top_k; ++rank) {
             slots[rank] = take_slot(experts[rank], options.capacity, used + rank * options.num_experts);
             all += weights[rank];
             weights[rank] = slots[rank] == kNone ? 0 : weights[rank];
             slotted += weights[rank];
         }
-        const Gate sum = (options.renormalise == Renormalise::after ? slotted : all) +
-                         static_cast<Gate>(kRenormaliseEpsilon);
+        const T sum =
+            (options.renormalise == Renormalise::after ? slotted : all) + static_cast<T>(kRenormaliseEpsilon);
         for (int rank = 0; rank < top_k && options.renormalise != Renormalise::never; ++rank) {
             weights[rank] /= sum;
         }
@@ -155,9 +154,9 @@ MNMT_MOE_INLINE void weight_gradient(const T* gates, const int32_t* slots, const
 
 // With the gates g and their gradient G, dL/dlogits_i = g_i (G_i - sum_j g_j G_j + dL/dlog_sum). G is
 // `grad_gates`, to which the weights' gradient is added for the choices.
-template <int kTopK, typename Logit, typename T>
-MNMT_MOE_INLINE void backward_token(const GradientArrays<Logit>& arrays, const GateOptions& options,
-                                    int64_t at, const T* grad_gates, T* row) {
+template <int kTopK, typename T>
+MNMT_MOE_INLINE void backward_token(const GradientArrays<T>& arrays, const GateOptions& options, int64_t at,
+                                    const T* grad_gates, T* row) {
     const int64_t padded = padded_row<T>(options.num_experts);
     const int top_k = top_k_of<kTopK>(options);
     const int32_t* choices = arrays.choices + top_k * at;
@@ -185,36 +184,34 @@ MNMT_MOE_INLINE void backward_token(const GradientArrays<Logit>& arrays, const G
     for (int rank = 0; rank < top_k; ++rank) {
         row[choices[rank]] += gates[rank] * grad[rank];
     }
-    store_row(row, options.num_experts, arrays.grad_logits + at * options.num_experts);
+    std::memcpy(arrays.grad_logits + at * options.num_experts, row, options.num_experts * sizeof(T));
 }
 
-template <int kTopK, typename Logit>
-void backward(const GradientArrays<Logit>& arrays, const GateOptions& options, TokenRange range,
-              const GateOf<Logit>* grad_gates, GateOf<Logit>* row) {
+template <int kTopK, typename T>
+void backward(const GradientArrays<T>& arrays, const GateOptions& options, TokenRange range,
+              const T* grad_gates, T* row) {
     for (int64_t at = range.begin; at < range.end; ++at) {
         if (arrays.choices[top_k_of<kTopK>(options) * at] == kNone) {
-            std::memset(arrays.grad_logits + at * options.num_experts, 0,
-                        options.num_experts * sizeof(Logit));
+            std::memset(arrays.grad_logits + at * options.num_experts, 0, options.num_experts * sizeof(T));
         } else {
             backward_token<kTopK>(arrays, options, at, grad_gates, row);
         }
     }
 }
 
-template <int kTopK, typename Logit>
-constexpr GateKernels<Logit> kernels() {
-    return {choose<kTopK, Logit>, assign<kTopK, Logit>, backward<kTopK, Logit>};
+template <int kTopK, typename T>
+constexpr GateKernels<T> kernels() {
+    return {choose<kTopK, T>, assign<kTopK, T>, backward<kTopK, T>};
 }
 
 }  // namespace
 
-template <typename Logit>
-GateKernels<Logit> gate_kernels(int top_k) {
-    return top_k == 2 ? kernels<2, Logit>() : kernels<kAnyTopK, Logit>();
+template <typename T>
+GateKernels<T> gate_kernels(int top_k) {
+    return top_k == 2 ? kernels<2, T>() : kernels<kAnyTopK, T>();
 }
 
 template GateKernels<float> gate_kernels(int top_k);
-template GateKernels<Bfloat16> gate_kernels(int top_k);
 template GateKernels<double> gate_kernels(int top_k);
 
 }  // namespace mnmt_moe::MNMT_MOE_ISA

@@ -3,25 +3,19 @@
 #pragma once
 
 #include <cstdint>
-#include <type_traits>
 
 #include "../options.h"
 #include "../philox.h"
-#include "bfloat16.h"
 #include "isa.h"
 
 namespace mnmt_moe {
 
 // Scratch rows are padded to a multiple of 64 bytes.
-template <typename Gate>
+template <typename T>
 constexpr int64_t padded_row(int64_t num_experts) {
-    constexpr int64_t multiple = 64 / sizeof(Gate);
+    constexpr int64_t multiple = 64 / sizeof(T);
     return (num_experts + multiple - 1) / multiple * multiple;
 }
-
-// What everything is computed in.
-template <typename Logit>
-using GateOf = std::conditional_t<std::is_same_v<Logit, double>, double, float>;
 
 // A token's draw depends on these and its id alone.
 struct DrawKey {
@@ -45,74 +39,70 @@ struct TokenRange {
     int64_t end;
 };
 
-template <typename Logit>
+template <typename T>
 struct GateArrays {
-    const Logit* logits;        // (n, num_experts)
-    const bool* padding;        // (n)
-    const GateOf<Logit>* bias;  // (padded_row(num_experts)), added to the logits for the choice; or null
-    const int32_t* forced;      // (n, k): choices made elsewhere; null to choose the largest logits
-    const int64_t* token_ids;   // (n); null to keep every second choice
-    int32_t* choices;           // (n, k), -1 for padding
-    int32_t* experts;           // (n, k): the choices that are kept; -1 for none
-    int32_t* slots;             // (n, k), -1 for none and for dropped
-    GateOf<Logit>* weights;     // (n, k): first the gates of the choices, then their weights
-    GateOf<Logit>* log_sums;    // (n): log of the sum of exp(logits); 0 for padding
+    const T* logits;           // (n, num_experts)
+    const bool* padding;       // (n)
+    const T* bias;             // (padded_row(num_experts)), added to the logits for the choice; or null
+    const int32_t* forced;     // (n, k): choices made elsewhere; null to choose the largest logits
+    const int64_t* token_ids;  // (n); null to keep every second choice
+    int32_t* choices;          // (n, k), -1 for padding
+    int32_t* experts;          // (n, k): the choices that are kept; -1 for none
+    int32_t* slots;            // (n, k), -1 for none and for dropped
+    T* weights;                // (n, k): first the gates of the choices, then their weights
+    T* log_sums;               // (n): log of the sum of exp(logits); 0 for padding
 };
 
 // Sums over the tokens of a block.
-template <typename Gate>
+template <typename T>
 struct BlockSums {
-    Gate* gates;      // (padded_row(num_experts))
+    T* gates;         // (padded_row(num_experts))
     int32_t* claims;  // (k, num_experts): tokens whose choice of this rank the expert is, if it is kept
 };
 
 // Memory of padded_row(num_experts) numbers each.
-template <typename Gate>
+template <typename T>
 struct ChoiceScratch {
-    Gate* row;
-    Gate* scores;  // for a bias
+    T* row;
+    T* scores;  // for a bias
 };
 
-template <typename Logit>
+template <typename T>
 struct GradientArrays {
-    const Logit* logits;                 // (n, num_experts)
-    const int32_t* choices;              // (n, k)
-    const int32_t* slots;                // (n, k)
-    const GateOf<Logit>* log_sums;       // (n)
-    const GateOf<Logit>* grad_weights;   // (n, k), or null for 0
-    const GateOf<Logit>* grad_log_sums;  // (n), or null for 0
-    Logit* grad_logits;                  // (n, num_experts)
+    const T* logits;         // (n, num_experts)
+    const int32_t* choices;  // (n, k)
+    const int32_t* slots;    // (n, k)
+    const T* log_sums;       // (n)
+    const T* grad_weights;   // (n, k), or null for 0
+    const T* grad_log_sums;  // (n), or null for 0
+    T* grad_logits;          // (n, num_experts)
 };
 
-template <typename Logit>
+template <typename T>
 struct GateKernels {
-    using Gate = GateOf<Logit>;
-
     // Writes choices, experts, gates of the choices (to weights) and log_sums, and adds to the sums.
-    void (*choose)(const GateArrays<Logit>&, const GateOptions&, TokenRange, BlockSums<Gate>,
-                   ChoiceScratch<Gate>);
+    void (*choose)(const GateArrays<T>&, const GateOptions&, TokenRange, BlockSums<T>, ChoiceScratch<T>);
 
     // Writes slots and weights. `used` (k, num_experts) says how many claims came before the block's of each
     // rank, those that were too late included.
-    void (*assign)(const GateArrays<Logit>&, const GateOptions&, TokenRange, int32_t* used);
+    void (*assign)(const GateArrays<T>&, const GateOptions&, TokenRange, int32_t* used);
 
     // Writes grad_logits. `grad_gates` (padded_row(num_experts)) is the gradient with respect to the gates of
     // any real token that its group's mean brings; `row` is as long.
-    void (*backward)(const GradientArrays<Logit>&, const GateOptions&, TokenRange, const Gate* grad_gates,
-                     Gate* row);
+    void (*backward)(const GradientArrays<T>&, const GateOptions&, TokenRange, const T* grad_gates, T* row);
 };
 
 namespace baseline {
-template <typename Logit>
-GateKernels<Logit> gate_kernels(int top_k);
+template <typename T>
+GateKernels<T> gate_kernels(int top_k);
 }
 namespace avx2 {
-template <typename Logit>
-GateKernels<Logit> gate_kernels(int top_k);
+template <typename T>
+GateKernels<T> gate_kernels(int top_k);
 }
 namespace avx512 {
-template <typename Logit>
-GateKernels<Logit> gate_kernels(int top_k);
+template <typename T>
+GateKernels<T> gate_kernels(int top_k);
 }
 
 }  // namespace mnmt_moe

@@ -7,36 +7,6 @@
 namespace mnmt_moe::MNMT_MOE_ISA {
 namespace {
 
-MNMT_MOE_INLINE float widen(float number) { return number; }
-MNMT_MOE_INLINE double widen(double number) { return number; }
-MNMT_MOE_INLINE float widen(Bfloat16 number) {
-    const uint32_t bits = static_cast<uint32_t>(number.bits) << 16;
-    float wide;
-    std::memcpy(&wide, &bits, sizeof(wide));
-    return wide;
-}
-
-MNMT_MOE_INLINE Values<float> load_wide(const float* from) { return load(from); }
-MNMT_MOE_INLINE Values<double> load_wide(const double* from) { return load(from); }
-MNMT_MOE_INLINE Values<float> load_wide(const Bfloat16* from) {
-    typedef uint16_t Halves __attribute__((vector_size(32)));
-    Halves halves;
-    std::memcpy(&halves, from, sizeof(halves));
-    return reinterpret_cast<Values<float>>(__builtin_convertvector(halves, Bits<float>) << 16);
-}
-
-MNMT_MOE_INLINE void store_narrow(float* to, const Values<float>& values) { store(to, values); }
-MNMT_MOE_INLINE void store_narrow(double* to, const Values<double>& values) { store(to, values); }
-// To the nearest bfloat16, to the even one if two are.
-MNMT_MOE_INLINE void store_narrow(Bfloat16* to, const Values<float>& values) {
-    typedef uint16_t Halves __attribute__((vector_size(32)));
-    const auto bits = reinterpret_cast<Bits<float>>(values);
-    const Bits<float> rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16;
-    const Bits<float> narrow = values == values ? rounded : Bits<float>{} + 0x7FC0;
-    const Halves halves = __builtin_convertvector(narrow, Halves);
-    std::memcpy(to, &halves, sizeof(halves));
-}
-
 MNMT_MOE_INLINE Values<double> load_double(const double* from) { return load(from); }
 MNMT_MOE_INLINE Values<double> load_double(const float* from) {
     typedef float Floats __attribute__((vector_size(32)));
@@ -47,35 +17,21 @@ MNMT_MOE_INLINE Values<double> load_double(const float* from) {
 
 // To `row`, and -infinity to the rest of it. `readable` numbers are there to be read, those of later rows
 // included: reading beyond the row's end is faster than reading its last numbers one by one.
-template <typename Logit, typename T = GateOf<Logit>>
-MNMT_MOE_INLINE void load_row(const Logit* logits, int64_t num_experts, int64_t readable, T* row) {
+template <typename T>
+MNMT_MOE_INLINE void load_row(const T* logits, int64_t num_experts, int64_t readable, T* row) {
     constexpr int64_t lanes = Lanes<T>::count;
     const int64_t padded = padded_row<T>(num_experts);
     const int64_t in_vectors = padded <= readable ? padded : padded - lanes;
     for (int64_t expert = 0; expert < in_vectors; expert += lanes) {
-        store<T>(row + expert, load_wide(logits + expert));
+        store<T>(row + expert, load(logits + expert));
     }
     for (int64_t expert = in_vectors; expert < num_experts; ++expert) {
-        row[expert] = widen(logits[expert]);
+        row[expert] = logits[expert];
     }
     const int32_t rest = static_cast<int32_t>(num_experts - (padded - lanes));
     const Values<T> nothing = Values<T>{} - std::numeric_limits<T>::infinity();
     store<T>(row + padded - lanes,
              lane_numbers<T>(AllLanes<T>()) < rest ? load(row + padded - lanes) : nothing);
-}
-
-template <typename Logit, typename T = GateOf<Logit>>
-MNMT_MOE_INLINE void store_row(const T* row, int64_t num_experts, Logit* to) {
-    constexpr int64_t lanes = Lanes<T>::count;
-    int64_t expert = 0;
-    for (; expert + lanes <= num_experts; expert += lanes) {
-        store_narrow(to + expert, load(row + expert));
-    }
-    if (expert < num_experts) {
-        Logit rest[lanes];
-        store_narrow(rest, load(row + expert));
-        std::memcpy(to + expert, rest, (num_experts - expert) * sizeof(Logit));
-    }
 }
 
 // A number of a row and where it is.

@@ -16,31 +16,28 @@ namespace {
 
 using RoutedWithLayout = decltype(std::tuple_cat(Routed{}, std::tuple<Tensor, Tensor>{}));
 
-GateShape gate_shape(const RouteShape& shape) {
+GateShape gate_shape(const RouteShape& shape, const Tensor& logits) {
+    MNMT_CHECK(logits.scalar_type() == ScalarType::Float, "`logits` on a GPU must be float32 or bfloat16");
     MNMT_CHECK(shape.num_experts <= kMaxExperts, "`logits` on a GPU must have at most ", kMaxExperts,
                " experts, but has ", shape.num_experts);
     return {shape.groups, shape.tokens, static_cast<int>(shape.num_experts), static_cast<int>(shape.top_k)};
 }
 
 void run(const RouteCall& call, const GateLayout& layout) {
-    const GateShape shape = gate_shape(call.shape);
+    const GateShape shape = gate_shape(call.shape, call.logits);
     const OnDeviceOf device(call.logits);
     const Tensor workspace =
         new_empty(call.logits, {static_cast<int64_t>(workspace_bytes(shape))}, ScalarType::Byte);
-    with_element_type(call.logits, "logits", [&](auto element) {
-        using Logit = decltype(element);
-        launch_gate<Logit>(
-            {read<Logit>(call.logits),
-             read<bool>(call.padding_mask),
-             read<float>(call.bias),
-             read<int32_t>(call.choices),
-             {read<int64_t>(call.seed_and_step), read<int64_t>(call.token_ids), call.layer}},
-            shape, {call.capacity, call.threshold, call.renormalise},
-            {write<float>(call.weights), write<float>(call.gate_means), write<float>(call.log_sums),
-             write<int32_t>(call.experts), write<int32_t>(call.slots), write<int32_t>(call.load),
-             write<int32_t>(call.used_choices), write<int32_t>(call.real_tokens)},
-            layout, workspace.mutable_data_ptr(), device.stream());
-    });
+    launch_gate({read<float>(call.logits),
+                 read<bool>(call.padding_mask),
+                 read<float>(call.bias),
+                 read<int32_t>(call.choices),
+                 {read<int64_t>(call.seed_and_step), read<int64_t>(call.token_ids), call.layer}},
+                shape, {call.capacity, call.threshold, call.renormalise},
+                {write<float>(call.weights), write<float>(call.gate_means), write<float>(call.log_sums),
+                 write<int32_t>(call.experts), write<int32_t>(call.slots), write<int32_t>(call.load),
+                 write<int32_t>(call.used_choices), write<int32_t>(call.real_tokens)},
+                layout, workspace.mutable_data_ptr(), device.stream());
 }
 
 Routed top_k_gate(const Tensor& logits, const Tensor& padding_mask, const std::optional<Tensor>& bias,
@@ -79,17 +76,14 @@ Tensor top_k_gate_backward(const std::optional<Tensor>& grad_weights,
                            const Tensor& real_tokens, int64_t renormalise) {
     const RouteBackwardCall call(grad_weights, grad_gate_means, grad_log_sums, logits, choices, slots,
                                  log_sums, real_tokens, renormalise);
-    const GateShape shape = gate_shape(call.shape);
+    const GateShape shape = gate_shape(call.shape, call.logits);
     const OnDeviceOf device(call.logits);
-    with_element_type(call.logits, "logits", [&](auto element) {
-        using Logit = decltype(element);
-        launch_gate_backward<Logit>(
-            {read<float>(call.grad_weights), read<float>(call.grad_gate_means),
-             read<float>(call.grad_log_sums), read<Logit>(call.logits), read<int32_t>(call.choices),
-             read<int32_t>(call.slots), read<float>(call.log_sums), read<int32_t>(call.real_tokens),
-             call.renormalise, shape, write<Logit>(call.grad_logits)},
-            device.stream());
-    });
+    launch_gate_backward(
+        {read<float>(call.grad_weights), read<float>(call.grad_gate_means), read<float>(call.grad_log_sums),
+         read<float>(call.logits), read<int32_t>(call.choices), read<int32_t>(call.slots),
+         read<float>(call.log_sums), read<int32_t>(call.real_tokens), call.renormalise, shape,
+         write<float>(call.grad_logits)},
+        device.stream());
     return call.grad_logits;
 }
 

@@ -27,9 +27,8 @@ inline GateWorkspace cut_workspace(void* memory, const GateShape& shape) {
     return workspace;
 }
 
-template <typename Logit>
 struct GateInputs {
-    const Logit* logits;    // (groups, tokens, experts)
+    const float* logits;    // (groups, tokens, experts)
     const bool* padding;    // (groups, tokens)
     const float* bias;      // (experts), or null
     const int32_t* forced;  // (groups, tokens, top_k), or null
@@ -63,15 +62,15 @@ struct GateLayout {
 };
 
 // `memory`: workspace_bytes(shape), aligned to 4 bytes.
-template <typename Logit>
-void launch_gate(const GateInputs<Logit>& inputs, const GateShape& shape, const GateOptions& options,
-                 const GateOutputs& outputs, const GateLayout& layout, void* memory, cudaStream_t stream) {
+inline void launch_gate(const GateInputs& inputs, const GateShape& shape, const GateOptions& options,
+                        const GateOutputs& outputs, const GateLayout& layout, void* memory,
+                        cudaStream_t stream) {
     const GateWorkspace workspace = cut_workspace(memory, shape);
     const bool ragged = layout.ends != nullptr;
-    const ChoiceArguments<Logit> choice{
-        inputs.logits,     inputs.padding,      inputs.bias,     inputs.forced,   inputs.draws,
-        options.threshold, options.renormalise, shape,           outputs.choices, outputs.experts,
-        outputs.weights,   outputs.log_sums,    workspace.strips};
+    const ChoiceArguments choice{inputs.logits,   inputs.padding,    inputs.bias,         inputs.forced,
+                                 inputs.draws,    options.threshold, options.renormalise, shape,
+                                 outputs.choices, outputs.experts,   outputs.weights,     outputs.log_sums,
+                                 workspace.strips};
     launch_choice(choice, stream);
     launch_scan({workspace.strips, shape, options.capacity, workspace.positions, outputs.load,
                  outputs.gate_means, outputs.real_tokens, layout.filled},

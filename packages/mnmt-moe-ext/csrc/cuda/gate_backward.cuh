@@ -8,19 +8,18 @@ namespace mnmt_moe {
 
 constexpr int kGradientWarps = 8;
 
-template <typename Logit>
 struct GateGradient {
     const float* grad_weights;     // (groups, tokens, top_k), or null for 0
     const float* grad_gate_means;  // (groups, experts), or null for 0
     const float* grad_log_sums;    // (groups, tokens), or null for 0
-    const Logit* logits;           // (groups, tokens, experts)
+    const float* logits;           // (groups, tokens, experts)
     const int32_t* choices;        // (groups, tokens, top_k)
     const int32_t* slots;          // (groups, tokens, top_k)
     const float* log_sums;         // (groups, tokens)
     const int32_t* real_tokens;    // (groups)
     Renormalise renormalise;
     GateShape shape;
-    Logit* grad_logits;  // (groups, tokens, experts)
+    float* grad_logits;  // (groups, tokens, experts)
 };
 
 // Of the choice that this lane has: lane r that of rank r, the others none.
@@ -33,15 +32,14 @@ struct ChoiceGradient {
 // With w_r = k_r g_r / D, k_r = 1 for a choice that has a slot, and D = sum_r d_r g_r + epsilon:
 // dL/dg_r = (k_r u_r - d_r sum_j k_j u_j g_j / D) / D. Without renormalising it is k_r u_r. The whole warp
 // calls.
-template <typename Logit>
-__device__ ChoiceGradient choice_gradient(const GateGradient<Logit>& gradient, int64_t token,
-                                          int32_t expert) {
+__device__ inline ChoiceGradient choice_gradient(const GateGradient& gradient, int64_t token,
+                                                 int32_t expert) {
     const int64_t choice = gradient.shape.top_k * token + lane_index();
     const bool has_slot = expert != kNone && gradient.slots[choice] != kNone;
     const bool in_sum = expert != kNone && (has_slot || gradient.renormalise == Renormalise::before);
     float gate = 0;
     if (expert != kNone) {
-        const float logit = to_float(gradient.logits[token * gradient.shape.num_experts + expert]);
+        const float logit = gradient.logits[token * gradient.shape.num_experts + expert];
         gate = expf(logit - gradient.log_sums[token]);
     }
     const float grad = has_slot && gradient.grad_weights != nullptr ? gradient.grad_weights[choice] : 0;
@@ -58,8 +56,7 @@ struct MeanGradient {
     const float* grads;  // (experts), or null for 0
     float scale;
 
-    template <typename Logit>
-    __device__ MeanGradient(const GateGradient<Logit>& gradient, int64_t group)
+    __device__ MeanGradient(const GateGradient& gradient, int64_t group)
         : grads(gradient.grad_gate_means), scale(1.0f / gradient.real_tokens[group]) {
         grads = grads == nullptr ? nullptr : grads + group * gradient.shape.num_experts;
     }
@@ -68,9 +65,8 @@ struct MeanGradient {
 };
 
 // Turns the logits of experts, from `first` on, into gates.
-template <int kPerLane, typename Logit>
-__device__ void load_gates(const GateGradient<Logit>& gradient, int64_t token, int first,
-                           Row<kPerLane>& row) {
+template <int kPerLane>
+__device__ void load_gates(const GateGradient& gradient, int64_t token, int first, Row<kPerLane>& row) {
     const int num_experts = gradient.shape.num_experts;
     row.load(gradient.logits + token * num_experts + first, num_experts - first);
     row.exponentiate(gradient.log_sums[token]);
@@ -79,8 +75,8 @@ __device__ void load_gates(const GateGradient<Logit>& gradient, int64_t token, i
 // Through the softmax: dL/dz_i = g_i (G_i - sum_j g_j G_j + grad of the logarithm of the sum). Each lane
 // first writes its experts without what the weights lead to, then lane r that of rank r anew. Where a row
 // holds all experts it is read once.
-template <int kPerLane, typename Logit>
-__device__ void write_gradient(const GateGradient<Logit>& gradient, int64_t token, int32_t choice) {
+template <int kPerLane>
+__device__ void write_gradient(const GateGradient& gradient, int64_t token, int32_t choice) {
     const int num_experts = gradient.shape.num_experts;
     const MeanGradient means(gradient, token / gradient.shape.tokens);
     Row<kPerLane> row;
@@ -93,24 +89,23 @@ __device__ void write_gradient(const GateGradient<Logit>& gradient, int64_t toke
     const ChoiceGradient mine = choice_gradient(gradient, token, choice);
     dot = warp_sum(dot + mine.gate * mine.grad);
     const float shift = (gradient.grad_log_sums == nullptr ? 0 : gradient.grad_log_sums[token]) - dot;
-    Logit* out = gradient.grad_logits + token * num_experts;
+    float* out = gradient.grad_logits + token * num_experts;
     each_part<kPerLane>(num_experts, [&](int first) {
         if (num_experts > Row<kPerLane>::kExperts) {
             load_gates(gradient, token, first, row);
         }
         row.each(num_experts - first, [&](int expert, float gate) {
-            out[first + expert] = from_float<Logit>(gate * (means.of(first + expert) + shift));
+            out[first + expert] = gate * (means.of(first + expert) + shift);
         });
     });
     __syncwarp();
     if (mine.expert != kNone) {
-        out[mine.expert] = from_float<Logit>(mine.gate * (means.of(mine.expert) + shift + mine.grad));
+        out[mine.expert] = mine.gate * (means.of(mine.expert) + shift + mine.grad);
     }
 }
 
-template <int kPerLane, typename Logit>
-__global__ void __launch_bounds__(kGradientWarps* kWarpSize, 3)
-    gate_backward_kernel(GateGradient<Logit> gradient) {
+template <int kPerLane>
+__global__ void __launch_bounds__(kGradientWarps* kWarpSize, 3) gate_backward_kernel(GateGradient gradient) {
     const GateShape& shape = gradient.shape;
     const int64_t token = static_cast<int64_t>(blockIdx.x) * kGradientWarps + warp_index();
     if (token >= shape.all_tokens()) {
@@ -125,15 +120,14 @@ __global__ void __launch_bounds__(kGradientWarps* kWarpSize, 3)
         return;
     }
     for (int expert = lane_index(); expert < shape.num_experts; expert += kWarpSize) {
-        gradient.grad_logits[token * shape.num_experts + expert] = from_float<Logit>(0);
+        gradient.grad_logits[token * shape.num_experts + expert] = 0;
     }
 }
 
-template <typename Logit>
-void launch_gate_backward(const GateGradient<Logit>& gradient, cudaStream_t stream) {
+inline void launch_gate_backward(const GateGradient& gradient, cudaStream_t stream) {
     const GateShape& shape = gradient.shape;
     with_experts_per_lane(shape.num_experts, [&](auto per_lane) {
-        launch(gate_backward_kernel<decltype(per_lane)::value, Logit>,
+        launch(gate_backward_kernel<decltype(per_lane)::value>,
                ceil_div<int64_t>(shape.all_tokens(), kGradientWarps), kGradientWarps * kWarpSize, 0, stream,
                gradient);
     });

@@ -10,9 +10,8 @@
 
 namespace mnmt_moe {
 
-template <typename Logit>
 struct ChoiceArguments {
-    const Logit* logits;    // (groups, tokens, experts)
+    const float* logits;    // (groups, tokens, experts)
     const bool* padding;    // (groups, tokens)
     const float* bias;      // (experts), or null
     const int32_t* forced;  // (groups, tokens, top_k), or null
@@ -28,8 +27,7 @@ struct ChoiceArguments {
 };
 
 // A forced choice that no expert has would be read out of bounds: it counts as padding.
-template <typename Logit>
-__device__ bool is_real(const ChoiceArguments<Logit>& arguments, int64_t token) {
+__device__ inline bool is_real(const ChoiceArguments& arguments, int64_t token) {
     const int top_k = arguments.shape.top_k;
     bool real = !arguments.padding[token];
     for (int rank = 0; arguments.forced != nullptr && rank < top_k; ++rank) {
@@ -55,8 +53,8 @@ struct Softmax {
 };
 
 // Adds the scores of a row to the best; the row is that of the logits, before and after.
-template <int kPerLane, typename Logit>
-__device__ void add_scores(const ChoiceArguments<Logit>& arguments, const Logit* logits, int first,
+template <int kPerLane>
+__device__ void add_scores(const ChoiceArguments& arguments, const float* logits, int first,
                            Row<kPerLane>& row, TopK& best) {
     const int count = arguments.shape.num_experts - first;
     if (arguments.bias != nullptr) {
@@ -70,23 +68,21 @@ __device__ void add_scores(const ChoiceArguments<Logit>& arguments, const Logit*
 }
 
 // Whether a token keeps its second choice. The whole warp calls.
-template <typename Logit>
-__device__ bool keep_second(const ChoiceArguments<Logit>& arguments, int64_t token, float largest,
-                            int32_t choice) {
+__device__ inline bool keep_second(const ChoiceArguments& arguments, int64_t token, float largest,
+                                   int32_t choice) {
     if (arguments.draws.token_ids == nullptr) {
         return true;
     }
     const int first = __shfl_sync(kAllLanes, choice, 0);
     const int second = __shfl_sync(kAllLanes, choice, 1);
     const int num_experts = arguments.shape.num_experts;
-    const TokenLogits<Logit> logits{arguments.logits + token * num_experts, num_experts};
+    const TokenLogits logits{arguments.logits + token * num_experts, num_experts};
     const double limit = arguments.draws.of(token) * arguments.threshold;
     return arguments.renormalise == Renormalise::before ? exceeds_of_two(logits, first, second, limit)
                                                         : exceeds_of_all(logits, second, largest, limit);
 }
 
-template <typename Logit>
-__device__ void write_padding(const ChoiceArguments<Logit>& arguments, int64_t token) {
+__device__ inline void write_padding(const ChoiceArguments& arguments, int64_t token) {
     const int64_t choice = arguments.shape.top_k * token + lane_index();
     if (lane_index() < arguments.shape.top_k) {
         arguments.choices[choice] = kNone;
@@ -99,9 +95,8 @@ __device__ void write_padding(const ChoiceArguments<Logit>& arguments, int64_t t
 }
 
 // Lane r writes the choice of rank r.
-template <typename Logit>
-__device__ void write_choice(const ChoiceArguments<Logit>& arguments, int64_t token, float largest, float sum,
-                             int32_t choice, uint32_t* claims) {
+__device__ inline void write_choice(const ChoiceArguments& arguments, int64_t token, float largest, float sum,
+                                    int32_t choice, uint32_t* claims) {
     const int rank = lane_index();
     const bool second_kept = keep_second(arguments, token, largest, choice);
     const int32_t expert = rank != 1 || second_kept ? choice : kNone;
@@ -111,7 +106,7 @@ __device__ void write_choice(const ChoiceArguments<Logit>& arguments, int64_t to
     }
     if (rank < arguments.shape.top_k) {
         const int64_t index = arguments.shape.top_k * token + rank;
-        const float logit = to_float(arguments.logits[token * num_experts + choice]);
+        const float logit = arguments.logits[token * num_experts + choice];
         arguments.choices[index] = choice;
         arguments.experts[index] = expert;
         arguments.gates[index] = expf(logit - largest) / sum;
@@ -121,8 +116,8 @@ __device__ void write_choice(const ChoiceArguments<Logit>& arguments, int64_t to
     }
 }
 
-template <int kWarps, typename Logit>
-__device__ void write_totals(const ChoiceArguments<Logit>& arguments, const ChoiceMemory<kWarps>& memory) {
+template <int kWarps>
+__device__ void write_totals(const ChoiceArguments& arguments, const ChoiceMemory<kWarps>& memory) {
     const int num_experts = arguments.shape.num_experts;
     const int words = claim_words(arguments.shape);
     const int64_t strip = blockIdx.x;
@@ -139,12 +134,12 @@ __device__ void write_totals(const ChoiceArguments<Logit>& arguments, const Choi
 }
 
 // Where a row holds all experts it is read once, else again for the gates.
-template <int kPerLane, int kWarps, typename Logit>
-__device__ void choose_for_token(const ChoiceArguments<Logit>& arguments, int64_t token,
+template <int kPerLane, int kWarps>
+__device__ void choose_for_token(const ChoiceArguments& arguments, int64_t token,
                                  const ChoiceMemory<kWarps>& memory) {
     const int num_experts = arguments.shape.num_experts;
     const int top_k = arguments.shape.top_k;
-    const Logit* logits = arguments.logits + token * num_experts;
+    const float* logits = arguments.logits + token * num_experts;
     Row<kPerLane> row;
     Softmax softmax;
     TopK best;
@@ -173,8 +168,8 @@ __device__ void choose_for_token(const ChoiceArguments<Logit>& arguments, int64_
 }
 
 // How many tokens of the strip are not padding, and which. The whole block calls.
-template <int kWarps, typename Logit>
-__device__ int find_real(const ChoiceArguments<Logit>& arguments, const Strip& strip,
+template <int kWarps>
+__device__ int find_real(const ChoiceArguments& arguments, const Strip& strip,
                          const ChoiceMemory<kWarps>& memory) {
     const int64_t index = strip.begin + threadIdx.x;
     const bool real = index < strip.end && is_real(arguments, strip.group * arguments.shape.tokens + index);
@@ -184,9 +179,8 @@ __device__ int find_real(const ChoiceArguments<Logit>& arguments, const Strip& s
     return __syncthreads_count(real);
 }
 
-template <int kPerLane, int kWarps, typename Logit>
-__global__ void __launch_bounds__(kWarps* kWarpSize, 24 / kWarps)
-    choice_kernel(ChoiceArguments<Logit> arguments) {
+template <int kPerLane, int kWarps>
+__global__ void __launch_bounds__(kWarps* kWarpSize, 24 / kWarps) choice_kernel(ChoiceArguments arguments) {
     const ChoiceMemory<kWarps> memory(arguments.shape);
     const Strip strip = Strip::of_block(arguments.shape);
     memory.clear_sums(arguments.shape);
@@ -215,16 +209,15 @@ inline void check_shared_memory(int num_experts, size_t bytes) {
     }
 }
 
-template <int kPerLane, int kWarps, typename Logit>
-void launch_choice_of(const ChoiceArguments<Logit>& arguments, cudaStream_t stream) {
+template <int kPerLane, int kWarps>
+void launch_choice_of(const ChoiceArguments& arguments, cudaStream_t stream) {
     const size_t bytes = ChoiceMemory<kWarps>::bytes(arguments.shape);
     check_shared_memory(arguments.shape.num_experts, bytes);
-    launch(choice_kernel<kPerLane, kWarps, Logit>, arguments.shape.strips(), kWarps * kWarpSize, bytes,
-           stream, arguments);
+    launch(choice_kernel<kPerLane, kWarps>, arguments.shape.strips(), kWarps * kWarpSize, bytes, stream,
+           arguments);
 }
 
-template <typename Logit>
-void launch_choice(const ChoiceArguments<Logit>& arguments, cudaStream_t stream) {
+inline void launch_choice(const ChoiceArguments& arguments, cudaStream_t stream) {
     if (arguments.shape.num_experts > kExpertsOfAllWarps) {
         launch_choice_of<kMaxPerLane, kChoiceWarps / 2>(arguments, stream);
         return;

@@ -74,13 +74,12 @@ struct Row {
         }
     }
 
-    template <typename Logit>
-    __device__ void load(const Logit* logits, int count) {
+    __device__ void load(const float* logits, int count) {
 #pragma unroll
         for (float& value : values) {
             value = -INFINITY;
         }
-        each(count, [&](int expert, float& value) { value = to_float(logits[expert]); });
+        each(count, [&](int expert, float& value) { value = logits[expert]; });
         has_nan = false;
 #pragma unroll
         for (float& value : values) {

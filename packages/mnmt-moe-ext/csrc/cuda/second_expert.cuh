@@ -18,12 +18,11 @@ struct Draws {
 };
 
 // The logits of a token.
-template <typename Logit>
 struct TokenLogits {
-    const Logit* logits;
+    const float* logits;
     int num_experts;
 
-    __device__ float of(int expert) const { return to_float(logits[expert]); }
+    __device__ float of(int expert) const { return logits[expert]; }
 
     __device__ double odds(int expert, float shift) const {
         return exp(static_cast<double>(of(expert)) - static_cast<double>(shift));
@@ -31,16 +30,14 @@ struct TokenLogits {
 };
 
 // Whether limit < g_2 / (g_1 + g_2).
-template <typename Logit>
-__device__ bool exceeds_of_two(const TokenLogits<Logit>& logits, int first, int second, double limit) {
+__device__ inline bool exceeds_of_two(const TokenLogits& logits, int first, int second, double limit) {
     const float larger = fmaxf(logits.of(first), logits.of(second));
     const double gate = logits.odds(second, larger);
     return limit * (logits.odds(first, larger) + gate) < gate;
 }
 
 // Whether limit < g_2. The whole warp calls.
-template <typename Logit>
-__device__ bool exceeds_of_all(const TokenLogits<Logit>& logits, int second, float largest, double limit) {
+__device__ inline bool exceeds_of_all(const TokenLogits& logits, int second, float largest, double limit) {
     double sum = 0;
     for (int expert = lane_index(); expert < logits.num_experts; expert += kWarpSize) {
         sum += logits.odds(expert, largest);

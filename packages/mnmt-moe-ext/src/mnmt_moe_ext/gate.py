@@ -47,7 +47,8 @@ def top_k_gate(
     respect to `logits`. `reference.top_k_gate` is the definition.
 
     Args:
-        logits: (groups, tokens, experts), float32, bfloat16, or float64, which is computed in float64.
+        logits: (groups, tokens, experts), float32, bfloat16, which is cast, or float64, which is computed in
+            float64.
         padding_mask: (groups, tokens) bool, True for padding; None for no padding.
         top_k: Experts of a token, 1 to 8.
         capacity: Slots of an expert in a group, as `expert_capacity` returns it; None drops nothing.
@@ -138,7 +139,7 @@ def to_arguments(logits: Tensor, padding_mask: Tensor | None, options: GateOptio
     native.require(logits.device)
     key = None if options.second_expert_policy == "always" else options.random_key
     return (
-        logits,
+        logits if logits.dtype == torch.float64 else logits.float(),
         padding_mask,
         options.bias,
         options.choices,

@@ -16,10 +16,6 @@ from mnmt_moe_ext import native
 _OPERATORS = torch.ops.mnmt_moe_ext
 
 
-def _gate_dtype(logits: Tensor) -> torch.dtype:
-    return torch.float64 if logits.dtype == torch.float64 else torch.float32
-
-
 def _top_k_gate_fake(
     logits: Tensor,
     padding_mask: Tensor,
@@ -31,7 +27,7 @@ def _top_k_gate_fake(
     *options: Any,
 ) -> tuple[Tensor, ...]:
     groups, tokens, num_experts = logits.shape
-    weights = logits.new_empty((groups, tokens, top_k), dtype=_gate_dtype(logits))
+    weights = logits.new_empty((groups, tokens, top_k))
     gate_means, log_sums = weights.new_empty((groups, num_experts)), weights.new_empty((groups, tokens))
     experts, slots, used_choices = (torch.empty_like(weights, dtype=torch.int32) for _ in range(3))
     load, real_tokens = experts.new_empty((groups, num_experts, top_k)), experts.new_empty(groups)

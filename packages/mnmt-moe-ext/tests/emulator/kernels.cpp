@@ -43,8 +43,8 @@ std::vector<uint4> scratch(size_t bytes) {
 }
 
 struct GateCall {
-    int64_t groups, tokens, num_experts, top_k, bfloat16;
-    const void* logits;
+    int64_t groups, tokens, num_experts, top_k;
+    const float* logits;
     const bool* padding;
     const float* bias;
     const int32_t* forced;
@@ -65,11 +65,9 @@ const char* run_gate(const GateCall& call, int32_t* rows, int32_t* filled, int32
     auto bases = scratch(sizeof(int32_t) * call.num_experts * call.groups);
     const GateLayout layout{rows, filled, ends, reinterpret_cast<int32_t*>(bases.data()),
                             static_cast<int32_t>(call.bin_size)};
-    return with_element(call.bfloat16, [&](auto element) {
-        using Logit = decltype(element);
-        launch_gate<Logit>(
-            {static_cast<const Logit*>(call.logits), call.padding, call.bias, call.forced, draws}, shape,
-            options, call.outputs, layout, memory.data(), nullptr);
+    return caught([&] {
+        launch_gate({call.logits, call.padding, call.bias, call.forced, draws}, shape, options, call.outputs,
+                    layout, memory.data(), nullptr);
     });
 }
 
@@ -85,17 +83,16 @@ const char* set_shared_memory_limit(int64_t bytes) {
     return nullptr;
 }
 
-const char* top_k_gate(int64_t groups, int64_t tokens, int64_t num_experts, int64_t top_k, int64_t bfloat16,
-                       const void* logits, const bool* padding, const float* bias, const int32_t* forced,
+const char* top_k_gate(int64_t groups, int64_t tokens, int64_t num_experts, int64_t top_k,
+                       const float* logits, const bool* padding, const float* bias, const int32_t* forced,
                        const int64_t* seed_and_step, const int64_t* token_ids, int64_t layer,
-                       int64_t capacity, double threshold, int64_t renormalise,
-                       int64_t bin_size, float* weights, float* gate_means, float* log_sums, int32_t* experts,
-                       int32_t* slots, int32_t* load, int32_t* choices, int32_t* real_tokens) {
+                       int64_t capacity, double threshold, int64_t renormalise, int64_t bin_size,
+                       float* weights, float* gate_means, float* log_sums, int32_t* experts, int32_t* slots,
+                       int32_t* load, int32_t* choices, int32_t* real_tokens) {
     return run_gate({groups,
                      tokens,
                      num_experts,
                      top_k,
-                     bfloat16,
                      logits,
                      padding,
                      bias,
@@ -112,17 +109,16 @@ const char* top_k_gate(int64_t groups, int64_t tokens, int64_t num_experts, int6
 }
 
 const char* route_to_bins(int64_t groups, int64_t tokens, int64_t num_experts, int64_t top_k,
-                          int64_t bfloat16, const void* logits, const bool* padding, const float* bias,
-                          const int32_t* forced, const int64_t* seed_and_step, const int64_t* token_ids,
-                          int64_t layer, int64_t capacity, double threshold,
-                          int64_t renormalise, int64_t bin_size, float* weights, float* gate_means,
-                          float* log_sums, int32_t* experts, int32_t* slots, int32_t* load, int32_t* choices,
-                          int32_t* real_tokens, int32_t* rows, int32_t* filled) {
+                          const float* logits, const bool* padding, const float* bias, const int32_t* forced,
+                          const int64_t* seed_and_step, const int64_t* token_ids, int64_t layer,
+                          int64_t capacity, double threshold, int64_t renormalise, int64_t bin_size,
+                          float* weights, float* gate_means, float* log_sums, int32_t* experts,
+                          int32_t* slots, int32_t* load, int32_t* choices, int32_t* real_tokens,
+                          int32_t* rows, int32_t* filled) {
     return run_gate({groups,
                      tokens,
                      num_experts,
                      top_k,
-                     bfloat16,
                      logits,
                      padding,
                      bias,
@@ -138,18 +134,17 @@ const char* route_to_bins(int64_t groups, int64_t tokens, int64_t num_experts, i
                     rows, filled, nullptr);
 }
 
-const char* route_ragged(int64_t groups, int64_t tokens, int64_t num_experts, int64_t top_k, int64_t bfloat16,
-                         const void* logits, const bool* padding, const float* bias, const int32_t* forced,
+const char* route_ragged(int64_t groups, int64_t tokens, int64_t num_experts, int64_t top_k,
+                         const float* logits, const bool* padding, const float* bias, const int32_t* forced,
                          const int64_t* seed_and_step, const int64_t* token_ids, int64_t layer,
-                         int64_t capacity, double threshold, int64_t renormalise,
-                         int64_t bin_size, float* weights, float* gate_means, float* log_sums,
-                         int32_t* experts, int32_t* slots, int32_t* load, int32_t* choices,
-                         int32_t* real_tokens, int32_t* rows, int32_t* ends) {
+                         int64_t capacity, double threshold, int64_t renormalise, int64_t bin_size,
+                         float* weights, float* gate_means, float* log_sums, int32_t* experts, int32_t* slots,
+                         int32_t* load, int32_t* choices, int32_t* real_tokens, int32_t* rows,
+                         int32_t* ends) {
     return run_gate({groups,
                      tokens,
                      num_experts,
                      top_k,
-                     bfloat16,
                      logits,
                      padding,
                      bias,
@@ -166,18 +161,15 @@ const char* route_ragged(int64_t groups, int64_t tokens, int64_t num_experts, in
 }
 
 const char* top_k_gate_backward(int64_t groups, int64_t tokens, int64_t num_experts, int64_t top_k,
-                                int64_t bfloat16, const float* grad_weights, const float* grad_gate_means,
-                                const float* grad_log_sums, const void* logits, const int32_t* choices,
+                                const float* grad_weights, const float* grad_gate_means,
+                                const float* grad_log_sums, const float* logits, const int32_t* choices,
                                 const int32_t* slots, const float* log_sums, const int32_t* real_tokens,
-                                int64_t renormalise, void* grad_logits) {
+                                int64_t renormalise, float* grad_logits) {
     const GateShape shape(groups, tokens, static_cast<int>(num_experts), static_cast<int>(top_k));
-    return with_element(bfloat16, [&](auto element) {
-        using Logit = decltype(element);
-        launch_gate_backward<Logit>(
-            {grad_weights, grad_gate_means, grad_log_sums, static_cast<const Logit*>(logits), choices, slots,
-             log_sums, real_tokens, static_cast<Renormalise>(renormalise), shape,
-             static_cast<Logit*>(grad_logits)},
-            nullptr);
+    return caught([&] {
+        launch_gate_backward({grad_weights, grad_gate_means, grad_log_sums, logits, choices, slots, log_sums,
+                              real_tokens, static_cast<Renormalise>(renormalise), shape, grad_logits},
+                             nullptr);
     });
 }
 

@@ -131,7 +131,6 @@ def calls(draw: st.DrawFn) -> Call:
     policy = draw(st.sampled_from(POLICIES)) if top_k == 2 else "always"
     call = make_call(
         shape,
-        draw(st.sampled_from([torch.float32, torch.bfloat16])),
         top_k=top_k,
         ties=draw(st.booleans()),
         biased=draw(st.booleans()),
