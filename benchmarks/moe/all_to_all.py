@@ -42,11 +42,10 @@ from mnmt_moe_ext import (
     Routing,
     apply_experts,
     apply_experts_to_tokens,
-    capacity_layout,
     combine,
     dispatch,
     expert_capacity,
-    top_k_gate,
+    route,
 )
 
 UNTIMED_ROUNDS = 3
@@ -153,8 +152,7 @@ def make_layer(states: Tensor, experts_per_rank: int, top_k: int, capacity_facto
         num_tokens=tokens, num_experts=num_experts, capacity_factor=top_k * capacity_factor
     )
     logits = torch.randn(1, tokens, num_experts, device=states.device)
-    routing = top_k_gate(logits, top_k=top_k, capacity=capacity)
-    return Layer(states, routing, capacity_layout(routing), group)
+    return Layer(states, *route(logits, layout="capacity", top_k=top_k, capacity=capacity), group)
 
 
 def measure(layer: Layer, chunks: Counts, *, rounds: int) -> list[Figures]:

@@ -27,16 +27,7 @@ from torch import Tensor
 from benchmarks.measurement import Counts, Figures, Names, Out, print_table, provenance, run, write_report
 from benchmarks.moe import routes
 from benchmarks.moe.timing import Run, keep_freed_memory, take_turns
-from mnmt_moe_ext import (
-    Layout,
-    build_info,
-    capacity_layout,
-    combine,
-    dispatch,
-    expert_capacity,
-    ragged_layout,
-    top_k_gate,
-)
+from mnmt_moe_ext import Layout, build_info, combine, dispatch, expert_capacity, reference, route
 
 BINS, ROWS, EINSUM, INDEX_ADD, GATHER = (
     "ours, bins",
@@ -128,8 +119,8 @@ Route = Callable[[Tensor, Tensor, Callable[..., Tensor]], Tensor]
 
 def without_drops(inputs: Inputs) -> dict[str, Route]:
     """Return routes of all choices; bins have as many rows as the busiest expert takes."""
-    load = top_k_gate(inputs.logits.detach()[None], capacity=None).load
-    capacity = -(-int(load.sum(dim=-1).max()) // 4) * 4
+    routing, _ = route(inputs.logits.detach()[None], capacity=None)
+    capacity = -(-int(routing.load.sum(dim=-1).max()) // 4) * 4
     return {
         ROWS: partial(routes.ours_in_rows, capacity=None),
         BINS: partial(routes.ours_in_bins, capacity=capacity),
@@ -158,14 +149,14 @@ def compared(ways: dict[str, Route], inputs: Inputs, dtype: str, seconds: float)
     """
     factors = torch.linspace(1, 2, inputs.logits.shape[1], device=inputs.x.device).to(inputs.x.dtype)
     expected = None
-    for name, route in ways.items():
-        results = passed(route, inputs, partial(routes.scaled_experts, factors))
+    for name, way in ways.items():
+        results = passed(way, inputs, partial(routes.scaled_experts, factors))
         expected = expected or results
         apart = max(map(relative_difference, results, expected))
         if apart > TOLERANCES[dtype]:
             raise RuntimeError(f"{name} differs from {next(iter(ways))} by {apart:.1e}")
-    forward = {name: partial(forward_only, route, inputs) for name, route in ways.items()}
-    both = {name: partial(passed, route, inputs, routes.identity_experts) for name, route in ways.items()}
+    forward = {name: partial(forward_only, way, inputs) for name, way in ways.items()}
+    both = {name: partial(passed, way, inputs, routes.identity_experts) for name, way in ways.items()}
     for name, runs in (("forward", forward), ("forward + backward", both)):
         times = take_turns(runs, device=inputs.x.device.type, seconds=seconds)
         yield from ({"pass": name, "route": each, **time} for each, time in times.items())
@@ -193,12 +184,12 @@ def bandwidths(inputs: Inputs, seconds: float) -> Iterator[Figures]:
     """Yield GB/s of each movement in bins of the capacity, and its share of the copy's in the same rounds."""
     tokens, num_experts = inputs.logits.shape
     capacity = expert_capacity(num_tokens=tokens, num_experts=num_experts)
-    routing = top_k_gate(inputs.logits.detach()[None], capacity=capacity)
+    routing, rows = route(inputs.logits.detach()[None], capacity=capacity)
     source = torch.zeros(COPIED_BYTES, dtype=torch.int8, device=inputs.x.device)
     runs: dict[str, tuple[Run, int]] = {
         "copy_": (partial(torch.empty_like(source).copy_, source), 2 * COPIED_BYTES)
     }
-    for form, layout in (("bins", capacity_layout(routing)), ("rows", ragged_layout(routing))):
+    for form, layout in (("bins", reference.capacity_layout(routing)), ("rows", rows)):
         for name, movement in movements(inputs, routing.weights, layout).items():
             runs[f"{name}, {form}"] = movement
     device = inputs.x.device.type

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 - the name everybody uses
 
-from mnmt_moe_ext import capacity_layout, combine, dispatch, ragged_layout, top_k_gate
+from mnmt_moe_ext import combine, dispatch, route
 
 BinExperts = Callable[[Tensor], Tensor]
 RowExperts = Callable[[Tensor, Tensor], Tensor]
@@ -24,8 +24,8 @@ def ours_in_bins(
     x: Tensor, logits: Tensor, experts: BinExperts, *, capacity: int, num_groups: int = 1
 ) -> Tensor:
     """Route with the extension, with as many rows for each expert."""
-    routing = top_k_gate(torch.unflatten(logits, 0, (num_groups, -1)), capacity=capacity)
-    layout = capacity_layout(routing)
+    groups = torch.unflatten(logits, 0, (num_groups, -1))
+    routing, layout = route(groups, layout="capacity", capacity=capacity)
     outputs = experts(dispatch(torch.unflatten(x, 0, (num_groups, -1)), layout))
     return combine(outputs, routing.weights, layout).flatten(0, 1)
 
@@ -34,8 +34,7 @@ def ours_in_rows(
     x: Tensor, logits: Tensor, experts: RowExperts, *, capacity: int | None, num_groups: int = 1
 ) -> Tensor:
     """Route with the extension, with each expert's rows after those of the expert before."""
-    routing = top_k_gate(torch.unflatten(logits, 0, (num_groups, -1)), capacity=capacity)
-    layout = ragged_layout(routing)
+    routing, layout = route(torch.unflatten(logits, 0, (num_groups, -1)), capacity=capacity)
     assert layout.ends is not None
     outputs = experts(dispatch(torch.unflatten(x, 0, (num_groups, -1)), layout), layout.ends)
     return combine(outputs, routing.weights, layout).flatten(0, 1)

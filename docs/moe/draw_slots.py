@@ -1,4 +1,4 @@
-"""Draw how a group of tokens shares the experts' slots, as `top_k_gate` and `capacity_layout` decide it.
+"""Draw how a group of tokens shares the experts' slots, as `route` decides it.
 
     python docs/moe/draw_slots.py
 
@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from torch import Tensor
 
-from mnmt_moe_ext import RandomKey, capacity_layout, expert_capacity, top_k_gate
+from mnmt_moe_ext import RandomKey, expert_capacity, route
 
 FIGURES = Path(__file__).parent / "figures"
 TOKENS, EXPERTS, PADDING = 12, 4, 11
@@ -52,10 +52,10 @@ def ask_operators(capacity: int) -> tuple[list[Claim], int]:
     logits = make_logits()
     padding = torch.arange(TOKENS)[None] == PADDING
     key = RandomKey.make(seed=1, step=0)
-    routing = top_k_gate(logits, padding, capacity=capacity, second_expert_policy="random", random_key=key)
-    layout = capacity_layout(routing)
+    options = {"capacity": capacity, "second_expert_policy": "random", "random_key": key}
+    routing, layout = route(logits, padding, layout="capacity", **options)
     # What the gate would choose if it kept every second choice.
-    chosen = top_k_gate(logits, padding, capacity=None).experts
+    chosen = route(logits, padding, capacity=None)[0].experts
     claims = []
     for token in range(TOKENS):
         for rank in range(2):

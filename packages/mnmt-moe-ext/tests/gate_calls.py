@@ -9,12 +9,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from mnmt_moe_ext import RandomKey, Routing, reference, uniform_choices
+from mnmt_moe_ext import RandomKey, Routing, reference, route, uniform_choices
 
 UNLIMITED = 2**31 - 1
 POLICIES = ("always", "random")
 RENORMALISE = ("before", "after", "never")
 KEY = RandomKey.make(seed=(7 << 40) + 3, step=(1 << 33) + 5, layer=11)
+
+
+def routing_of(logits: Tensor, padding_mask: Tensor | None = None, **options: Any) -> Routing:
+    """What the compiled gate decides, without a layout; `reference.top_k_gate` is its definition."""
+    return route(logits, padding_mask, **options)[0]
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,11 @@ import sys
 from typing import Any
 
 import torch
+from gate_calls import routing_of
 from row_cases import operator_results, random_routing
 from torch import Tensor
 
-from mnmt_moe_ext import RandomKey, build_info, capacity_layout, top_k_gate
+from mnmt_moe_ext import RandomKey, build_info, reference
 
 DTYPES = (torch.float32, torch.bfloat16, torch.float64)
 
@@ -33,7 +34,7 @@ def gate_results() -> list[tuple[tuple[Tensor, ...], tuple[Tensor | None, ...]]]
                     "renormalise": "after",
                 }
                 key = RandomKey.make(seed=1, step=2)
-                routing = top_k_gate(logits, capacity=20, random_key=key, **options)
+                routing = routing_of(logits, capacity=20, random_key=key, **options)
                 (routing.weights[..., 0].sum() + routing.auxiliary_loss).backward()
                 exact = (routing.experts, routing.slots, routing.load)
                 rounded = (routing.weights.detach(), routing.auxiliary_loss.detach(), logits.grad)
@@ -44,7 +45,7 @@ def gate_results() -> list[tuple[tuple[Tensor, ...], tuple[Tensor | None, ...]]]
 def row_results() -> list[Tensor]:
     """Results of `dispatch`, `combine` and their gradients."""
     routing = random_routing(groups=2, tokens=100, num_experts=8, capacity=30)
-    layout = capacity_layout(routing)
+    layout = reference.capacity_layout(routing)
     return [
         tensor.detach()
         for dtype in DTYPES

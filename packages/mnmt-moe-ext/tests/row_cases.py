@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,8 +10,7 @@ import torch
 from hypothesis import strategies as st
 from torch import Tensor
 
-import mnmt_moe_ext
-from mnmt_moe_ext import Layout, Routing, combine, dispatch
+from mnmt_moe_ext import Layout, Routing, combine, dispatch, reference
 from mnmt_moe_ext.rows import buffer_shape
 
 Experts = npt.NDArray[np.int32]
@@ -80,14 +78,10 @@ class RowCase:
     dtype: torch.dtype
     seed: int
 
-    def layout(self, package: object = mnmt_moe_ext) -> Layout:
-        """Made by `mnmt_moe_ext` or by its `reference`."""
-        make: Callable[..., Layout]
+    def layout(self) -> Layout:
         if self.bin_size is None:
-            make = package.ragged_layout  # type: ignore[attr-defined]
-            return make(self.routing)
-        make = package.capacity_layout  # type: ignore[attr-defined]
-        return make(self.routing, bin_size=self.bin_size)
+            return reference.ragged_layout(self.routing)
+        return reference.capacity_layout(self.routing, bin_size=self.bin_size)
 
     def normal(self, *shape: int) -> Tensor:
         generator = torch.Generator().manual_seed(self.seed)

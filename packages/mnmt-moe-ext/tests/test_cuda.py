@@ -8,21 +8,18 @@ from typing import Any
 
 import pytest
 import torch
-from gate_calls import CALLS, Call, make_call
+from gate_calls import CALLS, Call, make_call, routing_of
 from torch import Tensor
 
 from mnmt_moe_ext import (
     Layout,
     RandomKey,
     Routing,
-    capacity_layout,
     combine,
     dispatch,
     is_available,
-    ragged_layout,
     reference,
     route,
-    top_k_gate,
 )
 
 pytestmark = [
@@ -34,10 +31,7 @@ pytestmark = [
 ]
 
 DTYPES = (torch.float32, torch.bfloat16)
-LAYOUTS = {
-    "capacity": (capacity_layout, reference.capacity_layout),
-    "ragged": (ragged_layout, reference.ragged_layout),
-}
+LAYOUTS = {"capacity": reference.capacity_layout, "ragged": reference.ragged_layout}
 TOLERANCE = {torch.float32: {"rtol": 1e-4, "atol": 1e-5}, torch.bfloat16: {"rtol": 2e-2, "atol": 2e-2}}
 
 
@@ -74,7 +68,7 @@ def on(device: str, call: Call) -> dict[str, Any]:
 def assert_same_gate(call: Call) -> None:
     """Routing and gradient."""
     results = []
-    for gate, device in ((top_k_gate, "cuda"), (reference.top_k_gate, "cpu")):
+    for gate, device in ((routing_of, "cuda"), (reference.top_k_gate, "cpu")):
         leaf = call.logits.to(device).requires_grad_()
         routing = gate(leaf, call.padding_mask.to(device), **on(device, call))
         importance = torch.linspace(-1, 2, routing.weights.numel()).view(routing.weights.shape).to(device)
@@ -108,11 +102,13 @@ def test_many_tokens(num_experts: int, top_k: int) -> None:
 def test_route(groups: int, num_experts: int, top_k: int) -> None:
     logits = random_tensor(groups, 50, num_experts)
     expected = reference.top_k_gate(logits, capacity=6, top_k=top_k)
-    for kind, (_, definition) in LAYOUTS.items():
+    for kind, definition in LAYOUTS.items():
         routing, layout = route(logits.cuda(), layout=kind, capacity=6, top_k=top_k)
+        expected_layout = definition(expected)
         assert_same_routing(routing, expected)
-        assert torch.equal(layout.rows.cpu(), definition(expected).rows)
-        assert torch.equal(layout.filled.cpu(), definition(expected).filled)
+        assert torch.equal(layout.rows.cpu(), expected_layout.rows)
+        assert torch.equal(layout.filled.cpu(), expected_layout.filled)
+        assert (layout.bin_size, layout.num_experts) == (expected_layout.bin_size, num_experts)
 
 
 def test_one_long_group() -> None:
@@ -127,20 +123,6 @@ def random_routing(num_experts: int, top_k: int = 2) -> Routing:
 def to_cuda(routing: Routing) -> Routing:
     tensors = {name: value.cuda() for name, value in vars(routing).items() if isinstance(value, Tensor)}
     return replace(routing, **tensors)
-
-
-@pytest.mark.parametrize("kind", LAYOUTS)
-@pytest.mark.parametrize("num_experts", [2, 9, 2048])
-def test_layouts(kind: str, num_experts: int) -> None:
-    routing = random_routing(num_experts)
-    compiled, definition = LAYOUTS[kind]
-    actual, expected = compiled(to_cuda(routing)), definition(routing)
-    assert torch.equal(actual.rows.cpu(), expected.rows)
-    assert torch.equal(actual.filled.cpu(), expected.filled)
-    assert (actual.bin_size, actual.num_experts) == (expected.bin_size, expected.num_experts)
-    if kind == "ragged":
-        assert actual.ends is not None
-        assert torch.equal(actual.ends.cpu(), expected.ends)
 
 
 def through_experts(
@@ -163,10 +145,10 @@ def through_experts(
 def test_rows(top_k: int, d: int, kind: str, dtype: torch.dtype) -> None:
     routing = random_routing(9, top_k)
     tokens = random_tensor(3, 50, d, dtype=dtype)
-    compiled, definition = LAYOUTS[kind]
-    out, grads = through_experts((compiled, dispatch, combine), tokens.cuda(), to_cuda(routing))
+    layout_of = LAYOUTS[kind]
+    out, grads = through_experts((layout_of, dispatch, combine), tokens.cuda(), to_cuda(routing))
     expected, expected_grads = through_experts(
-        (definition, reference.dispatch, reference.combine), tokens.float(), routing
+        (layout_of, reference.dispatch, reference.combine), tokens.float(), routing
     )
     torch.testing.assert_close(out.cpu().float(), expected, **TOLERANCE[dtype])
     torch.testing.assert_close(grads[0].cpu().float(), expected_grads[0], **TOLERANCE[dtype])
@@ -176,8 +158,8 @@ def test_rows(top_k: int, d: int, kind: str, dtype: torch.dtype) -> None:
 
 
 def layer(logits: Tensor, tokens: Tensor, key: RandomKey) -> tuple[Tensor, Tensor]:
-    routing = top_k_gate(logits, capacity=24, second_expert_policy="random", random_key=key)
-    layout = capacity_layout(routing)
+    options = {"capacity": 24, "second_expert_policy": "random", "random_key": key}
+    routing, layout = route(logits, layout="capacity", **options)
     return combine(dispatch(tokens, layout) * 2, routing.weights, layout), routing.slots
 
 
@@ -217,12 +199,11 @@ def sync_is_an_error() -> Iterator[None]:
 
 @pytest.mark.filterwarnings("ignore:Synchronization debug mode is a prototype")  # said once, by the fixture
 @pytest.mark.usefixtures("sync_is_an_error")
-@pytest.mark.parametrize("layout_of", [capacity_layout, ragged_layout])
-def test_nothing_waits_for_the_gpu(layout_of: Callable[[Routing], Layout]) -> None:
+@pytest.mark.parametrize("kind", LAYOUTS)
+def test_nothing_waits_for_the_gpu(kind: Any) -> None:
     logits = torch.zeros(2, 64, 8, device="cuda", requires_grad=True)
     tokens = torch.zeros(2, 64, 32, device="cuda", requires_grad=True)
-    routing = top_k_gate(logits, capacity=24)
-    layout = layout_of(routing)
+    routing, layout = route(logits, layout=kind, capacity=24)
     out = combine(dispatch(tokens, layout), routing.weights, layout)
     (out.sum() + routing.auxiliary_loss).backward()
     assert logits.grad is not None
@@ -233,7 +214,7 @@ def test_results_are_the_same_every_time() -> None:
     logits = random_tensor(4, 3000, 64).cuda().requires_grad_()
     results = []
     for _ in range(5):
-        routing = top_k_gate(logits, capacity=100)
+        routing = routing_of(logits, capacity=100)
         (grad,) = torch.autograd.grad(routing.weights.square().sum() + routing.auxiliary_loss, logits)
         results.append((routing.auxiliary_loss, grad))
     assert all(
@@ -253,12 +234,12 @@ def test_messages() -> None:
     logits = torch.zeros(1, 4, 2, device="cuda")
     padding_mask = torch.zeros(1, 4, dtype=torch.bool)
     with pytest.raises(ValueError, match="`padding_mask` must be on cuda:0 like `logits`, but is on cpu"):
-        top_k_gate(logits, padding_mask, capacity=1)
+        route(logits, padding_mask, capacity=1)
     with pytest.raises(RuntimeError, match="`logits` on a GPU must be float32 or bfloat16"):
-        top_k_gate(logits.double(), capacity=1)
+        route(logits.double(), capacity=1)
     with pytest.raises(RuntimeError, match="`logits` on a GPU must have at most 4096 experts, but has 4097"):
-        top_k_gate(torch.zeros(1, 1, 4097, device="cuda"), capacity=1)
-    layout = capacity_layout(top_k_gate(logits, capacity=1))
+        route(torch.zeros(1, 1, 4097, device="cuda"), capacity=1)
+    _, layout = route(logits, layout="capacity", capacity=1)
     with pytest.raises(ValueError, match="`tokens` must be on cuda:0 like `layout`, but is on cpu"):
         dispatch(torch.zeros(1, 4, 8), layout)
     with pytest.raises(RuntimeError, match="`tokens` on a GPU must be float32 or bfloat16"):

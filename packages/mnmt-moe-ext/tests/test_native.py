@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import mnmt_moe_ext
-from mnmt_moe_ext import build_info, is_available, native, top_k_gate
+from mnmt_moe_ext import build_info, is_available, native, route
 from mnmt_moe_ext.__main__ import main
 
 # Where the compiler left nothing; an editable installation would find its operators elsewhere.
@@ -22,16 +22,16 @@ import sys
 sys.meta_path = [finder for finder in sys.meta_path if "editable" not in type(finder).__module__]
 
 import torch
-from mnmt_moe_ext import build_info, expert_capacity, is_available, ragged_layout, reference, top_k_gate
+from mnmt_moe_ext import build_info, dispatch, expert_capacity, is_available, reference, route
 
 assert not is_available(torch.device("cpu"))
 logits = torch.tensor([[[1.0, 3.0, 2.0]]])
 assert expert_capacity(num_tokens=8, num_experts=2) == 8
-routing = reference.top_k_gate(logits, capacity=4)
+routing, layout = reference.route(logits, capacity=4)
 print(routing.experts.tolist())
 for function in (
-    lambda: top_k_gate(logits, capacity=4),
-    lambda: ragged_layout(routing),
+    lambda: route(logits, capacity=4),
+    lambda: dispatch(logits, layout),
     build_info,
 ):
     try:
@@ -89,7 +89,7 @@ def test_missing_cuda_kernels_name_the_build_command(monkeypatch: pytest.MonkeyP
 
 def test_other_devices_are_named() -> None:
     with pytest.raises(RuntimeError, match=r"the CPU and for CUDA, but not for meta\.$"):
-        top_k_gate(torch.zeros(1, 2, 3, device="meta"), capacity=4)
+        route(torch.zeros(1, 2, 3, device="meta"), capacity=4)
 
 
 def test_the_command_prints_the_build(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""`route` gives the routing and the layout that the gate and a layout's function give."""
+"""`route` lays out the rows of its routing as the definition does."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 import mnmt_moe_ext
-from mnmt_moe_ext import Layout, RandomKey, Routing, reference, route, top_k_gate
+from mnmt_moe_ext import Layout, RandomKey, Routing, reference, route
 
 OPERATORS = torch.ops.mnmt_moe_ext
 PACKAGES = pytest.mark.parametrize("package", [mnmt_moe_ext, reference], ids=["compiled", "reference"])
@@ -47,9 +47,7 @@ def assert_equal(actual: Routing | Layout, expected: Routing | Layout) -> None:
 def test_with_bins(package: Any, options: dict[str, Any], bin_size: int | None) -> None:
     logits, padding_mask = make_logits(), make_padding()
     routing, layout = package.route(logits, padding_mask, layout="capacity", bin_size=bin_size, **options)
-    expected = package.top_k_gate(logits, padding_mask, **options)
-    assert_equal(routing, expected)
-    assert_equal(layout, package.capacity_layout(expected, bin_size=bin_size))
+    assert_equal(layout, reference.capacity_layout(routing, bin_size=bin_size))
 
 
 @PACKAGES
@@ -57,24 +55,31 @@ def test_with_bins(package: Any, options: dict[str, Any], bin_size: int | None) 
 @pytest.mark.parametrize("unlimited", [False, True])
 def test_ragged(package: Any, options: dict[str, Any], unlimited: bool) -> None:
     options = {**options, "capacity": None} if unlimited else options
-    routing, layout = package.route(make_logits(), make_padding(), layout="ragged", **options)
-    expected = package.top_k_gate(make_logits(), make_padding(), **options)
-    assert_equal(routing, expected)
-    assert_equal(layout, package.ragged_layout(expected))
+    routing, layout = package.route(make_logits(), make_padding(), **options)
+    assert_equal(layout, reference.ragged_layout(routing))
+
+
+@OPTIONS
+def test_the_layout_does_not_change_the_routing(options: dict[str, Any]) -> None:
+    routings = [route(make_logits(), layout=layout, **options)[0] for layout in ("capacity", "ragged")]
+    assert_equal(*routings)
 
 
 @pytest.mark.parametrize("layout", ["capacity", "ragged"])
-@pytest.mark.parametrize("name", ["weights", "auxiliary_loss", "z_loss"])
-def test_gradient(layout: Any, name: str) -> None:
-    grads = []
-    for routed in (
-        lambda logits: route(logits, layout=layout, capacity=3)[0],
-        lambda logits: top_k_gate(logits, capacity=3),
-    ):
-        logits = make_logits(requires_grad=True)
-        result = getattr(routed(logits), name)
-        grads.append(torch.autograd.grad(result.square().sum(), logits)[0])
-    assert torch.equal(grads[0], grads[1])
+def test_many_tokens(layout: Any) -> None:
+    logits = torch.randn(3, 30_000, 5, generator=torch.Generator().manual_seed(0))
+    routing, actual = route(logits, layout=layout, capacity=9_000)
+    expected = {"capacity": reference.capacity_layout, "ragged": reference.ragged_layout}[layout](routing)
+    assert_equal(actual, expected)
+
+
+@pytest.mark.parametrize("layout", ["capacity", "ragged"])
+@pytest.mark.parametrize("shape", [(0, 5, 3), (2, 0, 3)])
+@PACKAGES
+def test_no_tokens(package: Any, shape: tuple[int, int, int], layout: str) -> None:
+    _, empty = package.route(torch.zeros(shape), layout=layout, capacity=4)
+    assert empty.rows.shape == (*shape[:2], 2)
+    assert not empty.filled.any()
 
 
 @pytest.mark.parametrize("bin_size", [0, 4])
@@ -106,3 +111,11 @@ def test_opcheck(bin_size: int) -> None:
 def test_messages(package: Any, options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         package.route(make_logits(), make_padding(), **options)
+
+
+def test_too_many_choices_for_a_ragged_layout() -> None:
+    huge = torch.zeros(1, 1, 1).expand(2, 2**27, 8)
+    padding_mask = torch.ones(1, 1, dtype=torch.bool).expand(2, 2**27)
+    message = "`logits` must make less than 2³¹ choices, but make 2147483648."
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        route(huge, padding_mask, top_k=8, capacity=1)

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 import torch
+from gate_calls import routing_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnmt_moe_ext import balance_loss, expert_capacity, reference, top_k_gate
+from mnmt_moe_ext import balance_loss, expert_capacity, reference
 
 
 @pytest.mark.parametrize(
@@ -78,7 +79,7 @@ def random_logits(*shape: int) -> torch.Tensor:
 
 @pytest.mark.parametrize("top_k", [1, 2, 3, 8])
 def test_one_group_is_balanced_by_its_own_counts(top_k: int) -> None:
-    routing = top_k_gate(random_logits(1, 50, 9), top_k=top_k, capacity=4)
+    routing = routing_of(random_logits(1, 50, 9), top_k=top_k, capacity=4)
     counts = routing.balance_counts.sum(dim=0)
     torch.testing.assert_close(balance_loss(routing, counts=counts), routing.auxiliary_loss)
 
@@ -86,7 +87,7 @@ def test_one_group_is_balanced_by_its_own_counts(top_k: int) -> None:
 @pytest.mark.parametrize(("top_k", "counted"), [(1, 1), (2, 1), (3, 3), (8, 8)])
 def test_balance_counts(top_k: int, counted: int) -> None:
     padding_mask = torch.arange(50)[None] % 3 == 0
-    routing = top_k_gate(random_logits(1, 50, 9), padding_mask, top_k=top_k, capacity=4)
+    routing = routing_of(random_logits(1, 50, 9), padding_mask, top_k=top_k, capacity=4)
     experts = routing.experts[0, ~padding_mask[0], :counted].flatten().long()
     assert torch.equal(routing.balance_counts[0].long(), experts.bincount(minlength=9))
 
@@ -95,8 +96,8 @@ def test_balance_counts(top_k: int, counted: int) -> None:
 def test_parts_balanced_by_the_counts_of_all_add_up_to_the_whole(top_k: int) -> None:
     """With the counts of the batch, the mean over equal parts is the loss of the batch as one group."""
     logits = random_logits(1, 60, 9)
-    whole = top_k_gate(logits, top_k=top_k, capacity=None)
-    parts = [top_k_gate(part, top_k=top_k, capacity=None) for part in logits.split(20, dim=1)]
+    whole = routing_of(logits, top_k=top_k, capacity=None)
+    parts = [routing_of(part, top_k=top_k, capacity=None) for part in logits.split(20, dim=1)]
     counts = sum(part.balance_counts.sum(dim=0) for part in parts)
     assert isinstance(counts, torch.Tensor)
     losses = torch.stack([balance_loss(part, counts=counts) for part in parts])
@@ -105,7 +106,7 @@ def test_parts_balanced_by_the_counts_of_all_add_up_to_the_whole(top_k: int) -> 
 
 def test_gates_that_prefer_what_the_batch_lacks_are_below_balance() -> None:
     """The loss is 1 in perfect balance, above it for a group that adds to the batch's excess, else below."""
-    routing = top_k_gate(torch.tensor([[[2.0, 0.0]]]), capacity=4)
+    routing = routing_of(torch.tensor([[[2.0, 0.0]]]), capacity=4)
     assert routing.auxiliary_loss > 1
     assert balance_loss(routing, counts=torch.tensor([0, 5])) < 1
 
@@ -113,8 +114,8 @@ def test_gates_that_prefer_what_the_batch_lacks_are_below_balance() -> None:
 def test_groups_of_padding_do_not_count() -> None:
     logits, padding_mask = random_logits(3, 8, 5), torch.zeros(3, 8, dtype=torch.bool)
     padding_mask[1] = True
-    routing = top_k_gate(logits, padding_mask, capacity=4)
-    alone = top_k_gate(logits[::2], capacity=4)
+    routing = routing_of(logits, padding_mask, capacity=4)
+    alone = routing_of(logits[::2], capacity=4)
     counts = torch.arange(5)
     torch.testing.assert_close(routing.auxiliary_loss, alone.auxiliary_loss)
     torch.testing.assert_close(balance_loss(routing, counts=counts), balance_loss(alone, counts=counts))
@@ -124,4 +125,4 @@ def test_z_loss_is_the_mean_square_of_the_log_sums_of_real_tokens() -> None:
     logits = random_logits(2, 7, 5)
     padding_mask = torch.arange(14).view(2, 7) % 4 == 0
     expected = logits[~padding_mask].logsumexp(dim=-1).square().mean()
-    torch.testing.assert_close(top_k_gate(logits, padding_mask, capacity=4).z_loss, expected)
+    torch.testing.assert_close(routing_of(logits, padding_mask, capacity=4).z_loss, expected)

@@ -16,7 +16,7 @@ from row_cases import RowCase, assert_close, make_routing, operator_results, ran
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 import mnmt_moe_ext
-from mnmt_moe_ext import capacity_layout, combine, dispatch, ragged_layout, reference
+from mnmt_moe_ext import combine, dispatch, reference
 
 PACKAGES = pytest.mark.parametrize("package", [mnmt_moe_ext, reference], ids=["compiled", "reference"])
 
@@ -35,7 +35,7 @@ def test_one_token_for_each_expert_is_a_permutation(dtype: torch.dtype) -> None:
     experts = np.stack([order.numpy(), np.full(50, -1)], axis=-1)[None].astype(np.int32)
     routing = make_routing(experts, num_experts=50, capacity=1)
     tokens = torch.randn(1, 50, 33).to(dtype)
-    for layout in (capacity_layout(routing), ragged_layout(routing)):
+    for layout in (reference.capacity_layout(routing), reference.ragged_layout(routing)):
         buffers = dispatch(tokens, layout).view(-1, 33)
         assert torch.equal(buffers[order], tokens[0])
 
@@ -44,7 +44,7 @@ def test_one_token_for_each_expert_is_a_permutation(dtype: torch.dtype) -> None:
 @pytest.mark.parametrize("ragged", [False, True], ids=["capacity", "ragged"])
 def test_rows_that_nobody_has_are_never_read(package: Any, ragged: bool) -> None:
     routing = random_routing(groups=2, tokens=11, num_experts=4, capacity=3)
-    layout = ragged_layout(routing) if ragged else capacity_layout(routing, bin_size=5)
+    layout = reference.ragged_layout(routing) if ragged else reference.capacity_layout(routing, bin_size=5)
     tokens = torch.randn(2, 11, 7, requires_grad=True)
     buffers = package.dispatch(tokens, layout)
     empty = torch.ones(buffers.shape[:-1], dtype=torch.bool)
@@ -58,7 +58,9 @@ def test_rows_that_nobody_has_are_never_read(package: Any, ragged: bool) -> None
 
 
 def test_not_a_number_and_infinity_stay_so_in_bfloat16() -> None:
-    layout = ragged_layout(make_routing(np.array([[[0, -1]] * 4], np.int32), num_experts=2, capacity=None))
+    layout = reference.ragged_layout(
+        make_routing(np.array([[[0, -1]] * 4], np.int32), num_experts=2, capacity=None)
+    )
     tokens = torch.tensor([torch.nan, -torch.nan, torch.inf, -torch.inf]).bfloat16().view(1, 4, 1)
     summed = combine(dispatch(tokens, layout), torch.ones(1, 4, 2), layout)
     torch.testing.assert_close(summed, tokens, equal_nan=True)
@@ -66,7 +68,9 @@ def test_not_a_number_and_infinity_stay_so_in_bfloat16() -> None:
 
 def test_bfloat16_is_rounded_to_nearest_even() -> None:
     values = torch.randn(1, 1, 4096).bfloat16()
-    layout = ragged_layout(make_routing(np.array([[[0, -1]]], np.int32), num_experts=2, capacity=None))
+    layout = reference.ragged_layout(
+        make_routing(np.array([[[0, -1]]], np.int32), num_experts=2, capacity=None)
+    )
     # Times 1.5, every odd significand up to 170 is halfway between two.
     for weight in (0.3, 1.5):
         actual = combine(dispatch(values, layout), torch.tensor([[[weight, 0.0]]]), layout)
@@ -87,7 +91,7 @@ def num_threads(count: int) -> Iterator[None]:
 @pytest.mark.parametrize("ragged", [False, True])
 def test_threads_do_not_matter(dtype: torch.dtype, ragged: bool) -> None:
     routing = random_routing(groups=2, tokens=500, num_experts=8, capacity=100)
-    layout = ragged_layout(routing) if ragged else capacity_layout(routing, bin_size=150)
+    layout = reference.ragged_layout(routing) if ragged else reference.capacity_layout(routing, bin_size=150)
     runs = []
     for count in (1, 2, 5):
         with num_threads(count):
@@ -101,7 +105,7 @@ def test_threads_do_not_matter(dtype: torch.dtype, ragged: bool) -> None:
 )
 def test_large_buffers_are_written_whole(dtype: torch.dtype, d_model: int) -> None:
     routing = random_routing(groups=2, tokens=2048, num_experts=8, capacity=700)
-    layout = capacity_layout(routing, bin_size=768)
+    layout = reference.capacity_layout(routing, bin_size=768)
     rows = layout.rows.view(-1, 2)
     taken = rows >= 0
     with num_threads(2):
@@ -129,7 +133,7 @@ def test_large_buffers_are_written_whole(dtype: torch.dtype, d_model: int) -> No
 def test_no_tokens(package: Any, groups: int, tokens: int, bin_size: int | None) -> None:
     routing = make_routing(np.zeros((groups, tokens, 2), np.int32), num_experts=3, capacity=4)
     case = RowCase(routing, bin_size, 5, torch.float32, 0)
-    layout, x, weights = case.layout(package), case.tokens(), case.weights()
+    layout, x, weights = case.layout(), case.tokens(), case.weights()
     buffers = package.dispatch(x, layout)
     assert not buffers.any()
     combined = package.combine(buffers, weights, layout)
@@ -143,7 +147,7 @@ def test_no_tokens(package: Any, groups: int, tokens: int, bin_size: int | None)
 @PACKAGES
 def test_an_empty_model_dimension(package: Any) -> None:
     routing = random_routing(groups=1, tokens=3, num_experts=2, capacity=4)
-    layout = package.capacity_layout(routing)
+    layout = reference.capacity_layout(routing)
     buffers = package.dispatch(torch.zeros(1, 3, 0), layout)
     assert buffers.shape == (2, 4, 0)
     assert package.combine(buffers, routing.weights, layout).shape == (1, 3, 0)
@@ -151,7 +155,7 @@ def test_an_empty_model_dimension(package: Any) -> None:
 
 def test_strides_do_not_matter() -> None:
     routing = random_routing(groups=2, tokens=9, num_experts=3, capacity=4)
-    layout = capacity_layout(routing)
+    layout = reference.capacity_layout(routing)
     tokens = torch.randn(7, 9, 2).transpose(0, 2)
     assert torch.equal(dispatch(tokens, layout), dispatch(tokens.contiguous(), layout))
     strided = dataclasses.replace(layout, rows=layout.rows.transpose(0, 2).contiguous().transpose(0, 2))
@@ -162,8 +166,8 @@ def test_strides_do_not_matter() -> None:
 
 
 ROUTING = random_routing(groups=2, tokens=5, num_experts=4, capacity=3)
-CAPACITY = capacity_layout(ROUTING)
-RAGGED = ragged_layout(ROUTING)
+CAPACITY = reference.capacity_layout(ROUTING)
+RAGGED = reference.ragged_layout(ROUTING)
 
 
 DISPATCH_MESSAGES = {
@@ -249,8 +253,7 @@ def test_combine_messages(package: Any, error: type[Exception], message: str) ->
 def test_missing_operators_name_the_build_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mnmt_moe_ext.native, "COMPILED", False)
     calls: list[Callable[[], object]] = [
-        lambda: capacity_layout(ROUTING),
-        lambda: ragged_layout(ROUTING),
+        lambda: mnmt_moe_ext.route(torch.zeros(1, 5, 4), capacity=3),
         lambda: mnmt_moe_ext.dispatch(torch.zeros(2, 5, 8), CAPACITY),
         lambda: mnmt_moe_ext.combine(torch.zeros(4, 6, 8), ROUTING.weights, CAPACITY),
     ]

@@ -9,8 +9,8 @@ from mnmt_moe_ext import operators, reference
 from mnmt_moe_ext.all_to_all import ExchangeError
 from mnmt_moe_ext.counter_rng import RandomKey
 from mnmt_moe_ext.expert_parallel import apply_experts
-from mnmt_moe_ext.gate import route, top_k_gate, uniform_choices
-from mnmt_moe_ext.layout import Layout, capacity_layout, ragged_layout
+from mnmt_moe_ext.gate import route, uniform_choices
+from mnmt_moe_ext.layout import Layout
 from mnmt_moe_ext.native import BuildInfo, build_info, is_available
 from mnmt_moe_ext.routing import Routing, balance_loss, expert_capacity
 from mnmt_moe_ext.rows import combine, dispatch
@@ -26,16 +26,13 @@ __all__ = [
     "apply_experts_to_tokens",
     "balance_loss",
     "build_info",
-    "capacity_layout",
     "combine",
     "dispatch",
     "expert_capacity",
     "is_available",
     "operators",
-    "ragged_layout",
     "reference",
     "route",
-    "top_k_gate",
     "uniform_choices",
 ]
 

@@ -1,9 +1,9 @@
-"""The top-k gate of a mixture-of-experts layer."""
+"""The gate of a mixture-of-experts layer: experts of tokens, and rows of the experts' buffers."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, Unpack
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -11,24 +11,25 @@ from torch import Tensor
 from mnmt_moe_ext import native
 from mnmt_moe_ext.counter_rng import RandomKey
 from mnmt_moe_ext.gate_options import (
-    GateKeywords,
     GateOptions,
     Renormalise,
     SecondExpertPolicy,
     check_dtype,
     number_tokens,
 )
-from mnmt_moe_ext.layout import Layout, check_bin_size
+from mnmt_moe_ext.layout import MAX_ROWS, Layout, LayoutKind, check_bin_size
 from mnmt_moe_ext.routing import Routing
 
 UNLIMITED = 2**31 - 1
 RENORMALISE_NUMBERS = {"before": 0, "after": 1, "never": 2}
 
 
-def top_k_gate(
+def route(
     logits: Tensor,
     padding_mask: Tensor | None = None,
     *,
+    layout: LayoutKind = "ragged",
+    bin_size: int | None = None,
     top_k: int = 2,
     capacity: int | None,
     bias: Tensor | None = None,
@@ -38,18 +39,22 @@ def top_k_gate(
     token_ids: Tensor | None = None,
     threshold: float = 0.5,
     renormalise: Renormalise | None = None,
-) -> Routing:
-    """Route each token to its `top_k` best experts; with two, the gate of GShard (Lepikhin et al. 2021).
+) -> tuple[Routing, Layout]:
+    """Route each token to its `top_k` best experts, and lay out the rows of the experts' buffers.
 
-    The gates g are softmax(logits), in float32; a token chooses its largest logits, the lower expert of
-    equal ones. In each group the choices take slots rank by rank and in token order; one that finds its
-    expert full is dropped. Padding goes nowhere, NaN is never preferred. It can be differentiated once with
-    respect to `logits`. `reference.top_k_gate` is the definition.
+    With two experts it is the gate of GShard (Lepikhin et al. 2021, algorithm 1). The gates g are
+    softmax(logits), in float32; a token chooses its largest logits, the lower expert of equal ones. In each
+    group the choices take slots rank by rank and in token order; one that finds its expert full is dropped.
+    Padding goes nowhere, NaN is never preferred. The routing can be differentiated once with respect to
+    `logits`. `reference.route` is the definition.
 
     Args:
         logits: (groups, tokens, experts), float32, bfloat16, which is cast, or float64, which is computed in
             float64.
         padding_mask: (groups, tokens) bool, True for padding; None for no padding.
+        layout: "ragged" or "capacity", see `Layout`.
+        bin_size: Rows of a bin of a capacity layout, at least the capacity, which is the default. A larger
+            bin gives all processes the same shapes if their capacities differ.
         top_k: Experts of a token, 1 to 8.
         capacity: Slots of an expert in a group, as `expert_capacity` returns it; None drops nothing.
         bias: (experts,) float32, added to the logits for the choice only (Wang et al. 2024 add it to the
@@ -63,9 +68,13 @@ def top_k_gate(
         renormalise: Weights are the gates over the token's sum, "before" drops (default) or "after"; or
             "never", the only way for one choice: its gate over itself would teach the gate nothing.
 
+    Returns:
+        The routing, and the layout for `dispatch` and `combine`.
+
     Raises:
         TypeError: An argument has the wrong dtype.
-        ValueError: An argument has the wrong shape, device or value.
+        ValueError: An argument has the wrong shape, device or value, or the capacity does not go with the
+            layout.
         RuntimeError: The operators for the device are missing; `choices` are no experts (only the CPU
             notices); on a GPU, `logits` are float64 or have more than 4,096 experts.
     """
@@ -81,48 +90,14 @@ def top_k_gate(
         renormalise=renormalise,
     )
     arguments = to_arguments(logits, padding_mask, options)
-    return to_routing(torch.ops.mnmt_moe_ext.top_k_gate(*arguments), options)
-
-
-def route(
-    logits: Tensor,
-    padding_mask: Tensor | None = None,
-    *,
-    layout: Literal["capacity", "ragged"],
-    bin_size: int | None = None,
-    **options: Unpack[GateKeywords],
-) -> tuple[Routing, Layout]:
-    """Route tokens and lay out their rows: `top_k_gate` and `capacity_layout` or `ragged_layout` in one call.
-
-    On a GPU, the kernel that assigns the slots also writes the rows, which saves kernel launches.
-
-    Args:
-        logits: (groups, tokens, experts); see `top_k_gate`.
-        padding_mask: (groups, tokens) bool, True for padding; None for no padding.
-        layout: The kind of layout, "capacity" or "ragged".
-        bin_size: Rows of a bin of a capacity layout, at least the capacity, which is the default.
-        options: The options of `top_k_gate`.
-
-    Returns:
-        The routing, differentiable like `top_k_gate`'s, and its layout.
-
-    Raises:
-        TypeError: An argument has the wrong dtype.
-        ValueError: An argument has the wrong shape, device or value, or the options do not go with the
-            layout.
-        RuntimeError: For the same reasons as `top_k_gate`.
-    """
-    gate_options = GateOptions(**options)
-    arguments = to_arguments(logits, padding_mask, gate_options)
-    groups, _, num_experts = logits.shape
-    bin_size = operator_bin_size(layout, bin_size, gate_options.capacity, groups, num_experts)
+    bin_size = operator_bin_size(layout, bin_size, logits, options)
     *results, rows, filled_or_ends = torch.ops.mnmt_moe_ext.route(*arguments, bin_size)
     ragged = layout == "ragged"
-    return to_routing(results, gate_options), Layout(
+    return to_routing(results, options), Layout(
         rows=rows,
         filled=filled_or_ends[-1:] if ragged else filled_or_ends,
         bin_size=rows.numel() if ragged else bin_size,
-        num_experts=num_experts,
+        num_experts=logits.shape[2],
         ends=filled_or_ends if ragged else None,
     )
 
@@ -168,20 +143,22 @@ def to_routing(results: Sequence[Tensor], options: GateOptions) -> Routing:
     )
 
 
-def operator_bin_size(
-    layout: str, bin_size: int | None, capacity: int | None, groups: int, num_experts: int
-) -> int:
+def operator_bin_size(layout: str, bin_size: int | None, logits: Tensor, options: GateOptions) -> int:
     """Return the bin size for the operator `route`: 0 for a ragged layout.
 
     Raises:
-        ValueError: The kind of layout is unknown, or bin size and capacity do not go with it.
+        ValueError: The kind of layout is unknown, bin size or capacity do not go with it, or there are too
+            many rows for int32.
     """
+    groups, tokens, num_experts = logits.shape
     if layout == "capacity":
-        return check_bin_size(bin_size, capacity, groups=groups, num_experts=num_experts)
+        return check_bin_size(bin_size, options.capacity, groups=groups, num_experts=num_experts)
     if layout != "ragged":
         raise ValueError(f'`layout` must be "capacity" or "ragged", but is "{layout}".')
     if bin_size is not None:
         raise ValueError(f'`bin_size` must be None with `layout` "ragged", but is {bin_size}.')
+    if (num_choices := groups * tokens * options.top_k) > MAX_ROWS:
+        raise ValueError(f"`logits` must make less than 2³¹ choices, but make {num_choices}.")
     return 0
 
 
@@ -189,7 +166,7 @@ def uniform_choices(padding_mask: Tensor, num_experts: int, step: Tensor | int, 
     """Choose experts that spread the tokens of each group evenly, independently of the gates.
 
     The t-th real token of its group goes to e_1 = (t + step) mod E, and its choice j > 1 to
-    e_j = (e_1 + 1 + (⌊t / E⌋ + step + j - 2) mod (E - 1)) mod E. Pass them to `top_k_gate` as `choices` while
+    e_j = (e_1 + 1 + (⌊t / E⌋ + step + j - 2) mod (E - 1)) mod E. Pass them to `route` as `choices` while
     a gate warms up.
 
     Args:

@@ -19,7 +19,7 @@ FLOAT_DTYPES = (torch.float32, torch.bfloat16, torch.float64)
 
 
 class GateKeywords(TypedDict, total=False):
-    """The options of `top_k_gate`, by name."""
+    """The options of `route`, by name."""
 
     top_k: int
     capacity: Required[int | None]
@@ -34,7 +34,7 @@ class GateKeywords(TypedDict, total=False):
 
 @dataclass(frozen=True, kw_only=True)
 class GateOptions:
-    """The options of `top_k_gate`; see its arguments."""
+    """The options of `route`; see its arguments."""
 
     top_k: int = 2
     capacity: int | None

@@ -66,7 +66,7 @@ def _gate_backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]
 
 
 def _refuse_second_gate_gradient(ctx: Any, grad_grad_logits: Tensor) -> None:
-    raise NotImplementedError("`top_k_gate` can be differentiated once only.")
+    raise NotImplementedError("`route` can be differentiated once only.")
 
 
 def _capacity_layout_fake(

@@ -65,7 +65,7 @@ def balance_loss(routing: Routing, *, counts: Tensor | None = None) -> Tensor:
     group's real tokens, by which gradients reach the logits. It is 1 in perfect balance, and E at worst.
 
     Args:
-        routing: The result of `top_k_gate`.
+        routing: The routing that `route` returns.
         counts: (experts,) claims in a larger batch that should be balanced as a whole (Qiu et al. 2025,
             "Demons in the detail"): the sum of `routing.balance_counts` over its groups, parts and processes.
             By default each group's own claims (Lepikhin et al. 2021, GShard, algorithm 1).

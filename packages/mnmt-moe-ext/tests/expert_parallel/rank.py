@@ -21,10 +21,9 @@ from mnmt_moe_ext import (
     RandomKey,
     apply_experts,
     apply_experts_to_tokens,
-    capacity_layout,
     combine,
     dispatch,
-    top_k_gate,
+    route,
 )
 
 Result = dict[str, Any]
@@ -61,13 +60,12 @@ def routed(
     experts = {name: share(tensors[name], group) for name in ("wi", "wo")}
     if gate["second_expert_policy"] != "always":
         gate |= {"random_key": RandomKey.make(seed=1, step=2, layer=3), "token_ids": token_ids}
-    routing = top_k_gate(logits, padding, **gate)
+    routing, layout = route(logits, padding, layout="ragged" if ragged else "capacity", **gate)
 
     def layer(tokens: Tensor, weights: Tensor) -> Tensor:
         if ragged:
             closed = partial(feed_forward_ragged, **experts)
             return apply_experts_to_tokens(closed, tokens, replace(routing, weights=weights), group=group)
-        layout = capacity_layout(routing)
         closed = partial(feed_forward, **experts)
         buffers = dispatch(tokens, layout)
         outputs = apply_experts(closed, buffers, group=group, num_chunks=num_chunks)

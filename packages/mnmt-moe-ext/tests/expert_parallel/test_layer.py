@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 import torch
+from gate_calls import routing_of
 from torch import Tensor
 
-from mnmt_moe_ext import RandomKey, Routing, top_k_gate
+from mnmt_moe_ext import RandomKey, Routing
 
 RANKS, GROUPS, TOKENS, EXPERTS, D_MODEL, D_FF = 4, 8, 12, 8, 6, 10
 SIZES = (1, 2, 4)
@@ -86,7 +87,7 @@ def route(logits: Tensor, case: dict[str, Any]) -> Routing:
     if case["gate"]["second_expert_policy"] != "always":
         key = RandomKey.make(seed=1, step=2, layer=3)
         random = {"random_key": key, "token_ids": case["tensors"]["token_ids"]}
-    return top_k_gate(logits, case["tensors"]["padding"], **case["gate"], **random)
+    return routing_of(logits, case["tensors"]["padding"], **case["gate"], **random)
 
 
 def in_one_process(case: dict[str, Any]) -> dict[str, Tensor]:

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 import torch
+from gate_calls import routing_of
 
-from mnmt_moe_ext import RandomKey, reference, top_k_gate, uniform_choices
+from mnmt_moe_ext import RandomKey, reference, uniform_choices
 
 LOGITS = torch.zeros(2, 3, 4)
 CHOICES = torch.tensor([0, 1], dtype=torch.int32).expand(2, 3, 2)
@@ -81,7 +82,7 @@ MESSAGES = {
 }
 
 
-@pytest.mark.parametrize("gate", [top_k_gate, reference.top_k_gate])
+@pytest.mark.parametrize("gate", [routing_of, reference.top_k_gate])
 @pytest.mark.parametrize(
     ("error", "message"), [(error, message) for error, messages in MESSAGES.items() for message in messages]
 )
@@ -118,7 +119,7 @@ def test_forced_choices_must_be_different_experts_or_padding(
         f"but are {numbers} of 4 for token 5{what}"
     )
     with pytest.raises(RuntimeError, match=f"^{re.escape(message)}$"):
-        top_k_gate(LOGITS, padding_mask, top_k=top_k, capacity=4, choices=choices)
+        routing_of(LOGITS, padding_mask, top_k=top_k, capacity=4, choices=choices)
 
 
 def test_uniform_choices_need_enough_experts() -> None:

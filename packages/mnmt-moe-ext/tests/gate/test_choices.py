@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 import torch
+from gate_calls import routing_of
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from mnmt_moe_ext import RandomKey, reference, top_k_gate, uniform_choices
+from mnmt_moe_ext import RandomKey, reference, uniform_choices
 
 KEY = RandomKey.make(seed=7, step=3, layer=1)
 
@@ -27,7 +28,7 @@ def test_random_keeps_in_proportion_to_the_weight(renormalise: Any, threshold: f
     gates = logits[0, 0].softmax(dim=0)
     weight = gates[1] / (gates[0] + gates[1]) if renormalise == "before" else gates[1]
     probability = (weight / threshold).clamp(max=1).item()
-    routing = top_k_gate(
+    routing = routing_of(
         logits,
         capacity=None,
         second_expert_policy="random",
@@ -39,7 +40,7 @@ def test_random_keeps_in_proportion_to_the_weight(renormalise: Any, threshold: f
     assert abs(frequency - probability) <= 4 * (probability * (1 - probability) / tokens) ** 0.5
 
 
-@pytest.mark.parametrize("gate", [top_k_gate, reference.top_k_gate], ids=["compiled", "reference"])
+@pytest.mark.parametrize("gate", [routing_of, reference.top_k_gate], ids=["compiled", "reference"])
 def test_a_bias_does_not_change_how_likely_a_second_choice_is_kept(gate: Any) -> None:
     """A choice of weight 1/2 or more is always kept, whatever the bias; one below is often not."""
     logits = identical_tokens([0.0, 0.0, -1.0], 200)
@@ -49,7 +50,7 @@ def test_a_bias_does_not_change_how_likely_a_second_choice_is_kept(gate: Any) ->
         assert kept.all() == always
 
 
-@pytest.mark.parametrize("gate", [top_k_gate, reference.top_k_gate], ids=["compiled", "reference"])
+@pytest.mark.parametrize("gate", [routing_of, reference.top_k_gate], ids=["compiled", "reference"])
 def test_a_token_keeps_its_second_choice_wherever_it_stands(gate: Any) -> None:
     generator = torch.Generator().manual_seed(0)
     logits = torch.randn(4, 60, 10, generator=generator)
@@ -68,7 +69,7 @@ def test_a_token_keeps_its_second_choice_wherever_it_stands(gate: Any) -> None:
     assert torch.equal(split, whole)
 
 
-@pytest.mark.parametrize("gate", [top_k_gate, reference.top_k_gate], ids=["compiled", "reference"])
+@pytest.mark.parametrize("gate", [routing_of, reference.top_k_gate], ids=["compiled", "reference"])
 def test_tokens_are_numbered_through_all_groups(gate: Any) -> None:
     logits = torch.randn(3, 40, 8, generator=torch.Generator().manual_seed(1))
     options = {"capacity": None, "second_expert_policy": "random", "random_key": KEY}
@@ -88,7 +89,7 @@ def test_tokens_are_numbered_through_all_groups(gate: Any) -> None:
 def test_another_key_keeps_other_choices(other: RandomKey) -> None:
     logits = torch.randn(1, 500, 8, generator=torch.Generator().manual_seed(2))
     kept = [
-        top_k_gate(logits, capacity=None, second_expert_policy="random", random_key=key).experts[..., 1] >= 0
+        routing_of(logits, capacity=None, second_expert_policy="random", random_key=key).experts[..., 1] >= 0
         for key in (KEY, other)
     ]
     assert not torch.equal(kept[0], kept[1])
@@ -98,7 +99,7 @@ def test_draws_decide_the_same_in_every_precision() -> None:
     """Logits that bfloat16 holds exactly make the same decisions as float32 and as float64."""
     logits = torch.randn(2, 500, 30, generator=torch.Generator().manual_seed(3)).bfloat16()
     experts = [
-        top_k_gate(logits.to(dtype), capacity=None, second_expert_policy="random", random_key=KEY).experts
+        routing_of(logits.to(dtype), capacity=None, second_expert_policy="random", random_key=KEY).experts
         for dtype in (torch.bfloat16, torch.float32, torch.float64)
     ]
     assert torch.equal(experts[0], experts[1])
@@ -132,7 +133,7 @@ def test_uniform_choices_are_even(
     padding_mask = torch.rand(groups, tokens, generator=torch.Generator().manual_seed(seed)) < 0.3
     choices = uniform_choices(padding_mask, num_experts, step, top_k=top_k)
     # The gate refuses choices that are not different experts.
-    load = top_k_gate(
+    load = routing_of(
         torch.zeros(groups, tokens, num_experts), padding_mask, top_k=top_k, capacity=None, choices=choices
     ).load
     first, *others = load.unbind(dim=-1)

@@ -10,10 +10,11 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 import torch
+from gate_calls import routing_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnmt_moe_ext import Routing, reference, top_k_gate
+from mnmt_moe_ext import Routing, reference
 
 Numbers = npt.NDArray[np.float64]
 
@@ -78,7 +79,7 @@ def gate_calls(draw: st.DrawFn) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("gate", [top_k_gate, reference.top_k_gate], ids=["compiled", "reference"])
+@pytest.mark.parametrize("gate", [routing_of, reference.top_k_gate], ids=["compiled", "reference"])
 @given(call=gate_calls())
 def test_by_enumeration(gate: Callable[..., Routing], call: dict[str, Any]) -> None:
     logits, padding = call["logits"].numpy(), call["padding_mask"].numpy()

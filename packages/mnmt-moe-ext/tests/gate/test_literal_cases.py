@@ -7,15 +7,16 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from gate_calls import routing_of
 
-from mnmt_moe_ext import RandomKey, Routing, reference, top_k_gate
+from mnmt_moe_ext import RandomKey, Routing, reference
 from mnmt_moe_ext.counter_rng import uniform
 
 Gate = Callable[..., Routing]
 NONE = -1
 
 
-@pytest.fixture(params=[top_k_gate, reference.top_k_gate], ids=["compiled", "reference"])
+@pytest.fixture(params=[routing_of, reference.top_k_gate], ids=["compiled", "reference"])
 def gate(request: pytest.FixtureRequest) -> Gate:
     function: Gate = request.param
     return function

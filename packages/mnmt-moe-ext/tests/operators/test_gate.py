@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 import torch
+from gate_calls import routing_of
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from mnmt_moe_ext import RandomKey, Routing, top_k_gate
+from mnmt_moe_ext import RandomKey, Routing
 
 OPERATORS = torch.ops.mnmt_moe_ext
 BEFORE, AFTER, NEVER = range(3)
@@ -97,7 +98,7 @@ def test_gradcheck(renormalise: Any, second_expert_policy: Any, capacity: int | 
     forced = second_expert_policy == "forced"
 
     def gate(logits: Tensor) -> tuple[Tensor, ...]:
-        routing = top_k_gate(
+        routing = routing_of(
             logits,
             padding_mask,
             capacity=capacity,
@@ -120,7 +121,7 @@ def test_gradcheck_of_any_number_of_choices(top_k: int, renormalise: Any) -> Non
 
     def gate(logits: Tensor) -> tuple[Tensor, ...]:
         return differentiable(
-            top_k_gate(logits, padding_mask, top_k=top_k, capacity=2, bias=bias, renormalise=renormalise)
+            routing_of(logits, padding_mask, top_k=top_k, capacity=2, bias=bias, renormalise=renormalise)
         )
 
     torch.autograd.gradcheck(gate, (make_logits(2, 5, 9, dtype=torch.float64),))
@@ -128,7 +129,7 @@ def test_gradcheck_of_any_number_of_choices(top_k: int, renormalise: Any) -> Non
 
 def test_differentiating_twice_raises() -> None:
     logits = make_logits(1, 4, 3)
-    weights = top_k_gate(logits, capacity=4).weights
+    weights = routing_of(logits, capacity=4).weights
     (gradient,) = torch.autograd.grad(weights.square().sum(), logits, create_graph=True)
     with pytest.raises(NotImplementedError, match="differentiated once only"):
         torch.autograd.grad(gradient.sum(), logits)
@@ -138,7 +139,7 @@ def test_recomputed_for_the_backward_pass() -> None:
     logits = make_logits(2, 6, 4)
 
     def scalar(logits: Tensor) -> Tensor:
-        routing = top_k_gate(logits, capacity=2)
+        routing = routing_of(logits, capacity=2)
         return routing.weights.square().sum() + routing.auxiliary_loss
 
     (expected,) = torch.autograd.grad(scalar(logits), logits)
@@ -157,7 +158,7 @@ def test_compiles_to_one_graph(dynamic: bool, second_expert_policy: Any, top_k: 
     def gate(
         logits: Tensor, padding_mask: Tensor, seed_and_step: Tensor, capacity: int | None
     ) -> tuple[Routing, Tensor]:
-        routing = top_k_gate(
+        routing = routing_of(
             2 * logits,
             padding_mask,
             top_k=top_k,

@@ -9,7 +9,7 @@ import torch
 from row_cases import random_routing
 from torch import Tensor
 
-from mnmt_moe_ext import Layout, Routing, capacity_layout, combine, dispatch, ragged_layout
+from mnmt_moe_ext import Layout, Routing, combine, dispatch, reference, route
 from mnmt_moe_ext.rows import buffer_shape
 
 OPERATORS = torch.ops.mnmt_moe_ext
@@ -19,7 +19,9 @@ RAGGED = pytest.mark.parametrize("ragged", [False, True])
 
 def make_layout(*, ragged: bool, tokens: int = 7, top_k: int = 2) -> tuple[Routing, Layout]:
     routing = random_routing(groups=2, tokens=tokens, num_experts=3, capacity=4, top_k=top_k)
-    return routing, ragged_layout(routing) if ragged else capacity_layout(routing, bin_size=5)
+    if ragged:
+        return routing, reference.ragged_layout(routing)
+    return routing, reference.capacity_layout(routing, bin_size=5)
 
 
 def flat_arguments(dtype: torch.dtype, *, ragged: bool = False) -> dict[str, Any]:
@@ -99,24 +101,25 @@ def test_gradients_of_any_strides(dtype: torch.dtype) -> None:
 @pytest.mark.parametrize("dynamic", [False, True])
 @RAGGED
 def test_compiles_to_one_graph(dynamic: bool, ragged: bool) -> None:
-    def layer(tokens: Tensor, routing: Routing) -> tuple[Tensor, Layout]:
-        layout = ragged_layout(routing) if ragged else capacity_layout(routing, bin_size=6)
+    options: dict[str, Any] = {} if ragged else {"layout": "capacity", "bin_size": 6}
+
+    def layer(tokens: Tensor, logits: Tensor) -> tuple[Tensor, Layout]:
+        routing, layout = route(logits, capacity=5, **options)
         buffers = dispatch(2 * tokens, layout)
         return combine(buffers.sin(), routing.weights, layout), layout
 
     compiled = torch.compile(layer, fullgraph=True, dynamic=dynamic, backend="aot_eager")
     for num_tokens in (8, 12, 13):
-        routing = random_routing(groups=2, tokens=num_tokens, num_experts=4, capacity=5)
-        routing.weights.requires_grad_()
         tokens = torch.randn(2, num_tokens, 6, requires_grad=True)
+        logits = torch.randn(2, num_tokens, 4, requires_grad=True)
         (actual, layout), (expected, expected_layout) = (
-            function(tokens, routing) for function in (compiled, layer)
+            function(tokens, logits) for function in (compiled, layer)
         )
         assert torch.equal(layout.rows, expected_layout.rows)
         assert layout.bin_size == expected_layout.bin_size
         torch.testing.assert_close(actual, expected)
         for one, other in zip(
-            *(torch.autograd.grad(x.square().sum(), (tokens, routing.weights)) for x in (actual, expected)),
+            *(torch.autograd.grad(x.square().sum(), (tokens, logits)) for x in (actual, expected)),
             strict=True,
         ):
             torch.testing.assert_close(one, other)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import pytest
 import torch
+from gate_calls import routing_of
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from mnmt_moe_ext import RandomKey, Routing, reference, top_k_gate
+from mnmt_moe_ext import Layout, RandomKey, Routing, reference, route
 
 RELATIVE_TOLERANCE = {torch.float32: 1e-4, torch.bfloat16: 2e-2, torch.float64: 1e-10}
 ABSOLUTE_TOLERANCE = {torch.float32: 1e-5, torch.bfloat16: 1e-4, torch.float64: 1e-12}
@@ -90,6 +91,16 @@ def assert_same_routing(actual: Routing, expected: Routing, dtype: torch.dtype) 
         assert_close(getattr(actual, field), getattr(expected, field))
 
 
+def assert_same_layout(actual: Layout, expected: Layout) -> None:
+    for field in fields(Layout):
+        ours, theirs = getattr(actual, field.name), getattr(expected, field.name)
+        if isinstance(theirs, Tensor):
+            assert ours.dtype == theirs.dtype == torch.int32
+            assert torch.equal(ours, theirs), field.name
+        else:
+            assert ours == theirs, field.name
+
+
 def logits_gradient(routing: Routing, logits: Tensor) -> Tensor:
     """Of a scalar of order one in which every weight, gate mean and logarithm counts differently."""
     scalar = 0.03 * routing.z_loss + 3 * routing.auxiliary_loss / logits.shape[-1]
@@ -100,17 +111,22 @@ def logits_gradient(routing: Routing, logits: Tensor) -> Tensor:
     return gradient
 
 
-@given(gate_calls())
-def test_routing(call: GateCall) -> None:
-    actual = top_k_gate(call.logits, call.padding_mask, **call.options)
-    expected = reference.top_k_gate(call.logits, call.padding_mask, **call.options)
+@given(gate_calls(), st.sampled_from([0, 3]), st.booleans())
+def test_routing_and_layout(call: GateCall, spare_rows: int, ragged: bool) -> None:
+    capacity = call.options["capacity"]
+    bins: dict[str, Any] = {}
+    if not ragged and capacity is not None and capacity < 2**40:
+        bins = {"layout": "capacity", "bin_size": capacity + spare_rows}
+    actual, layout = route(call.logits, call.padding_mask, **bins, **call.options)
+    expected, expected_layout = reference.route(call.logits, call.padding_mask, **bins, **call.options)
     assert_same_routing(actual, expected, call.logits.dtype)
+    assert_same_layout(layout, expected_layout)
 
 
 @given(gate_calls())
 def test_gradients(call: GateCall) -> None:
     logits = call.logits.requires_grad_()
-    actual = logits_gradient(top_k_gate(logits, call.padding_mask, **call.options), logits)
+    actual = logits_gradient(routing_of(logits, call.padding_mask, **call.options), logits)
     expected = logits_gradient(reference.top_k_gate(logits, call.padding_mask, **call.options), logits)
     assert actual.dtype == logits.dtype
     assert_close(actual, expected)
@@ -121,7 +137,7 @@ def test_bfloat16_gradients_are_the_nearest_to_those_in_float32(num_experts: int
     rounded = torch.randn(2, 40, num_experts).bfloat16()
     rounded[0, 3, 1] = torch.nan
     gradients = [
-        logits_gradient(top_k_gate(logits, capacity=30), logits)
+        logits_gradient(routing_of(logits, capacity=30), logits)
         for logits in (rounded.requires_grad_(), rounded.detach().float().requires_grad_())
     ]
     assert torch.equal(gradients[0].isnan(), gradients[1].isnan())
@@ -131,7 +147,7 @@ def test_bfloat16_gradients_are_the_nearest_to_those_in_float32(num_experts: int
 @pytest.mark.parametrize("shape", [(0, 5, 4), (2, 0, 4)])
 def test_no_tokens(shape: tuple[int, int, int]) -> None:
     logits = torch.zeros(shape, requires_grad=True)
-    routing = top_k_gate(logits, capacity=4)
+    routing = routing_of(logits, capacity=4)
     assert_same_routing(routing, reference.top_k_gate(logits, capacity=4), logits.dtype)
     assert logits_gradient(routing, logits).shape == shape
 
@@ -139,8 +155,8 @@ def test_no_tokens(shape: tuple[int, int, int]) -> None:
 def test_strides_do_not_matter() -> None:
     logits = torch.randn(6, 9, 3).transpose(0, 2)
     padding_mask = (torch.arange(27).view(9, 3) % 4 == 0).T
-    actual = top_k_gate(logits, padding_mask, capacity=4)
-    assert_same_routing(actual, top_k_gate(logits.contiguous(), padding_mask, capacity=4), logits.dtype)
+    actual = routing_of(logits, padding_mask, capacity=4)
+    assert_same_routing(actual, routing_of(logits.contiguous(), padding_mask, capacity=4), logits.dtype)
 
 
 @pytest.mark.parametrize("top_k", [1, 2, 5])
@@ -151,7 +167,7 @@ def test_threads_do_not_matter(top_k: int) -> None:
     try:
         for count in (1, 4):
             torch.set_num_threads(count)
-            routings.append(top_k_gate(logits, top_k=top_k, capacity=45 * top_k))
+            routings.append(routing_of(logits, top_k=top_k, capacity=45 * top_k))
             gradients.append(logits_gradient(routings[-1], logits))
     finally:
         torch.set_num_threads(threads)
@@ -173,7 +189,7 @@ def test_any_logits_choose_different_existing_experts(
     for policy, top_k in (("always", 2), ("random", 2), ("always", min(8, num_experts))):
         key = RandomKey.make(seed=1, step=1)
         options: dict[str, Any] = {"top_k": top_k, "second_expert_policy": policy, "random_key": key}
-        routing = top_k_gate(logits, capacity=9, **options)
+        routing = routing_of(logits, capacity=9, **options)
         expected = reference.top_k_gate(logits, capacity=9, **options)
         assert torch.equal(routing.experts, expected.experts)
         # The logarithm of an infinite sum may be NaN instead of infinity.

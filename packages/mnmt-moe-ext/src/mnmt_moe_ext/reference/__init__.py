@@ -1,6 +1,7 @@
 """The same functions in plain torch: the definition that the compiled operators are tested against.
 
-They are slow and simple, and autograd differentiates them any number of times.
+They are slow and simple, and autograd differentiates them any number of times. `route` consists of
+`top_k_gate`, and `capacity_layout` or `ragged_layout`.
 """
 
 from mnmt_moe_ext.reference.exchange import apply_experts_to_tokens

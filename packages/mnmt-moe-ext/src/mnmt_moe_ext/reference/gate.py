@@ -1,9 +1,9 @@
-"""The top-k gate in plain torch, step by step."""
+"""The gate in plain torch, step by step."""
 
 from __future__ import annotations
 
 import math
-from typing import Literal, Unpack
+from typing import Unpack
 
 import torch
 from torch import Tensor
@@ -16,7 +16,7 @@ from mnmt_moe_ext.gate_options import (
     Renormalise,
     number_tokens,
 )
-from mnmt_moe_ext.layout import Layout
+from mnmt_moe_ext.layout import Layout, LayoutKind
 from mnmt_moe_ext.reference.rows import capacity_layout, ragged_layout
 from mnmt_moe_ext.routing import Routing
 
@@ -27,7 +27,7 @@ EPSILON = 1e-9
 def top_k_gate(
     logits: Tensor, padding_mask: Tensor | None = None, **options: Unpack[GateKeywords]
 ) -> Routing:
-    """Compute `mnmt_moe_ext.top_k_gate` in plain torch; it can be differentiated any number of times."""
+    """Compute the routing of `mnmt_moe_ext.route`; it can be differentiated any number of times."""
     gate_options = GateOptions(**options)
     padding_mask, capacity = gate_options.check(logits, padding_mask), gate_options.capacity
     logits = logits if logits.dtype == torch.float64 else logits.float()
@@ -53,14 +53,13 @@ def route(
     logits: Tensor,
     padding_mask: Tensor | None = None,
     *,
-    layout: Literal["capacity", "ragged"],
+    layout: LayoutKind = "ragged",
     bin_size: int | None = None,
     **options: Unpack[GateKeywords],
 ) -> tuple[Routing, Layout]:
     """Compute `mnmt_moe_ext.route` in plain torch: the gate, then the layout."""
     routing = top_k_gate(logits, padding_mask, **options)
-    groups, _, num_experts = logits.shape
-    operator_bin_size(layout, bin_size, routing.capacity, groups, num_experts)
+    operator_bin_size(layout, bin_size, logits, GateOptions(**options))
     if layout == "ragged":
         return routing, ragged_layout(routing)
     return routing, capacity_layout(routing, bin_size=bin_size)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from mnmt_moe_ext.layout import Layout, check_bin_size, check_num_choices
+from mnmt_moe_ext.layout import Layout, check_bin_size
 from mnmt_moe_ext.routing import Routing
 from mnmt_moe_ext.rows import buffer_shape, check_combine, check_dispatch
 
@@ -17,7 +17,7 @@ NONE = -1
 
 
 def capacity_layout(routing: Routing, *, bin_size: int | None = None) -> Layout:
-    """Compute `mnmt_moe_ext.capacity_layout` in plain torch."""
+    """Return a layout with a bin of `bin_size` rows for each expert and group, by default the capacity."""
     groups, num_experts, _ = routing.load.shape
     bin_size = check_bin_size(bin_size, routing.capacity, groups=groups, num_experts=num_experts)
     group = torch.arange(groups, device=routing.slots.device).view(-1, 1, 1)
@@ -31,8 +31,7 @@ def capacity_layout(routing: Routing, *, bin_size: int | None = None) -> Layout:
 
 
 def ragged_layout(routing: Routing) -> Layout:
-    """Compute `mnmt_moe_ext.ragged_layout` in plain torch."""
-    check_num_choices(routing)
+    """Return a layout in which each expert's rows follow the previous expert's."""
     groups = len(routing.experts)
     counts = _rows_per_bin(routing)
     first_rows = (counts.flatten().cumsum(0) - counts.flatten()).view_as(counts)

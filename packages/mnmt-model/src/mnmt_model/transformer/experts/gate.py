@@ -59,27 +59,14 @@ class Gate(nn.Module):
         """
         self.balance_bias.add_(torch.sign(load.mean() - load), alpha=rate)
 
-    def forward(self, x: Tensor, routes: TokenRoutes | None = None) -> Routing:
-        """Return the routing of states `x (num_tokens, d_model)`, as one group.
-
-        Args:
-            x: The states.
-            routes: The tokens, in training or for counting choices; records the routing.
-        """
-        logits = self.logits(x)[None]
-        routing: Routing = operators(x.device.type).top_k_gate(logits, **self._options(logits, routes))
-        if routes is not None:
-            routes.record(self.number, routing)
-        return routing
-
-    def with_layout(
+    def forward(
         self, x: Tensor, routes: TokenRoutes | None = None, *, rows: int | None = None
     ) -> tuple[Routing, Layout]:
-        """Return the routing, and the layout of tokens in the experts' buffers.
+        """Return the routing of states as one group, and their layout in the experts' buffers.
 
         Args:
-            x: The states.
-            routes: See `forward`.
+            x: `(num_tokens, d_model)` states.
+            routes: The tokens, in training or for counting choices; records the routing.
             rows: Rows of each expert; by default the number of its tokens.
         """
         logits, layout = self.logits(x)[None], "ragged" if rows is None else "capacity"

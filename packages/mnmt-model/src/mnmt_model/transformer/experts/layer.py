@@ -59,12 +59,12 @@ class MixtureOfExperts(nn.Module):
         """Compute each token's chosen experts."""
         gate, ops, ranks = self.gate, operators(x.device.type), self.experts.ranks
         rows = self._rows_of_expert(x, routes)
+        routing, layout = gate(x, routes, rows=rows)
         if rows is None and ranks.size > 1:
             summed: Tensor = ops.apply_experts_to_tokens(
-                self.experts.ragged, x[None], gate(x, routes), group=ranks.group
+                self.experts.ragged, x[None], routing, group=ranks.group
             )
             return summed.squeeze(0)
-        routing, layout = gate.with_layout(x, routes, rows=rows)
         buffers = ops.dispatch(x[None], layout)
         outputs = self.experts(buffers) if layout.ends is None else self.experts.ragged(buffers, layout.ends)
         combined: Tensor = ops.combine(outputs, routing.weights, layout)

@@ -37,7 +37,7 @@ def extension() -> ModuleType:
 
 
 def operators(device_type: str) -> ModuleType:
-    """Return gate, layouts, dispatch and combine for a type of device; warn once if they are slow."""
+    """Return gate, dispatch and combine for a type of device; warn once if they are slow."""
     package = extension()
     if package.is_available(torch.device(device_type)):
         return package
