@@ -1,24 +1,24 @@
-// The top-k gate on the CPU: blocks of tokens in parallel.
+// `route` on the CPU: blocks of tokens in parallel.
 #include <torch/csrc/stable/library.h>
 #include <torch/csrc/stable/ops.h>
 #include <torch/csrc/stable/tensor.h>
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
-#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "gate_blocks.h"
 #include "gate_types.h"
-#include "operators.h"
+#include "route_arguments.h"
 
 namespace mnmt_moe {
 namespace {
 
 using torch::stable::parallel_for;
 
-// Sums over the tokens of each block, and after `give_offsets` the claims made before each block.
+// Sums over the tokens of each block, and after `count_claims` the claims made before each block.
 template <typename T>
 struct BlockTables {
     BlockTables(const Blocks& blocks, int top_k)
@@ -112,17 +112,44 @@ void total_groups(BlockTables<T>& tables, const Blocks& blocks, int top_k, const
 }
 
 template <typename T>
-void route(const GateArrays<T>& arrays, const GateOptions& options, const Blocks& blocks,
-           const GroupTotals<T>& totals) {
-    BlockTables<T> tables(blocks, options.top_k);
-    choose(arrays, options, blocks, tables);
-    total_groups(tables, blocks, options.top_k, totals);
+void assign(const GateArrays<T>& arrays, const GateOptions& options, const Blocks& blocks,
+            BlockTables<T>& tables, const std::vector<int32_t>& first_rows) {
     const auto kernels = chosen_kernels<T>(options.top_k);
     blocks.in_parallel([&](int64_t begin, int64_t end) {
         for (int64_t block = begin; block < end; ++block) {
-            kernels.assign(arrays, options, blocks.range(block), tables.of(block).claims);
+            kernels.assign(arrays, options, blocks.range(block), tables.of(block).claims,
+                           first_rows.data() + blocks.group_of(block) * blocks.num_experts);
         }
     });
+}
+
+// The group's choices that have a slot at the expert.
+int64_t rows_in_bin(const RouteCall& call, int64_t group, int64_t expert) {
+    const auto* claims =
+        read<int32_t>(call.load) + (group * call.shape.num_experts + expert) * call.shape.top_k;
+    return std::min<int64_t>(std::accumulate(claims, claims + call.shape.top_k, int64_t{0}), call.capacity);
+}
+
+// Writes `filled` or `ends` and returns the row of every bin's slot 0, (groups, num_experts).
+std::vector<int32_t> lay_out(const RouteCall& call) {
+    const int64_t groups = call.shape.groups, num_experts = call.shape.num_experts;
+    auto* filled_or_ends = write<int32_t>(call.filled_or_ends);
+    std::vector<int32_t> first_rows(call.shape.bins());
+    int64_t next = 0;
+    for (int64_t expert = 0; expert < num_experts; ++expert) {
+        for (int64_t group = 0; group < groups; ++group) {
+            const int64_t filled = rows_in_bin(call, group, expert);
+            first_rows[group * num_experts + expert] = static_cast<int32_t>(next);
+            next += call.is_ragged() ? filled : call.bin_size;
+            if (!call.is_ragged()) {
+                filled_or_ends[expert * groups + group] = static_cast<int32_t>(filled);
+            }
+        }
+        if (call.is_ragged()) {
+            filled_or_ends[expert] = static_cast<int32_t>(next);
+        }
+    }
+    return first_rows;
 }
 
 // The bias in the type of the gates; no row without one.
@@ -142,8 +169,9 @@ DrawKey draw_key(const RouteCall& call) {
 }
 
 template <typename T>
-void run(const RouteCall& call) {
+void run_for(const RouteCall& call) {
     const auto [groups, tokens, num_experts, top_k] = call.shape;
+    const Blocks blocks{groups, tokens, num_experts};
     const GateOptions options{groups * tokens, num_experts,      static_cast<int>(top_k), call.capacity,
                               call.threshold,  call.renormalise, draw_key(call)};
     const PaddedRows<T> bias = padded_bias<T>(call.bias, num_experts);
@@ -155,29 +183,26 @@ void run(const RouteCall& call) {
                                write<int32_t>(call.used_choices),
                                write<int32_t>(call.experts),
                                write<int32_t>(call.slots),
+                               write<int32_t>(call.rows),
                                write<T>(call.weights),
                                write<T>(call.log_sums)};
-    route(arrays, options, {groups, tokens, num_experts},
-          {write<T>(call.gate_means), write<int32_t>(call.load), write<int32_t>(call.real_tokens)});
+    BlockTables<T> tables(blocks, options.top_k);
+    choose(arrays, options, blocks, tables);
+    total_groups(tables, blocks, options.top_k,
+                 {write<T>(call.gate_means), write<int32_t>(call.load), write<int32_t>(call.real_tokens)});
+    assign(arrays, options, blocks, tables, lay_out(call));
 }
 
-}  // namespace
-
-Routed top_k_gate(const Tensor& logits, const Tensor& padding_mask, const std::optional<Tensor>& bias,
-                  const std::optional<Tensor>& choices, const std::optional<Tensor>& seed_and_step,
-                  const std::optional<Tensor>& token_ids, int64_t top_k, int64_t capacity, int64_t layer,
-                  double threshold, int64_t renormalise) {
-    const RouteCall call(logits, padding_mask, bias, choices, seed_and_step, token_ids, top_k, capacity,
-                         layer, threshold, renormalise);
+void run(const RouteCall& call) {
     if (call.choices.has_value()) {
         check_choices(*call.choices, read<bool>(call.padding_mask), call.shape.num_experts);
     }
-    dispatch_logits(logits, [&](auto logit) { run<decltype(logit)>(call); });
-    return call.results();
+    dispatch_logits(call.logits, [&](auto logit) { run_for<decltype(logit)>(call); });
 }
 
+}  // namespace
 }  // namespace mnmt_moe
 
 STABLE_TORCH_LIBRARY_IMPL(mnmt_moe_ext, CPU, library) {
-    library.impl("top_k_gate", TORCH_BOX(&mnmt_moe::top_k_gate));
+    library.impl("route", TORCH_BOX(&mnmt_moe::route<mnmt_moe::run>));
 }

@@ -1,4 +1,4 @@
-// The gradient of the top-k gate on the CPU: blocks of tokens in parallel.
+// The gradient of `route` on the CPU: blocks of tokens in parallel.
 #include <torch/csrc/stable/library.h>
 #include <torch/csrc/stable/ops.h>
 #include <torch/csrc/stable/tensor.h>
@@ -29,7 +29,7 @@ PaddedRows<T> gate_gradients(const RouteBackwardCall& call) {
 }
 
 template <typename T>
-void run(const RouteBackwardCall& call) {
+void run_for(const RouteBackwardCall& call) {
     const auto [groups, tokens, num_experts, top_k] = call.shape;
     const Blocks blocks{groups, tokens, num_experts};
     GateOptions options{};
@@ -52,21 +52,14 @@ void run(const RouteBackwardCall& call) {
     });
 }
 
-Tensor top_k_gate_backward(const std::optional<Tensor>& grad_weights,
-                           const std::optional<Tensor>& grad_gate_means,
-                           const std::optional<Tensor>& grad_log_sums, const Tensor& logits,
-                           const Tensor& choices, const Tensor& slots, const Tensor& log_sums,
-                           const Tensor& real_tokens, int64_t renormalise) {
-    const RouteBackwardCall call(grad_weights, grad_gate_means, grad_log_sums, logits, choices, slots,
-                                 log_sums, real_tokens, renormalise);
+void run(const RouteBackwardCall& call) {
     check_choices(call.choices, nullptr, call.shape.num_experts);
-    dispatch_logits(logits, [&](auto logit) { run<decltype(logit)>(call); });
-    return call.grad_logits;
+    dispatch_logits(call.logits, [&](auto logit) { run_for<decltype(logit)>(call); });
 }
 
 }  // namespace
 }  // namespace mnmt_moe
 
 STABLE_TORCH_LIBRARY_IMPL(mnmt_moe_ext, CPU, library) {
-    library.impl("top_k_gate_backward", TORCH_BOX(&mnmt_moe::top_k_gate_backward));
+    library.impl("route_backward", TORCH_BOX(&mnmt_moe::route_backward<mnmt_moe::run>));
 }

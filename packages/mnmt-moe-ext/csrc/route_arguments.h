@@ -1,5 +1,5 @@
-// Arguments and results of the gate's operators, checked and allocated in the same way for every device. The
-// Python functions check too, with better messages; here it keeps a direct call through torch.ops from
+// Arguments and results of `route` and its gradient, checked and allocated in the same way for every device.
+// The Python functions check too, with better messages; here it keeps a direct call through torch.ops from
 // reading out of bounds.
 #pragma once
 
@@ -14,6 +14,7 @@
 
 #include "check.h"
 #include "options.h"
+#include "row_checks.h"
 #include "tensors.h"
 
 namespace mnmt_moe {
@@ -28,6 +29,8 @@ struct RouteShape {
     int64_t tokens;  // of a group
     int64_t num_experts;
     int64_t top_k;  // k, choices of a token
+
+    int64_t bins() const { return groups * num_experts; }
 };
 
 inline RouteShape checked_shape(const Tensor& logits, int64_t top_k) {
@@ -47,15 +50,12 @@ inline Renormalise checked_renormalise(int64_t number) {
     return static_cast<Renormalise>(number);
 }
 
-// weights, gate_means, log_sums, experts, slots, load, used_choices, real_tokens
-using Routed = std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor>;
-
-// A call of the gate: contiguous arguments, and memory for the results. schemas.cpp names the sizes.
+// A call of `route`: contiguous arguments, and memory for the results. schemas.cpp names the sizes.
 struct RouteCall {
     RouteCall(const Tensor& logits_, const Tensor& padding_mask_, const std::optional<Tensor>& bias_,
               const std::optional<Tensor>& choices_, const std::optional<Tensor>& seed_and_step_,
-              const std::optional<Tensor>& token_ids_, int64_t top_k, int64_t capacity_, int64_t layer_,
-              double threshold_, int64_t renormalise_)
+              const std::optional<Tensor>& token_ids_, int64_t top_k, int64_t capacity_, int64_t bin_size_,
+              int64_t layer_, double threshold_, int64_t renormalise_)
         : shape(checked_shape(logits_, top_k)),
           logits(contiguous(logits_)),
           padding_mask(contiguous(padding_mask_)),
@@ -64,6 +64,7 @@ struct RouteCall {
           seed_and_step(contiguous_if_any(seed_and_step_)),
           token_ids(contiguous_if_any(token_ids_)),
           capacity(static_cast<int32_t>(std::min<int64_t>(capacity_, INT32_MAX))),
+          bin_size(bin_size_),
           layer(layer_),
           threshold(threshold_),
           renormalise(checked_renormalise(renormalise_)),
@@ -72,24 +73,26 @@ struct RouteCall {
           log_sums(numbers({shape.groups, shape.tokens})),
           experts(integers({shape.groups, shape.tokens, top_k})),
           slots(integers({shape.groups, shape.tokens, top_k})),
+          rows(integers({shape.groups, shape.tokens, top_k})),
+          filled_or_ends(integers({is_ragged() ? shape.num_experts : shape.bins()})),
           load(integers({shape.groups, shape.num_experts, top_k})),
           used_choices(integers({shape.groups, shape.tokens, top_k})),
           real_tokens(integers({shape.groups})) {
         check();
     }
 
-    Routed results() const {
-        return {weights, gate_means, log_sums, experts, slots, load, used_choices, real_tokens};
-    }
+    bool is_ragged() const { return bin_size == 0; }
 
     RouteShape shape;
     Tensor logits, padding_mask;
     std::optional<Tensor> bias, choices, seed_and_step, token_ids;
     int32_t capacity;
+    int64_t bin_size;  // 0 for a ragged layout
     int64_t layer;
     double threshold;
     Renormalise renormalise;
-    Tensor weights, gate_means, log_sums, experts, slots, load, used_choices, real_tokens;
+    Tensor weights, gate_means, log_sums, experts, slots, rows, filled_or_ends, load, used_choices,
+        real_tokens;
 
   private:
     Tensor numbers(IntHeaderOnlyArrayRef sizes) const { return new_empty(logits, sizes); }
@@ -106,17 +109,35 @@ struct RouteCall {
                    "`seed_and_step` and `token_ids` must both be given, or neither");
         MNMT_CHECK(!token_ids.has_value() || top_k == 2, "`top_k` must be 2 with `seed_and_step`");
         MNMT_CHECK(capacity >= 1, "`capacity` must be at least 1");
+        MNMT_CHECK(is_ragged() || bin_size >= capacity, "`bin_size` must be at least `capacity`, or 0");
+        MNMT_CHECK(!is_ragged() || groups * tokens * top_k <= INT32_MAX,
+                   "`logits` makes more choices than int32 can number");
+        checked_num_rows(shape.bins(), bin_size);
         MNMT_CHECK(layer >= 0 && layer <= INT64_C(0xFFFFFFFF), "`layer` must be in 0 to 2^32 - 1");
         MNMT_CHECK(threshold > 0, "`threshold` must be positive");
     }
 };
+
+// The operator `route`, computed by `run`.
+template <void (*run)(const RouteCall&)>
+std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor> route(
+    const Tensor& logits, const Tensor& padding_mask, const std::optional<Tensor>& bias,
+    const std::optional<Tensor>& choices, const std::optional<Tensor>& seed_and_step,
+    const std::optional<Tensor>& token_ids, int64_t top_k, int64_t capacity, int64_t bin_size, int64_t layer,
+    double threshold, int64_t renormalise) {
+    const RouteCall call(logits, padding_mask, bias, choices, seed_and_step, token_ids, top_k, capacity,
+                         bin_size, layer, threshold, renormalise);
+    run(call);
+    return {call.weights, call.gate_means,     call.log_sums, call.experts,      call.slots,
+            call.rows,    call.filled_or_ends, call.load,     call.used_choices, call.real_tokens};
+}
 
 inline int64_t checked_top_k(const Tensor& choices) {
     MNMT_CHECK(choices.dim() == 3, "`choices` must be (groups, tokens, top_k)");
     return choices.size(2);
 }
 
-// A call of the gate's gradient, likewise. A gradient that is none is 0.
+// A call of the gradient, likewise. A gradient that is none is 0.
 struct RouteBackwardCall {
     RouteBackwardCall(const std::optional<Tensor>& grad_weights_,
                       const std::optional<Tensor>& grad_gate_means_,
@@ -156,6 +177,18 @@ struct RouteBackwardCall {
         check_tensor(real_tokens, "real_tokens", ScalarType::Int, {groups}, logits);
     }
 };
+
+// The operator `route_backward`, computed by `run`.
+template <void (*run)(const RouteBackwardCall&)>
+Tensor route_backward(const std::optional<Tensor>& grad_weights, const std::optional<Tensor>& grad_gate_means,
+                      const std::optional<Tensor>& grad_log_sums, const Tensor& logits, const Tensor& choices,
+                      const Tensor& slots, const Tensor& log_sums, const Tensor& real_tokens,
+                      int64_t renormalise) {
+    const RouteBackwardCall call(grad_weights, grad_gate_means, grad_log_sums, logits, choices, slots,
+                                 log_sums, real_tokens, renormalise);
+    run(call);
+    return call.grad_logits;
+}
 
 // Whether a token's choices are different experts, or all kNone for padding.
 inline bool are_choices(const int32_t* choices, int64_t top_k, int64_t num_experts, bool is_padding) {

@@ -1,4 +1,4 @@
-// Checks of the tensors of layouts, `dispatch` and `combine`, on every device. The Python functions make them
+// Checks of the tensors of `dispatch` and `combine`, on every device. The Python functions make them
 // too, with better messages; here they keep a direct call through torch.ops from reading out of bounds.
 #pragma once
 
@@ -16,25 +16,12 @@ namespace mnmt_moe {
 inline int64_t checked_num_rows(int64_t bins, int64_t bin_size) {
     MNMT_CHECK(bin_size >= 0, "`bin_size` must not be negative");
     MNMT_CHECK(bins == 0 || bin_size <= std::numeric_limits<int32_t>::max() / bins,
-               "the buffers have more rows than int32 can number");
+               "`bin_size` makes more rows than int32 can number");
     return bins * bin_size;
 }
 
 // Whether a token may have so many choices.
 inline bool is_top_k(int64_t count) { return count >= 1 && count <= kMaxTopK; }
-
-// Checks the tensors of a routing.
-inline void check_routing(const Tensor& experts, const Tensor& slots, const Tensor& load, int64_t capacity) {
-    MNMT_CHECK(experts.dim() == 3 && is_top_k(experts.size(2)),
-               "`experts` must be (groups, tokens, k), with k in 1 to 8");
-    MNMT_CHECK(load.dim() == 3, "`load` must be (groups, experts, k)");
-    const int64_t groups = experts.size(0), tokens = experts.size(1), top_k = experts.size(2);
-    check_tensor(experts, "experts", ScalarType::Int, {groups, tokens, top_k}, experts);
-    check_tensor(slots, "slots", ScalarType::Int, {groups, tokens, top_k}, experts);
-    check_tensor(load, "load", ScalarType::Int, {groups, load.size(1), top_k}, experts);
-    MNMT_CHECK(capacity >= 1 && capacity <= std::numeric_limits<int32_t>::max(),
-               "`capacity` must be positive and an int32");
-}
 
 // Returns how many rows the buffers have.
 inline int64_t check_layout(const Tensor& rows, const Tensor& filled, int64_t bin_size,

@@ -106,31 +106,28 @@ CALLS: dict[str, Call] = {
 """Numbers of experts, choices and tokens at which kernels take another way, with every option."""
 
 
-def run_gate(
-    kernels: Any, call: Call, *, layout: str | None = None, bin_size: int = 0
-) -> tuple[Routing, Tensor, tuple[Tensor, ...]]:
-    """The routing, all choices, and of a layout the rows with `filled` or `ends`."""
+def run_gate(kernels: Any, call: Call, *, bin_size: int = 0) -> tuple[Routing, Tensor, tuple[Tensor, Tensor]]:
+    """The routing, all choices, and the rows with `filled`, or with `ends` for a bin size of 0."""
     groups, tokens, num_experts = call.logits.shape
     key = call.options.get("random_key")
     capacity = call.options["capacity"]
     ranks = (groups, tokens, call.top_k)
-    second = {"capacity": num_experts * groups, "ragged": num_experts}
     outputs = [
         *((ranks, torch.float32), ((groups, num_experts), torch.float32), ((groups, tokens), torch.float32)),
-        *((ranks, torch.int32), (ranks, torch.int32), ((groups, num_experts, call.top_k), torch.int32)),
-        *((ranks, torch.int32), ((groups,), torch.int32)),
-        *([] if layout is None else [(ranks, torch.int32), ((second[layout],), torch.int32)]),
+        *((ranks, torch.int32), (ranks, torch.int32), (ranks, torch.int32)),
+        ((num_experts * (groups if bin_size else 1),), torch.int32),
+        *(((groups, num_experts, call.top_k), torch.int32), (ranks, torch.int32), ((groups,), torch.int32)),
     ]
     results = kernels.run(
-        {None: "top_k_gate", "capacity": "route_to_bins", "ragged": "route_ragged"}[layout],
+        "route",
         *(*call.logits.shape, call.top_k),
         *(call.logits, call.padding_mask, call.options.get("bias"), call.options.get("choices")),
-        *(key and key.seed_and_step, call.options.get("token_ids"), key.layer if key else 0),
-        UNLIMITED if capacity is None else capacity,
-        *(call.options.get("threshold", 0.5), call.renormalise, bin_size),
+        *(key and key.seed_and_step, call.options.get("token_ids")),
+        *(UNLIMITED if capacity is None else capacity, bin_size, key.layer if key else 0),
+        *(call.options.get("threshold", 0.5), call.renormalise),
         outputs=outputs,
     )
-    weights, gate_means, log_sums, experts, slots, load, choices, real_tokens, *rows = results
+    weights, gate_means, log_sums, experts, slots, rows, counts, load, choices, real_tokens = results
     routing = Routing(
         experts=experts,
         slots=slots,
@@ -141,7 +138,7 @@ def run_gate(
         real_tokens=real_tokens,
         capacity=capacity,
     )
-    return routing, choices, tuple(rows)
+    return routing, choices, (rows, counts)
 
 
 def assert_same_routing(actual: Routing, expected: Routing) -> None:
@@ -165,7 +162,7 @@ def check_backward(kernels: Any, call: Call, *, without: Sequence[str] = ()) -> 
         for name in ("weights", "gate_means", "log_sums")
     }
     (actual,) = kernels.run(
-        "top_k_gate_backward",
+        "route_backward",
         *(*call.logits.shape, call.top_k),
         *(*grads.values(), call.logits, choices, routing.slots, routing.log_sums, routing.real_tokens),
         call.renormalise,

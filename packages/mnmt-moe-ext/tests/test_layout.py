@@ -13,8 +13,6 @@ from row_cases import RowCase, make_routing, row_cases
 
 from mnmt_moe_ext import Routing, reference
 
-OPERATORS = torch.ops.mnmt_moe_ext
-
 # Expert 0 is the first choice of three tokens of the first group, two of which it keeps.
 CHOICES = np.array([[[0, 1], [0, 2], [0, 1], [-1, -1]], [[2, 0], [1, -1], [2, 0], [2, 1]]], np.int32)
 
@@ -107,54 +105,3 @@ def test_messages(capacity: int | None, bin_size: int, message: str) -> None:
     case = RowCase(make_routing(CHOICES, num_experts=3, capacity=capacity), bin_size, 1, torch.float32, 0)
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         case.layout()
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"experts": torch.zeros(2, 4, 2)}, "`experts` must be int32"),
-        ({"slots": torch.zeros(2, 4, 2, dtype=torch.int64)}, "`slots` must be int32"),
-        (
-            {"experts": torch.zeros(8, 2, dtype=torch.int32)},
-            "`experts` must be \\(groups, tokens, k\\), with k in 1 to 8",
-        ),
-        ({"experts": torch.zeros(2, 4, 9, dtype=torch.int32)}, "with k in 1 to 8"),
-        ({"experts": torch.zeros(2, 4, 0, dtype=torch.int32)}, "with k in 1 to 8"),
-        ({"slots": torch.zeros(2, 3, 2, dtype=torch.int32)}, "`slots` must be int32 \\(2, 4, 2\\)"),
-        ({"load": torch.zeros(1, 3, 2, dtype=torch.int32)}, "`load` must be int32 \\(2, 3, 2\\)"),
-        ({"load": torch.zeros(2, 3, 1, dtype=torch.int32)}, "`load` must be int32 \\(2, 3, 2\\)"),
-        ({"load": torch.full((2, 3, 2), -1, dtype=torch.int32)}, "`load` must not be negative"),
-        ({"load": torch.zeros(2, 3, 2, dtype=torch.int32)}, "do not agree with `load`"),
-        ({"experts": torch.full((2, 4, 2), 3, dtype=torch.int32)}, "do not agree with `load`"),
-        ({"experts": torch.full((2, 4, 2), -1, dtype=torch.int32)}, "do not agree with `load`"),
-        ({"slots": torch.full((2, 4, 2), -2, dtype=torch.int32)}, "do not agree with `load`"),
-        ({"slots": torch.full((2, 4, 2), 2, dtype=torch.int32)}, "do not agree with `load`"),
-        ({"capacity": 0}, "`capacity` must be positive"),
-    ],
-)
-@pytest.mark.parametrize("bins", [(), (2,)])
-def test_direct_calls_check_the_routing(
-    changes: dict[str, object], message: str, bins: tuple[int, ...]
-) -> None:
-    routing = dataclasses.replace(worked_routing(), **changes)  # type: ignore[arg-type]
-    operator = OPERATORS.capacity_layout if bins else OPERATORS.ragged_layout
-    with pytest.raises(RuntimeError, match=message):
-        operator(routing.experts, routing.slots, routing.load, routing.capacity, *bins)
-
-
-def test_direct_calls_check_the_bins() -> None:
-    routing = worked_routing()
-    arguments = (routing.experts, routing.slots, routing.load)
-    with pytest.raises(RuntimeError, match="`bin_size` must be at least `capacity`"):
-        OPERATORS.capacity_layout(*arguments, 2, 1)
-    with pytest.raises(RuntimeError, match="more rows than int32 can number"):
-        OPERATORS.capacity_layout(*arguments, 2, 2**31 // 6 + 1)
-    with pytest.raises(RuntimeError, match="more choices than there are"):
-        OPERATORS.ragged_layout(*arguments[:2], 9 * routing.load, 2**31 - 1)
-
-
-def test_opcheck() -> None:
-    routing = worked_routing()
-    arguments = (routing.experts, routing.slots, routing.load, 2)
-    torch.library.opcheck(OPERATORS.capacity_layout.default, (*arguments, 3))
-    torch.library.opcheck(OPERATORS.ragged_layout.default, arguments)

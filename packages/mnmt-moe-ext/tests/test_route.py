@@ -13,7 +13,6 @@ from torch import Tensor
 import mnmt_moe_ext
 from mnmt_moe_ext import Layout, RandomKey, Routing, reference, route
 
-OPERATORS = torch.ops.mnmt_moe_ext
 PACKAGES = pytest.mark.parametrize("package", [mnmt_moe_ext, reference], ids=["compiled", "reference"])
 OPTIONS = pytest.mark.parametrize(
     "options",
@@ -80,12 +79,6 @@ def test_no_tokens(package: Any, shape: tuple[int, int, int], layout: str) -> No
     _, empty = package.route(torch.zeros(shape), layout=layout, capacity=4)
     assert empty.rows.shape == (*shape[:2], 2)
     assert not empty.filled.any()
-
-
-@pytest.mark.parametrize("bin_size", [0, 4])
-def test_opcheck(bin_size: int) -> None:
-    arguments = (make_logits(True), make_padding(), None, None, None, None, 2, 3, 0, 0.5, 0, bin_size)
-    torch.library.opcheck(OPERATORS.route.default, arguments)
 
 
 @pytest.mark.parametrize(

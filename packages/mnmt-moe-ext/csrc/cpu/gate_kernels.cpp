@@ -110,15 +110,18 @@ MNMT_MOE_INLINE int32_t take_slot(int32_t expert, int64_t capacity, int32_t* use
 }
 
 template <int kTopK, typename T>
-void assign(const GateArrays<T>& arrays, const GateOptions& options, TokenRange range, int32_t* used) {
+void assign(const GateArrays<T>& arrays, const GateOptions& options, TokenRange range, int32_t* used,
+            const int32_t* first_rows) {
     const int top_k = top_k_of<kTopK>(options);
     for (int64_t at = range.begin; at < range.end; ++at) {
         const int32_t* experts = arrays.experts + top_k * at;
         int32_t* slots = arrays.slots + top_k * at;
+        int32_t* rows = arrays.rows + top_k * at;
         T* weights = arrays.weights + top_k * at;
         T all = 0, slotted = 0;
         for (int rank = 0; rank < top_k; ++rank) {
             slots[rank] = take_slot(experts[rank], options.capacity, used + rank * options.num_experts);
+            rows[rank] = slots[rank] == kNone ? kNone : first_rows[experts[rank]] + slots[rank];
             all += weights[rank];
             weights[rank] = slots[rank] == kNone ? 0 : weights[rank];
             slotted += weights[rank];

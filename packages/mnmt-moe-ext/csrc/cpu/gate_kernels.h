@@ -49,6 +49,7 @@ struct GateArrays {
     int32_t* choices;          // (n, k), -1 for padding
     int32_t* experts;          // (n, k): the choices that are kept; -1 for none
     int32_t* slots;            // (n, k), -1 for none and for dropped
+    int32_t* rows;             // (n, k), -1 without a slot
     T* weights;                // (n, k): first the gates of the choices, then their weights
     T* log_sums;               // (n): log of the sum of exp(logits); 0 for padding
 };
@@ -83,9 +84,10 @@ struct GateKernels {
     // Writes choices, experts, gates of the choices (to weights) and log_sums, and adds to the sums.
     void (*choose)(const GateArrays<T>&, const GateOptions&, TokenRange, BlockSums<T>, ChoiceScratch<T>);
 
-    // Writes slots and weights. `used` (k, num_experts) says how many claims came before the block's of each
-    // rank, those that were too late included.
-    void (*assign)(const GateArrays<T>&, const GateOptions&, TokenRange, int32_t* used);
+    // Writes slots, rows and weights. `used` (k, num_experts) says how many claims came before the block's of
+    // each rank, those that were too late included; `first_rows` (num_experts) the row of the group's slot 0.
+    void (*assign)(const GateArrays<T>&, const GateOptions&, TokenRange, int32_t* used,
+                   const int32_t* first_rows);
 
     // Writes grad_logits. `grad_gates` (padded_row(num_experts)) is the gradient with respect to the gates of
     // any real token that its group's mean brings; `row` is as long.

@@ -1,5 +1,5 @@
-// The top-k gate on raw device pointers, and the layout of its routing where one is asked for: three kernels,
-// and one more for a ragged layout, without a float atomic and without a word to the host.
+// The top-k gate and the layout of its routing on raw device pointers: three kernels, and one more for a
+// ragged layout, without a float atomic and without a word to the host.
 #pragma once
 
 #include "gate_slots.cuh"
@@ -52,7 +52,7 @@ struct GateOutputs {
     int32_t* real_tokens;  // (groups)
 };
 
-// The layout to write beside the routing: none without `rows`, a ragged one with `ends`.
+// The layout to write beside the routing: with `filled`, or a ragged one with `ends`.
 struct GateLayout {
     int32_t* rows;    // (groups, tokens, top_k)
     int32_t* filled;  // (experts, groups)
@@ -76,8 +76,7 @@ inline void launch_gate(const GateInputs& inputs, const GateShape& shape, const 
                  outputs.gate_means, outputs.real_tokens, layout.filled},
                 stream);
     if (ragged) {
-        launch_bases(outputs.load, {shape.groups, shape.tokens, shape.num_experts, shape.top_k},
-                     options.capacity, layout.bases, layout.ends, stream);
+        launch_bases(outputs.load, shape, options.capacity, layout.bases, layout.ends, stream);
     }
     launch_slots({workspace.positions,
                   outputs.experts,

@@ -1,8 +1,8 @@
-// Last kernel of the gate: slots, weights, and where a layout is asked for the rows.
+// Last kernel of the gate: slots, rows and weights.
 #pragma once
 
-#include "bins.cuh"
 #include "gate_scan.cuh"
+#include "layout.cuh"
 
 namespace mnmt_moe {
 
@@ -14,7 +14,7 @@ struct SlotArguments {
     Renormalise renormalise;
     BinRows bins;
     int32_t* slots;  // (groups, tokens, top_k)
-    int32_t* rows;   // (groups, tokens, top_k), or null
+    int32_t* rows;   // (groups, tokens, top_k)
     float* weights;  // (groups, tokens, top_k); on entry the gates
 };
 
@@ -63,10 +63,8 @@ __global__ void __launch_bounds__(kMaxTopK* kWarpSize) slot_kernel(SlotArguments
     }
     arguments.slots[choice] = slot;
     arguments.weights[choice] = (slot != kNone ? gate : 0) / sum;
-    if (arguments.rows != nullptr) {
-        arguments.rows[choice] =
-            slot == kNone ? kNone : arguments.bins.row(expert * shape.groups + strip.group, slot);
-    }
+    arguments.rows[choice] =
+        slot == kNone ? kNone : arguments.bins.row(expert * shape.groups + strip.group, slot);
 }
 
 inline void launch_slots(const SlotArguments& arguments, cudaStream_t stream) {

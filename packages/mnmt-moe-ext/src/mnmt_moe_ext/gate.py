@@ -89,29 +89,17 @@ def route(
         threshold=threshold,
         renormalise=renormalise,
     )
-    arguments = to_arguments(logits, padding_mask, options)
-    bin_size = operator_bin_size(layout, bin_size, logits, options)
-    *results, rows, filled_or_ends = torch.ops.mnmt_moe_ext.route(*arguments, bin_size)
-    ragged = layout == "ragged"
-    return to_routing(results, options), Layout(
-        rows=rows,
-        filled=filled_or_ends[-1:] if ragged else filled_or_ends,
-        bin_size=rows.numel() if ragged else bin_size,
-        num_experts=logits.shape[2],
-        ends=filled_or_ends if ragged else None,
-    )
-
-
-def to_arguments(logits: Tensor, padding_mask: Tensor | None, options: GateOptions) -> tuple[Any, ...]:
-    """Check the arguments of a gate, and return the arguments of its operator.
-
-    Raises:
-        TypeError: An argument has the wrong dtype.
-        ValueError: An argument has the wrong shape, device or value.
-        RuntimeError: The operators for the device are missing.
-    """
     padding_mask = options.check(logits, padding_mask)
+    bin_size = operator_bin_size(layout, bin_size, logits, options)
     native.require(logits.device)
+    arguments = to_arguments(logits, padding_mask, options, bin_size)
+    return to_routing_and_layout(torch.ops.mnmt_moe_ext.route(*arguments), options.capacity, bin_size)
+
+
+def to_arguments(
+    logits: Tensor, padding_mask: Tensor, options: GateOptions, bin_size: int
+) -> tuple[Any, ...]:
+    """Return the arguments of the operator `route`, in its order."""
     key = None if options.second_expert_policy == "always" else options.random_key
     return (
         logits if logits.dtype == torch.float64 else logits.float(),
@@ -122,16 +110,19 @@ def to_arguments(logits: Tensor, padding_mask: Tensor | None, options: GateOptio
         None if key is None else number_tokens(options.token_ids, padding_mask),
         options.top_k,
         UNLIMITED if options.capacity is None else options.capacity,
+        bin_size,
         0 if key is None else key.layer,
         options.threshold,
         RENORMALISE_NUMBERS[options.normaliser],
     )
 
 
-def to_routing(results: Sequence[Tensor], options: GateOptions) -> Routing:
-    """Return the results of the gate's operator as a `Routing`."""
-    weights, gate_means, log_sums, experts, slots, load, _, real_tokens = results
-    return Routing(
+def to_routing_and_layout(
+    results: Sequence[Tensor], capacity: int | None, bin_size: int
+) -> tuple[Routing, Layout]:
+    """Return the results of the operator `route`, by name."""
+    weights, gate_means, log_sums, experts, slots, rows, filled_or_ends, load, _, real_tokens = results
+    routing = Routing(
         experts=experts,
         slots=slots,
         weights=weights,
@@ -139,8 +130,17 @@ def to_routing(results: Sequence[Tensor], options: GateOptions) -> Routing:
         log_sums=log_sums,
         load=load,
         real_tokens=real_tokens,
-        capacity=options.capacity,
+        capacity=capacity,
     )
+    ends = None if bin_size else filled_or_ends
+    layout = Layout(
+        rows=rows,
+        filled=filled_or_ends if ends is None else ends[-1:],
+        bin_size=bin_size if ends is None else rows.numel(),
+        num_experts=load.shape[1],
+        ends=ends,
+    )
+    return routing, layout
 
 
 def operator_bin_size(layout: str, bin_size: int | None, logits: Tensor, options: GateOptions) -> int:

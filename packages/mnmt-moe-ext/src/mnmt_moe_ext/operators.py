@@ -16,7 +16,7 @@ from mnmt_moe_ext import native
 _OPERATORS = torch.ops.mnmt_moe_ext
 
 
-def _top_k_gate_fake(
+def _route_fake(
     logits: Tensor,
     padding_mask: Tensor,
     bias: Tensor | None,
@@ -24,25 +24,21 @@ def _top_k_gate_fake(
     seed_and_step: Tensor | None,
     token_ids: Tensor | None,
     top_k: int,
+    capacity: int,
+    bin_size: int,
     *options: Any,
 ) -> tuple[Tensor, ...]:
     groups, tokens, num_experts = logits.shape
     weights = logits.new_empty((groups, tokens, top_k))
-    gate_means, log_sums = weights.new_empty((groups, num_experts)), weights.new_empty((groups, tokens))
-    experts, slots, used_choices = (torch.empty_like(weights, dtype=torch.int32) for _ in range(3))
-    load, real_tokens = experts.new_empty((groups, num_experts, top_k)), experts.new_empty(groups)
-    return weights, gate_means, log_sums, experts, slots, load, used_choices, real_tokens
+    gate_means, log_sums = logits.new_empty((groups, num_experts)), logits.new_empty((groups, tokens))
+    experts, slots, rows, used_choices = (torch.empty_like(weights, dtype=torch.int32) for _ in range(4))
+    filled_or_ends = slots.new_empty(num_experts * (groups if bin_size else 1))
+    load, real_tokens = slots.new_empty((groups, num_experts, top_k)), slots.new_empty(groups)
+    routed = (weights, gate_means, log_sums, experts, slots, rows, filled_or_ends)
+    return *routed, load, used_choices, real_tokens
 
 
-def _route_fake(logits: Tensor, *options: Any) -> tuple[Tensor, ...]:
-    *gate_options, bin_size = options
-    routed = _top_k_gate_fake(logits, *gate_options)
-    groups, _, num_experts = logits.shape
-    slots = routed[4]
-    return *routed, torch.empty_like(slots), slots.new_empty(num_experts * (groups if bin_size else 1))
-
-
-def _top_k_gate_backward_fake(
+def _route_backward_fake(
     grad_weights: Tensor | None,
     grad_gate_means: Tensor | None,
     grad_log_sums: Tensor | None,
@@ -52,32 +48,21 @@ def _top_k_gate_backward_fake(
     return torch.empty_like(logits, memory_format=torch.contiguous_format)
 
 
-def _gate_setup(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-    _, _, log_sums, _, slots, _, choices, real_tokens, *_ = output
+def _route_setup(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+    _, _, log_sums, _, slots, _, _, _, choices, real_tokens = output
     ctx.save_for_backward(inputs[0], choices, slots, log_sums, real_tokens)
     ctx.set_materialize_grads(False)
-    ctx.renormalise = inputs[10]
+    ctx.renormalise = inputs[11]
     ctx.num_options = len(inputs) - 1
 
 
-def _gate_backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
-    grad_logits = _OPERATORS.top_k_gate_backward(*grads[:3], *ctx.saved_tensors, ctx.renormalise)
+def _route_backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
+    grad_logits = _OPERATORS.route_backward(*grads[:3], *ctx.saved_tensors, ctx.renormalise)
     return grad_logits, *([None] * ctx.num_options)
 
 
-def _refuse_second_gate_gradient(ctx: Any, grad_grad_logits: Tensor) -> None:
+def _refuse_second_route_gradient(ctx: Any, grad_grad_logits: Tensor) -> None:
     raise NotImplementedError("`route` can be differentiated once only.")
-
-
-def _capacity_layout_fake(
-    experts: Tensor, slots: Tensor, load: Tensor, capacity: int, bin_size: int
-) -> tuple[Tensor, Tensor]:
-    groups, num_experts, _ = load.shape
-    return slots.new_empty(slots.shape), load.new_empty(num_experts * groups)
-
-
-def _ragged_layout_fake(experts: Tensor, slots: Tensor, load: Tensor, capacity: int) -> tuple[Tensor, Tensor]:
-    return slots.new_empty(slots.shape), load.new_empty(load.shape[1])
 
 
 def _dispatch_fake(tokens: Tensor, rows: Tensor, filled: Tensor, bin_size: int) -> Tensor:
@@ -126,14 +111,10 @@ def _refuse_second_combine_gradient(ctx: Any, *grads: Tensor) -> None:
 
 
 def _register() -> None:
-    torch.library.register_fake("mnmt_moe_ext::top_k_gate", _top_k_gate_fake)
-    torch.library.register_fake("mnmt_moe_ext::top_k_gate_backward", _top_k_gate_backward_fake)
     torch.library.register_fake("mnmt_moe_ext::route", _route_fake)
-    for name in ("top_k_gate", "route"):
-        torch.library.register_autograd(f"mnmt_moe_ext::{name}", _gate_backward, setup_context=_gate_setup)
-    torch.library.register_autograd("mnmt_moe_ext::top_k_gate_backward", _refuse_second_gate_gradient)
-    torch.library.register_fake("mnmt_moe_ext::capacity_layout", _capacity_layout_fake)
-    torch.library.register_fake("mnmt_moe_ext::ragged_layout", _ragged_layout_fake)
+    torch.library.register_fake("mnmt_moe_ext::route_backward", _route_backward_fake)
+    torch.library.register_autograd("mnmt_moe_ext::route", _route_backward, setup_context=_route_setup)
+    torch.library.register_autograd("mnmt_moe_ext::route_backward", _refuse_second_route_gradient)
     torch.library.register_fake("mnmt_moe_ext::dispatch", _dispatch_fake)
     torch.library.register_fake("mnmt_moe_ext::combine", _combine_fake)
     torch.library.register_fake("mnmt_moe_ext::combine_backward", _combine_backward_fake)

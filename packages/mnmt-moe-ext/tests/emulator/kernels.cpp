@@ -5,7 +5,6 @@
 
 #include "gate.cuh"
 #include "gate_backward.cuh"
-#include "layout.cuh"
 #include "rows.cuh"
 #include "rows_backward.cuh"
 
@@ -42,35 +41,6 @@ std::vector<uint4> scratch(size_t bytes) {
     return std::vector<uint4>(bytes / sizeof(uint4) + 1, uint4{~0u, ~0u, ~0u, ~0u});
 }
 
-struct GateCall {
-    int64_t groups, tokens, num_experts, top_k;
-    const float* logits;
-    const bool* padding;
-    const float* bias;
-    const int32_t* forced;
-    const int64_t *seed_and_step, *token_ids;
-    int64_t layer, capacity;
-    double threshold;
-    int64_t renormalise, bin_size;
-    GateOutputs outputs;
-};
-
-const char* run_gate(const GateCall& call, int32_t* rows, int32_t* filled, int32_t* ends) {
-    const GateShape shape(call.groups, call.tokens, static_cast<int>(call.num_experts),
-                          static_cast<int>(call.top_k));
-    const GateOptions options{static_cast<int32_t>(call.capacity), call.threshold,
-                              static_cast<Renormalise>(call.renormalise)};
-    const Draws draws{call.seed_and_step, call.token_ids, call.layer};
-    auto memory = scratch(workspace_bytes(shape));
-    auto bases = scratch(sizeof(int32_t) * call.num_experts * call.groups);
-    const GateLayout layout{rows, filled, ends, reinterpret_cast<int32_t*>(bases.data()),
-                            static_cast<int32_t>(call.bin_size)};
-    return caught([&] {
-        launch_gate({call.logits, call.padding, call.bias, call.forced, draws}, shape, options, call.outputs,
-                    layout, memory.data(), nullptr);
-    });
-}
-
 }  // namespace
 
 extern "C" {
@@ -83,114 +53,36 @@ const char* set_shared_memory_limit(int64_t bytes) {
     return nullptr;
 }
 
-const char* top_k_gate(int64_t groups, int64_t tokens, int64_t num_experts, int64_t top_k,
-                       const float* logits, const bool* padding, const float* bias, const int32_t* forced,
-                       const int64_t* seed_and_step, const int64_t* token_ids, int64_t layer,
-                       int64_t capacity, double threshold, int64_t renormalise, int64_t bin_size,
-                       float* weights, float* gate_means, float* log_sums, int32_t* experts, int32_t* slots,
-                       int32_t* load, int32_t* choices, int32_t* real_tokens) {
-    return run_gate({groups,
-                     tokens,
-                     num_experts,
-                     top_k,
-                     logits,
-                     padding,
-                     bias,
-                     forced,
-                     seed_and_step,
-                     token_ids,
-                     layer,
-                     capacity,
-                     threshold,
-                     renormalise,
-                     bin_size,
-                     {weights, gate_means, log_sums, experts, slots, load, choices, real_tokens}},
-                    nullptr, nullptr, nullptr);
+const char* route(int64_t groups, int64_t tokens, int64_t num_experts, int64_t top_k, const float* logits,
+                  const bool* padding, const float* bias, const int32_t* forced, const int64_t* seed_and_step,
+                  const int64_t* token_ids, int64_t capacity, int64_t bin_size, int64_t layer,
+                  double threshold, int64_t renormalise, float* weights, float* gate_means, float* log_sums,
+                  int32_t* experts, int32_t* slots, int32_t* rows, int32_t* filled_or_ends, int32_t* load,
+                  int32_t* choices, int32_t* real_tokens) {
+    const GateShape shape(groups, tokens, static_cast<int>(num_experts), static_cast<int>(top_k));
+    auto memory = scratch(workspace_bytes(shape));
+    auto bases = scratch(sizeof(int32_t) * num_experts * groups);
+    const GateLayout layout{rows, bin_size == 0 ? nullptr : filled_or_ends,
+                            bin_size == 0 ? filled_or_ends : nullptr,
+                            reinterpret_cast<int32_t*>(bases.data()), static_cast<int32_t>(bin_size)};
+    return caught([&] {
+        launch_gate({logits, padding, bias, forced, {seed_and_step, token_ids, layer}}, shape,
+                    {static_cast<int32_t>(capacity), threshold, static_cast<Renormalise>(renormalise)},
+                    {weights, gate_means, log_sums, experts, slots, load, choices, real_tokens}, layout,
+                    memory.data(), nullptr);
+    });
 }
 
-const char* route_to_bins(int64_t groups, int64_t tokens, int64_t num_experts, int64_t top_k,
-                          const float* logits, const bool* padding, const float* bias, const int32_t* forced,
-                          const int64_t* seed_and_step, const int64_t* token_ids, int64_t layer,
-                          int64_t capacity, double threshold, int64_t renormalise, int64_t bin_size,
-                          float* weights, float* gate_means, float* log_sums, int32_t* experts,
-                          int32_t* slots, int32_t* load, int32_t* choices, int32_t* real_tokens,
-                          int32_t* rows, int32_t* filled) {
-    return run_gate({groups,
-                     tokens,
-                     num_experts,
-                     top_k,
-                     logits,
-                     padding,
-                     bias,
-                     forced,
-                     seed_and_step,
-                     token_ids,
-                     layer,
-                     capacity,
-                     threshold,
-                     renormalise,
-                     bin_size,
-                     {weights, gate_means, log_sums, experts, slots, load, choices, real_tokens}},
-                    rows, filled, nullptr);
-}
-
-const char* route_ragged(int64_t groups, int64_t tokens, int64_t num_experts, int64_t top_k,
-                         const float* logits, const bool* padding, const float* bias, const int32_t* forced,
-                         const int64_t* seed_and_step, const int64_t* token_ids, int64_t layer,
-                         int64_t capacity, double threshold, int64_t renormalise, int64_t bin_size,
-                         float* weights, float* gate_means, float* log_sums, int32_t* experts, int32_t* slots,
-                         int32_t* load, int32_t* choices, int32_t* real_tokens, int32_t* rows,
-                         int32_t* ends) {
-    return run_gate({groups,
-                     tokens,
-                     num_experts,
-                     top_k,
-                     logits,
-                     padding,
-                     bias,
-                     forced,
-                     seed_and_step,
-                     token_ids,
-                     layer,
-                     capacity,
-                     threshold,
-                     renormalise,
-                     bin_size,
-                     {weights, gate_means, log_sums, experts, slots, load, choices, real_tokens}},
-                    rows, nullptr, ends);
-}
-
-const char* top_k_gate_backward(int64_t groups, int64_t tokens, int64_t num_experts, int64_t top_k,
-                                const float* grad_weights, const float* grad_gate_means,
-                                const float* grad_log_sums, const float* logits, const int32_t* choices,
-                                const int32_t* slots, const float* log_sums, const int32_t* real_tokens,
-                                int64_t renormalise, float* grad_logits) {
+const char* route_backward(int64_t groups, int64_t tokens, int64_t num_experts, int64_t top_k,
+                           const float* grad_weights, const float* grad_gate_means,
+                           const float* grad_log_sums, const float* logits, const int32_t* choices,
+                           const int32_t* slots, const float* log_sums, const int32_t* real_tokens,
+                           int64_t renormalise, float* grad_logits) {
     const GateShape shape(groups, tokens, static_cast<int>(num_experts), static_cast<int>(top_k));
     return caught([&] {
         launch_gate_backward({grad_weights, grad_gate_means, grad_log_sums, logits, choices, slots, log_sums,
                               real_tokens, static_cast<Renormalise>(renormalise), shape, grad_logits},
                              nullptr);
-    });
-}
-
-const char* capacity_layout(int64_t groups, int64_t tokens, int64_t num_experts, int64_t top_k,
-                            const int32_t* experts, const int32_t* slots, const int32_t* load,
-                            int64_t capacity, int64_t bin_size, int32_t* rows, int32_t* filled) {
-    const LayoutShape shape{groups, tokens, static_cast<int>(num_experts), static_cast<int>(top_k)};
-    return caught([&] {
-        launch_capacity_layout({experts, slots, load, shape, static_cast<int32_t>(capacity)},
-                               static_cast<int32_t>(bin_size), rows, filled, nullptr);
-    });
-}
-
-const char* ragged_layout(int64_t groups, int64_t tokens, int64_t num_experts, int64_t top_k,
-                          const int32_t* experts, const int32_t* slots, const int32_t* load, int64_t capacity,
-                          int32_t* rows, int32_t* ends) {
-    const LayoutShape shape{groups, tokens, static_cast<int>(num_experts), static_cast<int>(top_k)};
-    auto bases = scratch(sizeof(int32_t) * num_experts * groups);
-    return caught([&] {
-        launch_ragged_layout({experts, slots, load, shape, static_cast<int32_t>(capacity)},
-                             reinterpret_cast<int32_t*>(bases.data()), rows, ends, nullptr);
     });
 }
 

@@ -1,4 +1,4 @@
-"""The CUDA kernels of layouts and rows, run by the emulator, agree with the plain-torch definition."""
+"""The CUDA kernels of rows, run by the emulator, agree with the plain-torch definition."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from torch import Tensor
 
 from mnmt_moe_ext import Layout, Routing, reference
 
-UNLIMITED = 2**31 - 1
 KINDS = ("capacity", "ragged")
 DTYPES = (torch.float32, torch.bfloat16)
 TOLERANCE = {torch.float32: {"rtol": 1e-5, "atol": 1e-5}, torch.bfloat16: {"rtol": 1e-2, "atol": 1e-2}}
@@ -39,29 +38,6 @@ def make_layout(routing: Routing, kind: str) -> Layout:
 
 def random_tensor(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(sum(shape))).to(dtype)
-
-
-def check_layout(kernels: Any, routing: Routing, bin_size: int | None) -> None:
-    """Bins of a size, or a ragged layout."""
-    groups, tokens, top_k = routing.experts.shape
-    num_experts = routing.load.shape[1]
-    capacity = UNLIMITED if routing.capacity is None else routing.capacity
-    rows, counts = kernels.run(
-        "ragged_layout" if bin_size is None else "capacity_layout",
-        *(groups, tokens, num_experts, top_k, routing.experts, routing.slots, routing.load, capacity),
-        *(() if bin_size is None else (bin_size,)),
-        outputs=[
-            (routing.experts.shape, torch.int32),
-            ((num_experts * (1 if bin_size is None else groups),), torch.int32),
-        ],
-    )
-    if bin_size is None:
-        expected = reference.ragged_layout(routing)
-        assert torch.equal(counts, expected.ends)
-    else:
-        expected = reference.capacity_layout(routing, bin_size=bin_size)
-        assert torch.equal(counts, expected.filled)
-    assert torch.equal(rows, expected.rows)
 
 
 def check_dispatch(kernels: Any, tokens: Tensor, layout: Layout) -> None:
@@ -124,25 +100,6 @@ def check_rows(kernels: Any, routing: Routing, kind: str, d: int, dtype: torch.d
     check_combine_backward(kernels, outputs, routing.weights, layout)
 
 
-@pytest.mark.parametrize(
-    ("groups", "tokens", "num_experts", "capacity"),
-    [
-        (1, 5, 2, 1),
-        (3, 40, 5, 8),
-        (2, 300, 33, 1),
-        (70, 3, 3, 2),
-        (2, 9, 2048, 4),
-        (0, 4, 3, 2),
-        (2, 0, 3, 2),
-    ],
-)
-def test_layouts(kernels: Any, groups: int, tokens: int, num_experts: int, capacity: int) -> None:
-    routing = make_routing(groups, tokens, num_experts, capacity)
-    for bin_size in (capacity, capacity + 5, None):
-        check_layout(kernels, routing, bin_size)
-    check_layout(kernels, make_routing(3, 50, 4, None), None)
-
-
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("d", [1, 7, 8, 20, 264, 2056])
@@ -153,10 +110,7 @@ def test_widths(kernels: Any, d: int, kind: str, dtype: torch.dtype) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("top_k", [1, 3, 8])
 def test_numbers_of_choices(kernels: Any, top_k: int, kind: str) -> None:
-    routing = make_routing(2, 21, 9, 5, top_k=top_k)
-    check_layout(kernels, routing, 6)
-    check_layout(kernels, routing, None)
-    check_rows(kernels, routing, kind, 40, torch.bfloat16)
+    check_rows(kernels, make_routing(2, 21, 9, 5, top_k=top_k), kind, 40, torch.bfloat16)
 
 
 def test_more_rows_than_a_warp_looks_at(kernels: Any) -> None:
@@ -207,6 +161,4 @@ def test_any_rows(
     top_k: int,
 ) -> None:
     routing = make_routing(groups, tokens, num_experts, capacity, top_k=min(top_k, num_experts))
-    check_layout(kernels, routing, capacity)
-    check_layout(kernels, routing, None)
     check_rows(kernels, routing, kind, d, dtype)

@@ -43,6 +43,7 @@ def sound_arguments(logits: Tensor, **changes: Any) -> dict[str, Any]:
         "token_ids": None,
         "top_k": 2,
         "capacity": 3,
+        "bin_size": 0,
         "layer": 0,
         "threshold": 0.5,
         "renormalise": BEFORE,
@@ -58,8 +59,9 @@ DRAWS = {"seed_and_step": SEED_AND_STEP, "token_ids": torch.arange(14).view(2, 7
     "changes",
     [
         {},
+        {"bin_size": 4},
         {"renormalise": AFTER, **DRAWS},
-        {"renormalise": NEVER, **DRAWS},
+        {"bin_size": 3, "renormalise": NEVER, **DRAWS},
         {"top_k": 1, "renormalise": NEVER, "bias": torch.arange(5.0)},
         {"top_k": 4},
         {"top_k": 3, "choices": make_choices(make_padding(2, 7), 3)},
@@ -67,17 +69,17 @@ DRAWS = {"seed_and_step": SEED_AND_STEP, "token_ids": torch.arange(14).view(2, 7
 )
 def test_opcheck(dtype: torch.dtype, changes: dict[str, Any]) -> None:
     arguments = sound_arguments(make_logits(2, 7, 5, dtype=dtype), **changes)
-    torch.library.opcheck(OPERATORS.top_k_gate.default, tuple(arguments.values()))
+    torch.library.opcheck(OPERATORS.route.default, tuple(arguments.values()))
 
 
 @DTYPES
 @pytest.mark.parametrize("top_k", [1, 2, 4])
 def test_opcheck_of_the_backward_pass(dtype: torch.dtype, top_k: int) -> None:
     logits = make_logits(2, 7, 5, dtype=dtype).detach()
-    outputs = OPERATORS.top_k_gate(**sound_arguments(logits, top_k=top_k))
-    weights, gate_means, log_sums, _, slots, _, choices, real_tokens = outputs
+    outputs = OPERATORS.route(**sound_arguments(logits, top_k=top_k))
+    weights, gate_means, log_sums, _, slots, _, _, _, choices, real_tokens = outputs
     arguments = (weights, gate_means, log_sums, logits, choices, slots, log_sums, real_tokens, AFTER)
-    torch.library.opcheck(OPERATORS.top_k_gate_backward.default, arguments)
+    torch.library.opcheck(OPERATORS.route_backward.default, arguments)
 
 
 def differentiable(routing: Routing) -> tuple[Tensor, ...]:
@@ -201,6 +203,9 @@ NOT_PADDING = torch.zeros(2, 3, dtype=torch.bool)
         ({"padding_mask": torch.zeros(2, 3)}, "`padding_mask` must be bool \\(2, 3\\)"),
         ({"choices": torch.zeros(2, 3, dtype=torch.int32)}, "`choices` must be int32 \\(2, 3, 2\\)"),
         ({"capacity": 0}, "`capacity` must be at least 1"),
+        ({"bin_size": 2}, "`bin_size` must be at least `capacity`, or 0"),
+        ({"bin_size": -1}, "`bin_size` must be at least `capacity`, or 0"),
+        ({"bin_size": 2**28}, "more rows than int32 can number"),
         ({"bias": torch.zeros(3)}, "`bias` must be float32 \\(4\\)"),
         ({"bias": torch.zeros(4).double()}, "`bias` must be float32 \\(4\\)"),
         ({"top_k": 0}, "`top_k` must be in 1 to 8"),
@@ -226,7 +231,7 @@ NOT_PADDING = torch.zeros(2, 3, dtype=torch.bool)
 )
 def test_direct_calls_check_their_arguments(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(RuntimeError, match=message) as error:
-        OPERATORS.top_k_gate(**sound_arguments(LOGITS, padding_mask=NOT_PADDING) | arguments)
+        OPERATORS.route(**sound_arguments(LOGITS, padding_mask=NOT_PADDING) | arguments)
     assert str(error.value).startswith("`")  # not with the place of a source file where it was built
 
 
@@ -258,4 +263,4 @@ def test_direct_backward_calls_check_their_arguments(arguments: dict[str, Any], 
         "renormalise": BEFORE,
     }
     with pytest.raises(RuntimeError, match=message):
-        OPERATORS.top_k_gate_backward(**{**sound, **arguments})
+        OPERATORS.route_backward(**{**sound, **arguments})
