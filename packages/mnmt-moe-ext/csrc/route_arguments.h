@@ -50,6 +50,11 @@ inline Renormalise checked_renormalise(int64_t number) {
     return static_cast<Renormalise>(number);
 }
 
+inline int32_t checked_capacity(int64_t capacity) {
+    MNMT_CHECK(capacity >= 1, "`capacity` must be at least 1");
+    return static_cast<int32_t>(std::min<int64_t>(capacity, INT32_MAX));
+}
+
 // A call of `route`: contiguous arguments, and memory for the results. schemas.cpp names the sizes.
 struct RouteCall {
     RouteCall(const Tensor& logits_, const Tensor& padding_mask_, const std::optional<Tensor>& bias_,
@@ -63,7 +68,7 @@ struct RouteCall {
           choices(contiguous_if_any(choices_)),
           seed_and_step(contiguous_if_any(seed_and_step_)),
           token_ids(contiguous_if_any(token_ids_)),
-          capacity(static_cast<int32_t>(std::min<int64_t>(capacity_, INT32_MAX))),
+          capacity(checked_capacity(capacity_)),
           bin_size(bin_size_),
           layer(layer_),
           threshold(threshold_),
@@ -108,7 +113,6 @@ struct RouteCall {
         MNMT_CHECK(seed_and_step.has_value() == token_ids.has_value(),
                    "`seed_and_step` and `token_ids` must both be given, or neither");
         MNMT_CHECK(!token_ids.has_value() || top_k == 2, "`top_k` must be 2 with `seed_and_step`");
-        MNMT_CHECK(capacity >= 1, "`capacity` must be at least 1");
         MNMT_CHECK(is_ragged() || bin_size >= capacity, "`bin_size` must be at least `capacity`, or 0");
         MNMT_CHECK(!is_ragged() || groups * tokens * top_k <= INT32_MAX,
                    "`logits` makes more choices than int32 can number");

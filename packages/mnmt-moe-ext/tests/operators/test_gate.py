@@ -203,6 +203,7 @@ NOT_PADDING = torch.zeros(2, 3, dtype=torch.bool)
         ({"padding_mask": torch.zeros(2, 3)}, "`padding_mask` must be bool \\(2, 3\\)"),
         ({"choices": torch.zeros(2, 3, dtype=torch.int32)}, "`choices` must be int32 \\(2, 3, 2\\)"),
         ({"capacity": 0}, "`capacity` must be at least 1"),
+        ({"capacity": -(2**32) + 3}, "`capacity` must be at least 1"),
         ({"bin_size": 2}, "`bin_size` must be at least `capacity`, or 0"),
         ({"bin_size": -1}, "`bin_size` must be at least `capacity`, or 0"),
         ({"bin_size": 2**28}, "more rows than int32 can number"),
