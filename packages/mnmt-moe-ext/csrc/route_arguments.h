@@ -211,8 +211,9 @@ inline bool are_choices(const int32_t* choices, int64_t top_k, int64_t num_exper
 // choice.
 inline void check_choices(const Tensor& choices, const bool* padding_mask, int64_t num_experts) {
     const int64_t tokens = choices.size(0) * choices.size(1), top_k = choices.size(2);
+    const auto* numbers = read<int32_t>(choices);
     for (int64_t token = 0; token < tokens; ++token) {
-        const int32_t* experts = read<int32_t>(choices) + token * top_k;
+        const int32_t* experts = numbers + token * top_k;
         const bool is_padding = padding_mask == nullptr ? experts[0] == kNone : padding_mask[token];
         if (are_choices(experts, top_k, num_experts, is_padding)) {
             continue;
