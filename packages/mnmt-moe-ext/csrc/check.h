@@ -8,6 +8,7 @@
 #include <optional>
 #include <sstream>
 #include <stdexcept>
+#include <string>
 
 namespace mnmt_moe {
 
@@ -42,9 +43,24 @@ inline const char* name_of(ScalarType type) {
             return "int32";
         case ScalarType::Long:
             return "int64";
-        default:
+        case ScalarType::Bool:
             return "bool";
+        default:
+            return "another type";
     }
+}
+
+// For example "float32 (2, 3)".
+inline std::string describe(ScalarType type, torch::headeronly::IntHeaderOnlyArrayRef sizes) {
+    std::ostringstream text;
+    text << name_of(type) << " (";
+    const char* separator = "";
+    for (const int64_t size : sizes) {
+        text << separator << size;
+        separator = ", ";
+    }
+    text << ")";
+    return text.str();
 }
 
 // Checks the type, the sizes and the device, which is that of `beside`.
@@ -53,11 +69,9 @@ inline void check_tensor(const Tensor& tensor, const char* name, ScalarType type
     if (tensor.scalar_type() == type && tensor.sizes() == sizes && tensor.device() == beside.device()) {
         return;
     }
-    std::ostringstream expected;
-    for (const int64_t size : sizes) {
-        expected << (expected.tellp() == 0 ? "" : ", ") << size;
-    }
-    refuse("`", name, "` must be ", name_of(type), " (", expected.str(), "), on the device of the others");
+    refuse("`", name, "` must be ", describe(type, sizes), ", on the device of the others, but is ",
+           describe(tensor.scalar_type(), tensor.sizes()),
+           tensor.device() == beside.device() ? "" : " on another device");
 }
 
 inline void check_tensor(const std::optional<Tensor>& tensor, const char* name, ScalarType type,

@@ -239,6 +239,8 @@ def test_messages() -> None:
         route(logits.double(), capacity=1)
     with pytest.raises(RuntimeError, match="`logits` on a GPU must have at most 4096 experts, but has 4097"):
         route(torch.zeros(1, 1, 4097, device="cuda"), capacity=1)
+    with pytest.raises(RuntimeError, match=r"^`padding_mask` .*, but is bool \(1, 4\) on another device$"):
+        torch.ops.mnmt_moe_ext.route(logits, padding_mask, *([None] * 4), 2, 1, 0, 0, 0.5, 0)
     _, layout = route(logits, layout="capacity", capacity=1)
     with pytest.raises(ValueError, match="`tokens` must be on cuda:0 like `layout`, but is on cpu"):
         dispatch(torch.zeros(1, 4, 8), layout)
