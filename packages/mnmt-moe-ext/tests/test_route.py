@@ -106,9 +106,10 @@ def test_messages(package: Any, options: dict[str, Any], message: str) -> None:
         package.route(make_logits(), make_padding(), **options)
 
 
-def test_too_many_choices_for_a_ragged_layout() -> None:
+@PACKAGES
+def test_too_many_choices_for_a_ragged_layout_are_refused_before_the_gate(package: Any) -> None:
     huge = torch.zeros(1, 1, 1).expand(2, 2**27, 8)
     padding_mask = torch.ones(1, 1, dtype=torch.bool).expand(2, 2**27)
     message = "`logits` must make less than 2³¹ choices, but make 2147483648."
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
-        route(huge, padding_mask, top_k=8, capacity=1)
+        package.route(huge, padding_mask, top_k=8, capacity=1)

@@ -29,23 +29,27 @@ def top_k_gate(
 ) -> Routing:
     """Compute the routing of `mnmt_moe_ext.route`; it can be differentiated any number of times."""
     gate_options = GateOptions(**options)
-    padding_mask, capacity = gate_options.check(logits, padding_mask), gate_options.capacity
+    return compute_routing(logits, gate_options.check(logits, padding_mask), gate_options)
+
+
+def compute_routing(logits: Tensor, padding_mask: Tensor, options: GateOptions) -> Routing:
+    """Compute the routing of arguments that are checked."""
     logits = logits if logits.dtype == torch.float64 else logits.float()
     # Autograd would multiply the NaNs of padding by 0.
     logits = logits.masked_fill(padding_mask.unsqueeze(-1), 0)
-    choices, experts = choose(logits, padding_mask, gate_options)
+    choices, experts = choose(logits, padding_mask, options)
     gates = logits.softmax(dim=-1).masked_fill(padding_mask.unsqueeze(-1), 0)
-    slots = assign_slots(experts, num_experts=logits.shape[-1], capacity=capacity)
+    slots = assign_slots(experts, num_experts=logits.shape[-1], capacity=options.capacity)
     real_tokens = (~padding_mask).sum(dim=1)
     return Routing(
         experts=experts,
         slots=slots,
-        weights=weigh(gates, choices, slots, gate_options.normaliser),
+        weights=weigh(gates, choices, slots, options.normaliser),
         gate_means=gates.sum(dim=1) / real_tokens.clamp(min=1).unsqueeze(-1),
         log_sums=logits.logsumexp(dim=-1).masked_fill(padding_mask, 0),
         load=one_hot(experts, logits.shape[-1]).sum(dim=1).transpose(1, 2).int(),
         real_tokens=real_tokens.int(),
-        capacity=capacity,
+        capacity=options.capacity,
     )
 
 
@@ -58,11 +62,11 @@ def route(
     **options: Unpack[GateKeywords],
 ) -> tuple[Routing, Layout]:
     """Compute `mnmt_moe_ext.route` in plain torch: the gate, then the layout."""
-    routing = top_k_gate(logits, padding_mask, **options)
-    operator_bin_size(layout, bin_size, logits, GateOptions(**options))
-    if layout == "ragged":
-        return routing, ragged_layout(routing)
-    return routing, capacity_layout(routing, bin_size=bin_size)
+    gate_options = GateOptions(**options)
+    padding_mask = gate_options.check(logits, padding_mask)
+    bin_size = operator_bin_size(layout, bin_size, logits, gate_options)
+    routing = compute_routing(logits, padding_mask, gate_options)
+    return routing, capacity_layout(routing, bin_size=bin_size) if bin_size else ragged_layout(routing)
 
 
 def choose(logits: Tensor, padding_mask: Tensor, options: GateOptions) -> tuple[Tensor, Tensor]:
