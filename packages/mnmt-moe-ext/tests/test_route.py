@@ -40,21 +40,17 @@ def assert_equal(actual: Routing | Layout, expected: Routing | Layout) -> None:
         assert torch.equal(ours, theirs) if isinstance(theirs, Tensor) else ours == theirs, field.name
 
 
-@PACKAGES
 @OPTIONS
 @pytest.mark.parametrize("bin_size", [None, 7])
-def test_with_bins(package: Any, options: dict[str, Any], bin_size: int | None) -> None:
-    logits, padding_mask = make_logits(), make_padding()
-    routing, layout = package.route(logits, padding_mask, layout="capacity", bin_size=bin_size, **options)
+def test_with_bins(options: dict[str, Any], bin_size: int | None) -> None:
+    routing, layout = route(make_logits(), make_padding(), layout="capacity", bin_size=bin_size, **options)
     assert_equal(layout, reference.capacity_layout(routing, bin_size=bin_size))
 
 
-@PACKAGES
 @OPTIONS
-@pytest.mark.parametrize("unlimited", [False, True])
-def test_ragged(package: Any, options: dict[str, Any], unlimited: bool) -> None:
-    options = {**options, "capacity": None} if unlimited else options
-    routing, layout = package.route(make_logits(), make_padding(), **options)
+@pytest.mark.parametrize("limit", [{}, {"capacity": None}, {"capacity": 2**40}])
+def test_ragged(options: dict[str, Any], limit: dict[str, int | None]) -> None:
+    routing, layout = route(make_logits(), make_padding(), **options | limit)
     assert_equal(layout, reference.ragged_layout(routing))
 
 
@@ -74,9 +70,8 @@ def test_many_tokens(layout: Any) -> None:
 
 @pytest.mark.parametrize("layout", ["capacity", "ragged"])
 @pytest.mark.parametrize("shape", [(0, 5, 3), (2, 0, 3)])
-@PACKAGES
-def test_no_tokens(package: Any, shape: tuple[int, int, int], layout: str) -> None:
-    _, empty = package.route(torch.zeros(shape), layout=layout, capacity=4)
+def test_no_tokens(shape: tuple[int, int, int], layout: Any) -> None:
+    _, empty = route(torch.zeros(shape), layout=layout, capacity=4)
     assert empty.rows.shape == (*shape[:2], 2)
     assert not empty.filled.any()
 
