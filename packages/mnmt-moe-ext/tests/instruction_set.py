@@ -6,16 +6,15 @@ import sys
 from typing import Any
 
 import torch
-from gate_calls import routing_of
 from row_cases import operator_results, random_routing
 from torch import Tensor
 
-from mnmt_moe_ext import RandomKey, build_info, reference
+from mnmt_moe_ext import RandomKey, build_info, reference, route
 
 DTYPES = (torch.float32, torch.bfloat16, torch.float64)
 
 
-def gate_results() -> list[tuple[tuple[Tensor, ...], tuple[Tensor | None, ...]]]:
+def gate_results() -> list[tuple[tuple[Tensor | None, ...], tuple[Tensor | None, ...]]]:
     """Exact and rounded results of the gate."""
     results = []
     for dtype in DTYPES:
@@ -34,9 +33,9 @@ def gate_results() -> list[tuple[tuple[Tensor, ...], tuple[Tensor | None, ...]]]
                     "renormalise": "after",
                 }
                 key = RandomKey.make(seed=1, step=2)
-                routing = routing_of(logits, capacity=20, random_key=key, **options)
+                routing, layout = route(logits, capacity=20, random_key=key, **options)
                 (routing.weights[..., 0].sum() + routing.auxiliary_loss).backward()
-                exact = (routing.experts, routing.slots, routing.load)
+                exact = (routing.experts, routing.slots, routing.load, layout.rows, layout.ends)
                 rounded = (routing.weights.detach(), routing.auxiliary_loss.detach(), logits.grad)
                 results.append((exact, rounded))
     return results
