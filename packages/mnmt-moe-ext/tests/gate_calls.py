@@ -149,9 +149,20 @@ def assert_same_routing(actual: Routing, expected: Routing) -> None:
 
 
 def check_forward(kernels: Any, call: Call) -> None:
-    actual, choices, _ = run_gate(kernels, call)
-    assert_same_routing(actual, reference.top_k_gate(call.logits, call.padding_mask, **call.options))
+    """Compare the routing and its ragged layout; with a capacity, its layout in bins too."""
+    actual, choices, (rows, ends) = run_gate(kernels, call)
+    expected = reference.top_k_gate(call.logits, call.padding_mask, **call.options)
+    assert_same_routing(actual, expected)
     assert torch.equal(choices[..., 0], actual.experts[..., 0])
+    ragged = reference.ragged_layout(expected)
+    assert torch.equal(rows, ragged.rows)
+    assert torch.equal(ends, ragged.ends)
+    if expected.capacity is None:
+        return
+    bins = reference.capacity_layout(expected, bin_size=expected.capacity + 3)
+    _, _, (rows, filled) = run_gate(kernels, call, bin_size=bins.bin_size)
+    assert torch.equal(rows, bins.rows)
+    assert torch.equal(filled, bins.filled)
 
 
 def check_backward(kernels: Any, call: Call, *, without: Sequence[str] = ()) -> None:

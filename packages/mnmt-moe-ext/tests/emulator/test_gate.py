@@ -13,7 +13,6 @@ from gate_calls import (
     POLICIES,
     RENORMALISE,
     Call,
-    assert_same_routing,
     check_backward,
     check_forward,
     make_call,
@@ -86,18 +85,7 @@ def test_a_forced_choice_of_no_expert_is_padding(kernels: Any) -> None:
 def test_the_layout_beside_the_routing(
     kernels: Any, shape: tuple[int, int, int], top_k: int, capacity: int | None
 ) -> None:
-    call = make_call(shape, top_k=top_k, capacity=capacity)
-    expected = reference.top_k_gate(call.logits, call.padding_mask, **call.options)
-    routing, _, (rows, ends) = run_gate(kernels, call)
-    ragged = reference.ragged_layout(expected)
-    assert_same_routing(routing, expected)
-    assert torch.equal(rows, ragged.rows)
-    assert torch.equal(ends, ragged.ends)
-    if capacity is not None:
-        _, _, (rows, filled) = run_gate(kernels, call, bin_size=capacity + 3)
-        bins = reference.capacity_layout(expected, bin_size=capacity + 3)
-        assert torch.equal(rows, bins.rows)
-        assert torch.equal(filled, bins.filled)
+    check_forward(kernels, make_call(shape, top_k=top_k, capacity=capacity))
 
 
 @contextmanager
