@@ -99,16 +99,15 @@ def test_many_tokens(num_experts: int, top_k: int) -> None:
 
 @pytest.mark.parametrize("top_k", [1, 2, 8])
 @pytest.mark.parametrize(("groups", "num_experts"), [(1, 9), (3, 33), (70, 8), (2, 2048)])
-def test_route(groups: int, num_experts: int, top_k: int) -> None:
-    logits = random_tensor(groups, 50, num_experts)
-    expected = reference.top_k_gate(logits, capacity=6, top_k=top_k)
-    for kind, definition in LAYOUTS.items():
-        routing, layout = route(logits.cuda(), layout=kind, capacity=6, top_k=top_k)
-        expected_layout = definition(expected)
-        assert_same_routing(routing, expected)
-        assert torch.equal(layout.rows.cpu(), expected_layout.rows)
-        assert torch.equal(layout.filled.cpu(), expected_layout.filled)
-        assert (layout.bin_size, layout.num_experts) == (expected_layout.bin_size, num_experts)
+@pytest.mark.parametrize(("kind", "capacity"), [("capacity", 6), ("ragged", 6), ("ragged", None)])
+def test_route(kind: Any, capacity: int | None, groups: int, num_experts: int, top_k: int) -> None:
+    call = make_call((groups, 50, num_experts), capacity=capacity, top_k=top_k)
+    routing, layout = route(call.logits.cuda(), call.padding_mask.cuda(), layout=kind, **call.options)
+    expected, expected_layout = reference.route(call.logits, call.padding_mask, layout=kind, **call.options)
+    assert_same_routing(routing, expected)
+    for name, value in vars(expected_layout).items():
+        actual = getattr(layout, name)
+        assert torch.equal(actual.cpu(), value) if isinstance(value, Tensor) else actual == value, name
 
 
 def test_one_long_group() -> None:
