@@ -57,7 +57,6 @@ CASES = {
     "three chunks, random second expert": case(
         num_chunks=3, second_expert_policy="random", renormalise="after"
     ),
-    "two chunks, random second expert": case(num_chunks=2, second_expert_policy="random"),
     "three chunks, recomputed": case(num_chunks=3, recompute=True),
     "three chunks, bfloat16": case(num_chunks=3, dtype=torch.bfloat16),
     "ragged, nothing dropped": case(ragged=True, capacity=None, second_expert_policy="random"),
