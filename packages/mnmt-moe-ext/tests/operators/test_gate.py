@@ -150,13 +150,16 @@ def test_recomputed_for_the_backward_pass() -> None:
 
 
 @pytest.mark.parametrize(
-    ("dynamic", "second_expert_policy", "top_k"),
+    ("dynamic", "second_expert_policy", "top_k", "dtype"),
     [
-        (False, "random", 2),
-        (True, "always", 5),
+        (False, "random", 2, torch.float32),
+        (True, "always", 5, torch.float32),
+        (False, "always", 2, torch.bfloat16),
     ],
 )
-def test_compiles_to_one_graph(dynamic: bool, second_expert_policy: Any, top_k: int) -> None:
+def test_compiles_to_one_graph(
+    dynamic: bool, second_expert_policy: Any, top_k: int, dtype: torch.dtype
+) -> None:
     def gate(
         logits: Tensor, padding_mask: Tensor, seed_and_step: Tensor, capacity: int | None
     ) -> tuple[Routing, Tensor]:
@@ -173,7 +176,7 @@ def test_compiles_to_one_graph(dynamic: bool, second_expert_policy: Any, top_k: 
     torch.compiler.reset()
     compiled = torch.compile(gate, fullgraph=True, dynamic=dynamic, backend="aot_eager")
     for tokens, capacity in ((8, 4), (12, 6), (12, None)):
-        logits, padding_mask = make_logits(2, tokens, 6), make_padding(2, tokens)
+        logits, padding_mask = make_logits(2, tokens, 6, dtype=dtype), make_padding(2, tokens)
         arguments = (logits, padding_mask, SEED_AND_STEP, capacity)
         (actual, actual_loss), (expected, expected_loss) = (
             function(*arguments) for function in (compiled, gate)
@@ -199,6 +202,7 @@ NOT_PADDING = torch.zeros(2, 3, dtype=torch.bool)
         ({"logits": torch.zeros(2, 3)}, "must be \\(groups, tokens, experts\\)"),
         ({"logits": torch.zeros(2, 3, 0)}, "at least 1 expert"),
         ({"logits": LOGITS.bfloat16()}, "`logits` must be float32 or float64"),
+        ({"logits": LOGITS.half()}, "`logits` must be float32 or float64"),
         (
             {"padding_mask": NOT_PADDING[:, :2]},
             "`padding_mask` must be bool \\(2, 3\\), on the device of the others, but is bool \\(2, 2\\)$",
