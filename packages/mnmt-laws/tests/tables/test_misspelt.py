@@ -5,8 +5,9 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from mnmt_laws import read_table
+from mnmt_laws import read_table, recommend
 from mnmt_laws.errors import TableError
+from mnmt_laws.tables import misspelt as module
 
 RUNS = [f"en-de:{p},en-fr:{1 - p}" for p in (0.25, 0.5, 0.75)] * 2
 
@@ -55,6 +56,67 @@ def test_a_task_that_one_model_alone_has_is_none(changed: dict[str, str]) -> Non
 def test_a_weight_that_its_mixture_lacks_is_told_with_the_name_there() -> None:
     frame = table(mixture="en-de:0.75,en-fre:0.25").assign(weight=[0.25, 0.75, 0.5, 0.5, 0.75, 0.25] * 2)
     with pytest.raises(
-        TableError, match=r"row 7: .* gives it 0; they must agree \(is `en-fr` meant by `en-fre`"
+        TableError, match=r"row 7: .* gives it 0; they must agree \(does `en-fre` in `mixture` mean `en-fr`"
     ):
         read_table(frame)
+
+
+def mixed(*mixtures: str, sizes: int = 5) -> pd.DataFrame:
+    """Return losses of both sources of two mixtures at several sizes, and of others at one."""
+    languages = ("en-de:0.5,en-fr:0.5", "en-it:0.5,en-es:0.5", "domain1:0.5,domain2:0.5")
+    models = [(1e5 * (1 + place), mixture) for place in range(sizes) for mixture in languages]
+    models += [(1e5, mixture) for mixture in mixtures]
+    rows = [
+        {"size": size, "mixture": mixture, "task": source.partition(":")[0], "value": 3.0 + place / 100}
+        for place, (size, mixture) in enumerate(models)
+        for source in mixture.split(",")
+    ]
+    return pd.DataFrame(rows)
+
+
+def slips(frame: pd.DataFrame) -> list[str]:
+    """Return the lines on names that may be misspelt."""
+    return [line for line in read_table(frame).warnings if "meant" in line]
+
+
+@pytest.mark.parametrize(
+    "mixture",
+    [
+        "en-fi:1",
+        "en-fi:0.5,en-fr:0.5",
+        "en-fi:0.5,en-de:0.5",
+        "domain3:0.5,en-de:0.5",
+        "domain12:0.5,en-de:0.5",
+        "domains1:1",  # a mixture by itself
+    ],
+)
+def test_another_language_or_domain_is_no_slip(mixture: str) -> None:
+    assert slips(mixed(mixture)) == []
+
+
+def test_a_slip_in_both_seeds_of_a_run_is_one_models() -> None:
+    frame = mixed("en-fre:0.5,en-de:0.5")
+    seeds = pd.concat([frame.assign(seed=seed, run=f"{seed}-" + frame["mixture"]) for seed in (1, 2)])
+    (line,) = slips(seeds.reset_index(drop=True))
+    assert line.endswith("`en-fre` is named by no other model; is `en-fr` meant?")
+    assert line.startswith("table: rows 32, 33, 64 and 65: ")
+
+
+def test_two_sizes_are_the_cause_before_a_name() -> None:
+    frame = mixed("en-fre:0.5,en-de:0.5", sizes=2)
+    with pytest.raises(TableError, match="two sizes show no exponent"):
+        recommend(frame, refits=0)
+
+
+def test_each_models_mixture_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [f"source{place}" for place in range(100)]
+    mixture, count = ",".join(f"{name}:0.01" for name in names), []
+    rows = [
+        {"architecture": "", "size": size, "mixture": mixture, "task": task, "row": 2}
+        for size in range(30)
+        for task in names
+    ]
+    read = module.parse_weights
+    monkeypatch.setattr(module, "parse_weights", lambda text, where: count.append(text) or read(text, where))
+    assert module.misspelt(pd.DataFrame(rows)) == ()
+    assert len(count) == 30

@@ -285,13 +285,13 @@ def _no_form(observations: Observations, law: LawName | Law | str, *, length: bo
             f"{observations.source}: a budget needs runs of several sizes and training lengths; give a size."
         )
     rows = observations.frame
-    causes = misspelt(rows)
-    if not causes and rows["weight"].eq(1).all() and rows["mixture"].eq("").all():
-        causes = ("every weight is 1; if a column holds the weights, name it by --column weight=COLUMN.",)
-    if not causes and rows["size"].nunique() == 2:
-        causes = ("two sizes show no exponent; add runs of a third.",)
-    remedy = "add runs of other mixtures." if not causes else causes[0]
-    return f"{observations.source}: no law that predicts mixtures can be fitted; {remedy}"
+    if rows["weight"].eq(1).all() and rows["mixture"].eq("").all():
+        cause = "every weight is 1; if a column holds the weights, name it by --column weight=COLUMN."
+    elif rows["size"].nunique() == 2:
+        cause = "two sizes show no exponent; add runs of a third."
+    else:
+        cause = next(iter(misspelt(rows)), "add runs of other mixtures.")
+    return f"{observations.source}: no law that predicts mixtures can be fitted; {cause}"
 
 
 def _draw(

@@ -62,7 +62,8 @@ def read_numbers(frame: pd.DataFrame, column: str, locator: RowLocator, *, requi
     return numbers
 
 
-_CLOSE = 0.8
+LIKENESS = 0.8
+"""Least likeness of two names of which one may be a slip."""
 
 
 def closest(name: str, choices: Iterable[str], *, cutoff: float = 0.6) -> str | None:
@@ -81,7 +82,7 @@ def listed(names: Iterable[str], *, most: int = 20) -> str:
 def column_warnings(columns: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
     """Return a line for each unread column with a name similar to that of an absent one."""
     absent = [name for name in known if name not in columns]
-    slips = {name: closest(name, absent, cutoff=_CLOSE) for name in columns if name not in known}
+    slips = {name: closest(name, absent, cutoff=LIKENESS) for name in columns if name not in known}
     return tuple(
         f"column `{name}` is not read; rename it to `{meant}` if that is what it holds."
         for name, meant in slips.items()

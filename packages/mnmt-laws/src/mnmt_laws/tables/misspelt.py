@@ -2,51 +2,55 @@
 
 from __future__ import annotations
 
+import re
+from collections import defaultdict
+
+import numpy as np
 import pandas as pd
 
-from mnmt_laws.tables.columns import closest
+from mnmt_laws.tables.columns import LIKENESS, closest
+from mnmt_laws.tables.mixture import parse_weights
 from mnmt_laws.tables.row_location import RowLocator
 
-_MODEL = ["run", "architecture", "size", "seed", "mixture"]
-_CLOSE, _MANY = 0.8, 4  # likeness of two names, and models that name what is meant
+_MODEL = ["architecture", "size", "mixture"]  # runs of other seeds share a slip
+_MANY = 4  # models that name what is meant
+_CODE = re.compile(r"(?<![A-Za-z])([A-Za-z]{2,3}|[A-Z][a-z]{3})(?![A-Za-z])")
 
 
 def misspelt(table: pd.DataFrame) -> tuple[str, ...]:
     """Return a line for each task or source of one model that has nearly the name of one of many models.
 
-    A model that has both names, as tasks or in its mixture, tells them apart.
+    No slip is the only source of a model, a name beside the one that may be meant, or one that differs from
+    it only in language codes of equal length, or in digits.
 
     Args:
         table: Rows of a run table.
     """
-    named = _names(table)
-    counts = named.groupby("name")["model"].nunique()
-    lines = {}
-    for name in counts.index[counts == 1]:
-        rows = named[named["name"] == name]
-        of_model = named[named["model"] == rows["model"].iloc[0]]
-        together = of_model[of_model["kind"].isin(rows["kind"])]["name"]
-        lines[name] = closest(name, counts.index[counts >= _MANY].difference(together), cutoff=_CLOSE)
-    return tuple(
-        f"{_rows(table, named, name)}: `{name}` is named by no other model; is `{meant}` meant?"
-        for name, meant in lines.items()
-        if meant
-    )
+    models = table.groupby(_MODEL, dropna=False).ngroup().to_numpy()
+    tasks = table.groupby(models)["task"].agg(set)
+    sources = table["mixture"].groupby(models).first().map(_sources)
+    models_of = defaultdict(list)
+    for model in tasks.index:
+        for name in tasks[model] | sources[model]:
+            models_of[name].append(model)
+    common = sorted(name for name, named in models_of.items() if len(named) >= _MANY)
+    lines = []
+    for name, (model, *others) in sorted(models_of.items()):
+        if others or sources[model] == {name}:
+            continue
+        beside = set().union(*(names for names in (tasks[model], sources[model]) if name in names))
+        choices = [other for other in common if other not in beside and _form(other) != _form(name)]
+        if meant := closest(name, choices, cutoff=LIKENESS):
+            wrong = (models == model) & (table["task"].eq(name).to_numpy() | (name in sources[model]))
+            rows = RowLocator(source="").name(table, *np.flatnonzero(wrong)).strip()
+            lines.append(f"{rows}: `{name}` is named by no other model; is `{meant}` meant?")
+    return tuple(lines)
 
 
-def _names(table: pd.DataFrame) -> pd.DataFrame:
-    """Return `name`, `kind` (task or mixture), `model` and `place` of each name in each row."""
-    table = table.assign(
-        model=table.groupby(_MODEL, dropna=False).ngroup().to_numpy(), place=range(len(table)),
-        source=table["mixture"].str.split(","),
-    )  # fmt: skip
-    sources = table.explode("source").assign(kind="mixture")
-    sources["name"] = sources["source"].str.rpartition(":")[0].str.strip()
-    tasks = table.assign(kind="task", name=table["task"])
-    named = pd.concat([tasks, sources[sources["name"] != ""]])
-    return named[["name", "kind", "model", "place"]]
+def _sources(mixture: str) -> set[str]:
+    return set(parse_weights(mixture, "")) if mixture else set()
 
 
-def _rows(table: pd.DataFrame, named: pd.DataFrame, name: str) -> str:
-    places = sorted(set(named.loc[named["name"] == name, "place"]))
-    return RowLocator(source="").name(table, *places).strip()
+def _form(name: str) -> str:
+    """Return a name with its numbers and the letters of language and script codes masked."""
+    return _CODE.sub(lambda code: "?" * len(code[0]), re.sub(r"\d+", "0", name))

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from mnmt_laws.errors import TableError
-from mnmt_laws.tables.columns import closest
+from mnmt_laws.tables.columns import LIKENESS, closest
 from mnmt_laws.tables.row_location import RowLocator, format_value, reject
 
 ROUNDING = 0.01
@@ -234,8 +234,8 @@ def _check_agreement(
             table["task"].iloc[first],
         )
         names = {*parse_weights(table["mixture"].iloc[first], "")} - {*table["task"]}
-        meant = closest(task, names, cutoff=0.8)
-        hint = f" (is `{task}` meant by `{meant}`?)" if meant else ""
+        meant = closest(task, names, cutoff=LIKENESS)
+        hint = f" (does `{meant}` in `mixture` mean `{task}`?)" if meant else ""
         rule = f"`weight` of {task} is {one}, but `mixture` gives it {other}; they must agree{hint}"
         reject(same & table["task"].eq(task).to_numpy(), table, locator, rule)
 

@@ -11,6 +11,7 @@ from mnmt_laws.errors import TableError
 from mnmt_laws.tables.columns import (
     IMPLIED,
     LABELS,
+    LIKENESS,
     NUMBERS,
     REQUIRED,
     closest,
@@ -182,4 +183,4 @@ def _meant(name: str, names: Sequence[str]) -> str | None:
     if name == "value" and (metrics := value_columns(names)):
         exact = [column for column in metrics if read_metric(column).text == column.casefold()]  # type: ignore[union-attr]
         return [*exact, *metrics][0]
-    return closest(name, names, cutoff=0.6 if name in REQUIRED else 0.8)
+    return closest(name, names, cutoff=0.6 if name in REQUIRED else LIKENESS)
