@@ -94,6 +94,7 @@ def test_held_out_models_are_predicted_and_kept_from_the_fits(study_table: pd.Da
     rows = held_out.rows
     assert len(rows) == len(observations.held_out) == 2 * 6 + 2 * 6
     assert rows["new_size"].sum() == 14
+    assert rows["side"].ne("").equals(rows["new_size"])
     assert rows["new_weight"].sum() == 12
     assert predict_held_out(joint).rows.loc[rows["new_weight"], "predicted"].isna().all()
     assert held_out.errors().median() < 0.02
@@ -102,8 +103,8 @@ def test_held_out_models_are_predicted_and_kept_from_the_fits(study_table: pd.Da
     assert fit(without, uncertainty=NONE).parameters.equals(joint.parameters)
 
 
-@pytest.mark.parametrize(("place", "side"), [(0, "below"), (2, "within"), (-1, "above")])
-def test_a_held_out_size_lies_within_those_fitted_or_on_one_side(
+@pytest.mark.parametrize(("place", "side"), [(0, "below"), (2, "between"), (-1, "above")])
+def test_a_held_out_size_lies_between_those_fitted_or_on_one_side(
     clean: Observations, place: int, side: str
 ) -> None:
     sizes = np.sort(clean.frame["size"].unique())

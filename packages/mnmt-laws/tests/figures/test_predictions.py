@@ -23,7 +23,7 @@ def test_held_out_values_are_where_they_were_measured_and_predicted(
     points = drawing.rows("point")
     np.testing.assert_allclose(points["measured"], held_out.rows["observed"], rtol=1e-5)
     np.testing.assert_allclose(points["predicted"], held_out.rows["predicted"], rtol=1e-5)
-    assert {"new size", "new weight", "new weight and size"} <= drawing.labels()
+    assert {kind or "nothing new" for kind in held_out.kinds} <= drawing.labels()
     assert {"run", "task", "size N", "weight p", "measured", "predicted", "error"} <= drawing.tips()
 
 

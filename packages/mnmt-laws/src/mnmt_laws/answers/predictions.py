@@ -22,7 +22,7 @@ class HeldOut:
 
     rows: pd.DataFrame
     """Columns `run`, `task`, `size`, `weight`, `mixture`, `tokens`, `new_size`, `new_length`, `new_weight`,
-    `side` (`above`, `below` or `within`: where the size lies about those that the task was fitted at),
+    `side` (`above`, `below` or `between`: where a new size lies among those that the task was fitted at),
     `observed`, `predicted`, `lower` and `upper` (95%, of the law), `predicted_lower` and `predicted_upper`
     (95%, of a new model), `error`, the measured value over the predicted, less 1, `irreducible`, the known
     irreducible loss (NaN where unknown), and `constant`, the mean of the task's fitted values."""
@@ -107,6 +107,12 @@ class HeldOut:
     @property
     def news(self) -> str:
         """What is new about the values, each once: `2 at a size above those fitted and a new weight`."""
+        counts = Counter(kind for kind in self.kinds[self.rows["error"].notna()] if kind)
+        return ", ".join(f"{count} at {kind}" for kind, count in counts.items())
+
+    @property
+    def kinds(self) -> pd.Series:
+        """What is new about each row: `a size above those fitted and a new weight`; empty if nothing."""
         names = {
             "new_size": "a size {side} those fitted",
             "new_length": "a new length",
@@ -114,10 +120,9 @@ class HeldOut:
         }
         kinds = [
             " and ".join(name.format(side=row["side"]) for key, name in names.items() if row[key])
-            for row in self.rows.dropna(subset=["error"]).to_dict("records")
+            for row in self.rows.to_dict("records")
         ]
-        counts = Counter(kind for kind in kinds if kind)
-        return ", ".join(f"{count} at {kind}" for kind, count in counts.items())
+        return pd.Series(kinds, index=self.rows.index, dtype=object)
 
     def describe(self) -> str:
         """Return errors, their sign and the coverage in sentences; empty where nothing was predicted."""
@@ -160,9 +165,10 @@ def predict_held_out(fit: LawFit) -> HeldOut:
     known = predict_interval(fit, rows)
     predicted = known.predicted
     columns = ["run", "task", "size", "weight", "mixture", "tokens"]
+    new_size = ~_occur(rows, fitted, "size")
     table = rows[columns].assign(
-        side=_side(rows, fitted),
-        new_size=~_occur(rows, fitted, "size"),
+        side=_side(rows, fitted).where(new_size, ""),
+        new_size=new_size,
         new_length=_beyond(rows, fitted, "tokens"),
         new_weight=~_occur(rows, fitted, "weight"),
         observed=rows["value"],
@@ -214,9 +220,9 @@ def _beyond(rows: pd.DataFrame, fitted: pd.DataFrame, axis: str) -> pd.Series:
 
 
 def _side(rows: pd.DataFrame, fitted: pd.DataFrame) -> pd.Series:
-    """Return whether a row's size is above, below or within those that its task was fitted at."""
+    """Return whether a row's size is above, below or between those that its task was fitted at."""
     least, most = (rows["task"].map(fitted.groupby("task")["size"].agg(end)) for end in ("min", "max"))
-    sides = np.select([rows["size"] > most, rows["size"] < least], ["above", "below"], "within")
+    sides = np.select([rows["size"] > most, rows["size"] < least], ["above", "below"], "between")
     return pd.Series(sides, index=rows.index)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import cycle
+
 import pandas as pd
 
 from mnmt_laws.answers.predictions import HeldOut
@@ -10,14 +12,9 @@ from mnmt_laws.figures.marks import LAW, PREDICTED
 from mnmt_laws.figures.style import Chart, across, color, styled, value_axis
 from mnmt_laws.tables.observations import Observations
 
-_NEWS = {
-    (False, False): "known weight and size",
-    (True, False): "new weight",
-    (False, True): "new size",
-    (True, True): "new weight and size",
-}
-_SHAPES = ("circle", "square", "triangle-up", "cross")
-_KINDS = dict(zip(_NEWS.values(), _SHAPES, strict=True))
+_SHAPES = (
+    "circle", "square", "triangle-up", "cross", "diamond", "triangle-down", "triangle-left", "triangle-right",
+)  # fmt: skip
 
 
 def draw_held_out(held_out: HeldOut, observations: Observations) -> Chart:
@@ -26,8 +23,7 @@ def draw_held_out(held_out: HeldOut, observations: Observations) -> Chart:
     Bars are the law's intervals and, lighter, those of a new model, where `held_out.rows` has `lower` and
     `upper`, `predicted_lower` and `predicted_upper`.
     """
-    news = zip(held_out.rows["new_weight"], held_out.rows["new_size"], strict=True)
-    kind = [_NEWS[bool(weight), bool(size)] for weight, size in news]
+    kind = held_out.kinds.replace("", "nothing new")
     error = [
         f"{ratio:+.2%}".replace("-", "−")
         for ratio in held_out.rows["predicted"] / held_out.rows["observed"] - 1
@@ -38,7 +34,11 @@ def draw_held_out(held_out: HeldOut, observations: Observations) -> Chart:
     y = value_axis("predicted", values, f"predicted {label}")
     span = y["scale"]["domain"]
     layers = [marks.reference(measured=span, predicted=span), *marks.bars(rows)]
-    layers.append(marks.points(rows, kinds=_KINDS, error="error"))
+    layers.append(
+        marks.points(
+            rows, kinds=dict(zip(sorted(kind.unique()), cycle(_SHAPES), strict=False)), error="error"
+        )
+    )
     key = color("task", sorted(rows["task"].unique()))
     return styled(marks.panel(*layers, x=x, y=y, color=key, height=340))
 
