@@ -50,6 +50,7 @@ def test_design_proposes_runs_or_says_that_none_is_worth_its_flops(run: Run, csv
     document = json.loads(out)
     assert status == 0
     assert len(document["runs"]) == 2
+    assert document["warnings"]
     assert document["runs"][1]["regret"] < document["runs"][0]["regret"] < document["regret"]
     status, out, _ = run("design", csv, *DESIGN, "--amount", 1)
     assert status == 0
@@ -79,7 +80,7 @@ def test_five_runs_have_advice_that_says_what_nothing_checks(
     _, advice, doubts = run("recommend", *options)
     status, design, _ = run("design", *options, "--amount", 1)
     assert status == 0
-    assert ("best by the form of the laws alone (power-capacity)" in doubts) is (len(tasks) == 2)
+    assert ("rests on the form of the laws alone (power-capacity)" in doubts) is (len(tasks) == 2)
     assert advice.startswith("a:0.5,b:0.5" if len(tasks) == 2 else "a:1")
     assert design.startswith(
         "By the laws alone, nothing is worth training" if len(tasks) == 2 else "There is no mixture to choose"

@@ -198,8 +198,8 @@ def _unchecked(forecasted: Forecast) -> tuple[str, ...]:
         return ()
     names = ", ".join(member.form.name for member in forecasted.members)
     return (
-        "no back-test checks what mixtures cost, which takes two mixtures between others: the advice is the "
-        f"best by the form of the laws alone ({names}).",
+        "no back-test leaves out a mixture, which takes at least two mixtures between the outermost: the "
+        f"advice rests on the form of the laws alone ({names}).",
     )
 
 

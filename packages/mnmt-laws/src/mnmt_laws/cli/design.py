@@ -75,15 +75,17 @@ def design(
     content = None if base is None else read_study(base)
     advice = recommend_mixture(observations, size=size, tokens=tokens, law=law, refits=refits, **arguments)
     result = design_runs(advice, runs=runs, budget=budget, study=content)
+    warnings = (*warnings_of(advice.forecast.best), *advice.warnings)
     if as_json:
-        print_json({name: getattr(result, name) for name in ("regret", "reason", "runs", "candidates")})
+        names = ("regret", "reason", "runs", "candidates")
+        print_json({**{name: getattr(result, name) for name in names}, "warnings": warnings})
     else:
         print("\n".join([design_sentence(result, advice), *design_lines(result, advice)]))
     if out is not None and result.reason:
         warn([f"--out {out}: no file was written, since nothing is worth training."])
     elif out is not None:
         _write_studies(advice, runs_of(result.runs), design_lines(result, advice), out, base)
-    warn((*warnings_of(advice.forecast.best), *advice.warnings))
+    warn(() if as_json else warnings)
 
 
 def _write_studies(

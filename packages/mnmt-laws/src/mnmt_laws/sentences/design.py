@@ -11,7 +11,7 @@ _REASONS = {
     "less than {amount}{whose}.",
     "no run helps": "Nothing is worth training before {model}: no run would remove much of the expected "
     "regret of {regret}.",
-    "one task": "There is no mixture to choose before {model}: the table has losses of one task only.",
+    "one source": "There is no mixture to choose before {model}: the table has one source only.",
 }
 
 

@@ -138,7 +138,7 @@ def _prospects(advice: Recommendation, options: Sequence[CandidateRun]) -> Prosp
 def _nothing(advice: Recommendation, worth: Array) -> str:
     """Return why nothing is worth training; empty if something is."""
     if len(advice.weights) == 1:
-        return "one task"
+        return "one source"
     if advice.regret <= advice.amount:
         return "small stake"
     return "no run helps" if worth.max(initial=0.0) < _LEAST * advice.regret else ""
