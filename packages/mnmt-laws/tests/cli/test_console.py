@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import mnmt_laws
-from mnmt_laws.cli.console import counted_seconds, group_warnings, told_stages
+from mnmt_laws.cli.console import counted_seconds, group_warnings, print_stages
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -35,7 +35,7 @@ def test_a_long_stage_says_which_law_is_fitted_and_how_far_it_is(
 ) -> None:
     solver, fits = (logging.getLogger(f"mnmt_laws.{name}") for name in ("solver.descent", "fitting.task_fit"))
     shown = ""
-    with told_stages(every=0.01) as begin:
+    with print_stages(every=0.01) as begin:
         begin("fit the law of the table")
         fits.info("refit the joint law to en-de 200 times")
         solver.info("120 of 200 searches ended")
@@ -44,8 +44,17 @@ def test_a_long_stage_says_which_law_is_fitted_and_how_far_it_is(
             if " searches" in shown:
                 break
             time.sleep(0.01)
-    assert shown.startswith("after 0.0 s: fit the law of the table\n")
+    assert " s: fit the law of the table\n" in shown
     assert "table: refit the joint law to en-de 200 times: 120 of 200 searches ended\n" in shown
+
+
+def test_stages_leave_a_finer_level_and_other_handlers_alone(caplog: pytest.LogCaptureFixture) -> None:
+    log = logging.getLogger("mnmt_laws")
+    caplog.set_level(logging.DEBUG, "mnmt_laws")
+    with print_stages():
+        log.info("a search ended")
+        assert log.level == logging.DEBUG
+    assert (log.level, log.propagate, caplog.messages) == (logging.DEBUG, True, [])
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 from mnmt_laws.answers.comparison import compare as compare_laws
-from mnmt_laws.cli.console import print_frame, print_json, told_stages, warn, wrote
+from mnmt_laws.cli.console import print_frame, print_json, print_stages, warn, wrote
 from mnmt_laws.cli.laws import LawOption
 from mnmt_laws.cli.options import (
     DEFAULT_FIT,
@@ -112,7 +112,7 @@ def report(
     opened = open_table(source, table)
     WantConfig(prefer=prefer).state_goal(opened.table.goal)
     trained = opened.table.frame[opened.table.frame["weight"] > 0]
-    with nullcontext(no_progress) if as_json else told_stages() as progress:
+    with nullcontext(no_progress) if as_json else print_stages() as progress:
         written = build_report(
             opened,
             out=folder,

@@ -126,21 +126,23 @@ class _Stages(logging.Handler):
 
 
 @contextmanager
-def told_stages(*, every: float = 4.0) -> Iterator[Callable[[str], None]]:
+def print_stages(*, every: float = 4.0) -> Iterator[Callable[[str], None]]:
     """Yield a function that prints a stage; between stages a line says every few seconds what is done.
 
     Args:
         every: Seconds between lines.
     """
     stages, log = _Stages(), logging.getLogger("mnmt_laws")
-    level = log.level
+    level, propagate = log.level, log.propagate
     log.addHandler(stages)
-    log.setLevel(logging.INFO)
+    log.setLevel(min(level or logging.INFO, logging.INFO))
+    log.propagate = False  # or handlers of the root print every search
     try:
         with _repeated(stages.print, every):
             yield stages.begin
     finally:
         log.setLevel(level)
+        log.propagate = propagate
         log.removeHandler(stages)
 
 

@@ -66,7 +66,7 @@ def recommend(
         )
     want.check(size=size)
     if study is not None:
-        read_study(study)  # a mistake there is told before the fits
+        read_study(study)  # report its mistakes before the fits
     observations = observe_table(source, table)
     want.state_goal(observations.goal)
     answer: Answer
