@@ -22,7 +22,7 @@ from mnmt_laws.cli.options import (
 )
 from mnmt_laws.cli.question import WantConfig, parse_preference
 from mnmt_laws.fitting.parameters import fit_document, format_fit
-from mnmt_laws.forecasts.rivals import usual_law
+from mnmt_laws.forecasts.rivals import at_longest, usual_law
 from mnmt_laws.laws import LawName
 from mnmt_laws.laws.law import Law
 from mnmt_laws.report.analysis import no_progress
@@ -48,6 +48,9 @@ def fit(
         as_json: Print JSON only.
     """
     observations = observe_table(source, table)
+    if law is None:
+        observations, lines = at_longest(observations)
+        warn(lines)
     usual = usual_law(observations)
     default: LawName | Law = "joint" if "size" in usual.predictors else usual
     fitted = fit_observations(observations, law or default, fitting)
@@ -73,7 +76,8 @@ def compare(
         objective: The objective of the fits, as in `mnmt-laws fit`.
         as_json: Print JSON only.
     """
-    observations = observe_table(source, table)
+    observations, lines = at_longest(observe_table(source, table))
+    warn(lines)
     result = compare_laws(observations, objective=objective)
     if as_json:
         names = ("verdict", "best", "decided", "reasons", "forms")

@@ -263,7 +263,7 @@ def _one_size(law: Law, observations: Observations) -> Iterator[Diagnostic]:
     sizes = observations.rows_to_fit(zero_shot=law.zero_shot)["size"].unique()
     if len(sizes) == 1 and law.knows_mixture and "size" not in law.predictors:
         count = f"{sizes[0]:,.0f} parameters"
-        message = f"all models have {count}: the {law.name} law is taken, which knows no sizes."
+        message = f"all models have {count}: the {law.name} law does not know size."
         yield Diagnostic(kind="one-size", task="", message=message)
 
 

@@ -10,6 +10,7 @@ import pandas as pd
 
 from mnmt_laws.errors import ArgumentError, TableError
 from mnmt_laws.fitting.fit import differ_at_same_weight
+from mnmt_laws.forecasts.target import at_length, usual_target
 from mnmt_laws.laws import LAWS, LawName
 from mnmt_laws.laws.law import Law
 from mnmt_laws.tables.observations import Observations
@@ -61,8 +62,8 @@ def find_rivals(observations: Observations, laws: Sequence[LawName | Law] | None
 
     A law is admitted if the table has all of its predictors, if it pools neither mixtures nor lengths that
     the table distinguishes, and if its rows outnumber its parameters. If the table has rows of weight 0, laws
-    must predict them; where fewer than two can, these rows are left out. Mixtures of one size have the usual
-    law in any case.
+    must predict them; where fewer than two can, these rows are left out. If no law is admitted and all models
+    have one size, the only rival is the usual law.
 
     Raises:
         ValueError: If a requested law is unknown.
@@ -140,6 +141,17 @@ def usual_law(observations: Observations) -> Law:
     ):
         return LAWS["simplex-share" if longer else "simplex-capacity"]
     return LAWS["share-tied" if longer else "capacity"]
+
+
+def at_longest(observations: Observations) -> tuple[Observations, tuple[str, ...]]:
+    """Return the longest training of models of one size and several lengths, and a line that says so."""
+    tokens, fixed = usual_target(observations).tokens, "size" not in usual_law(observations).predictors
+    longest = at_length(observations, tokens) if fixed and tokens else None
+    if longest is None:
+        return observations, ()
+    trained = observations.lengths.describe()
+    line = f"models of one size were trained for {trained}: laws are fitted at the longest; see --at."
+    return longest, (line,)
 
 
 def _reads_mixture(law: Law) -> bool:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
 from mnmt_laws.errors import ArgumentError, TableError
 from mnmt_laws.fitting.law_fit import PriorChoice
 from mnmt_laws.fitting.uncertainty import Uncertainty
+from mnmt_laws.forecasts.rivals import at_longest
 from mnmt_laws.report.answer import Answer, FigureGroup
 from mnmt_laws.report.questions import QUESTIONS
 from mnmt_laws.report.study import Study, advise
@@ -84,11 +85,12 @@ def analyse(
         TableError: If no law can be fitted.
     """
     progress("read the table")
-    observations = observe(source.table, metric=metric, testset=testset, architecture=architecture)
+    observed = observe(source.table, metric=metric, testset=testset, architecture=architecture)
+    observations, lines = at_longest(observed)
     progress("fit the laws and rulers, and test them on what is left out")
     advice, refusal = advise(observations, preference)
     study = Study(
-        source=source,
+        source=replace(source, warnings=(*source.warnings, *lines)),
         observations=observations,
         objective=objective,
         uncertainty=uncertainty,
