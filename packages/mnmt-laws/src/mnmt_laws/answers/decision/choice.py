@@ -94,7 +94,7 @@ def choose(
         proportions: The corpus' proportions; empty where they are unknown.
         current: A mixture to compare with; may be empty.
     """
-    _log.info("choose among mixtures by %d draws", sum(member.count for member in forecast.members))
+    _log.info("choose among mixtures")
     question = Question(forecast=forecast, want=want, limits=limits)
     sources, spread = forecast.sources, spread_of(question)
     anchors = question.anchors(spread)
