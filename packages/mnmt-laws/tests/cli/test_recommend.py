@@ -171,7 +171,13 @@ def test_models_of_one_size_get_the_law_without_sizes_from_every_command(run: Ru
     assert "rest on transfer 100%" in run("compare", tmp_path / "runs.csv")[1]
 
 
-def test_models_of_one_size_and_several_lengths_have_laws_of_the_longest(run: Run, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "command",
+    [("fit", "--refits", 10), ("compare",), pytest.param(("report", "--refits", 10), marks=pytest.mark.slow)],
+)
+def test_models_of_one_size_and_several_lengths_have_laws_of_the_longest(
+    run: Run, tmp_path: Path, command: tuple[str | int, ...]
+) -> None:
     cells = [(p, tokens) for p in (0.25, 0.5, 0.75) for tokens in (1e8, 2e8, 4e8)]
     rows = [
         {"task": task, "size": 1e5, "mixture": f"a:{p},b:{1 - p}", "weight": share, "tokens": tokens,
@@ -183,9 +189,8 @@ def test_models_of_one_size_and_several_lengths_have_laws_of_the_longest(run: Ru
     line = (
         "warning: models of one size were trained for 1e+08 to 4e+08 tokens: laws are fitted at the longest"
     )
-    for command in (("fit", "--refits", 10), ("report", "--refits", 10), ("compare",)):
-        status, _, err = run(command[0], tmp_path / "runs.csv", *command[1:])
-        assert (status, line in err) == (0, True), err
+    status, _, err = run(command[0], tmp_path / "runs.csv", *command[1:])
+    assert (status, line in err) == (0, True), err
 
 
 def two_lengths(sizes: Sequence[float]) -> pd.DataFrame:

@@ -36,7 +36,7 @@ def test_measured_costs_are_those_of_the_largest_size(observations: Observations
 
 
 def test_advice_from_smaller_models_is_the_best_where_a_law_holds(observations: Observations) -> None:
-    test = back_test_advice(observations, WANT, refits=20)
+    test = back_test_advice(observations, WANT, refits=12)
     assert test.count == 5
     assert test.realised == pytest.approx(0, abs=1e-3)
     assert 0 <= test.stated < 0.01
