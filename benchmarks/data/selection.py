@@ -17,12 +17,14 @@ Without a corpus folder, pairs of two synthetic languages are written. Started a
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -101,6 +103,11 @@ class Experiment:
     seed: int
     held_out: int
 
+    @property
+    def vocab(self) -> str:
+        """The study's section of the vocabulary of all text."""
+        return f'kind = "unigram"\nsize = {self.vocab_size}'
+
 
 def main(
     *,
@@ -147,8 +154,7 @@ def main(
 def measure(corpus: Path, experiment: Experiment) -> Figures:
     """Train, score and select; return all figures."""
     texts = read_texts(corpus, held_out=experiment.held_out, seed=experiment.seed)
-    vocab = f'kind = "unigram"\nsize = {experiment.vocab_size}'
-    data = prepare_pairs(experiment, "noisy", list(texts.train), texts.held_out, vocab=vocab)
+    data = prepare_pairs(experiment, "noisy", list(texts.train), texts.held_out, vocab=experiment.vocab)
     kinds = noise_kinds(data, texts.train)
     arms = [Arm(name="everything"), *blind_arms(kinds, seed=experiment.seed)]
     losses_of = {arm.name: train_arm(experiment, data, arm) for arm in arms}
@@ -217,11 +223,15 @@ def train_arm(experiment: Experiment, data: PreparedData, arm: Arm) -> dict[str,
         path = order_path(folder / "data", TASK)
         path.parent.mkdir(exist_ok=True)
         np.save(path, arm.order)
+        write_text(path.with_suffix(".json"), json.dumps({"sha256": sha256(path.read_bytes()).hexdigest()}))
         selection = SELECTION.format(keep=arm.keep)
     train = FROM_SCRATCH.format(
         steps=experiment.steps, warmup=min(200, experiment.steps // 4), cooldown=experiment.steps // 4
     )
-    train_study(write_study(folder, corpus=folder / "corpus", train=train, selection=selection), folder)
+    study = write_study(
+        folder, corpus=folder / "corpus", vocab=experiment.vocab, train=train, selection=selection
+    )
+    train_study(study, folder)
     return losses(folder / "runs" / RUN)
 
 
@@ -231,7 +241,7 @@ def tune(experiment: Experiment, data: PreparedData, texts: Texts, base: Path) -
     prepare_pairs(experiment, "trusted", texts.held_out["trusted"], texts.held_out, vocab=vocab)
     folder = experiment.results / "trusted"
     train = TUNING.format(steps=experiment.tuning_steps, initial=base)
-    train_study(write_study(folder, corpus=folder / "corpus", train=train), folder)
+    train_study(write_study(folder, corpus=folder / "corpus", vocab=vocab, train=train), folder)
     return folder / "runs" / RUN
 
 
