@@ -36,15 +36,20 @@ def misspelt(table: pd.DataFrame) -> tuple[str, ...]:
     common = sorted(name for name, named in models_of.items() if len(named) >= _MANY)
     lines = []
     for name, (model, *others) in sorted(models_of.items()):
-        if others or sources[model] == {name}:
-            continue
-        beside = set().union(*(names for names in (tasks[model], sources[model]) if name in names))
-        choices = [other for other in common if other not in beside and _form(other) != _form(name)]
-        if meant := closest(name, choices, cutoff=LIKENESS):
+        if not others and (meant := _meant(name, tasks[model], sources[model], common)):
             wrong = (models == model) & (table["task"].eq(name).to_numpy() | (name in sources[model]))
             rows = RowLocator(source="").name(table, *np.flatnonzero(wrong)).strip()
             lines.append(f"{rows}: `{name}` is named by no other model; is `{meant}` meant?")
     return tuple(lines)
+
+
+def _meant(name: str, tasks: set[str], sources: set[str], common: list[str]) -> str | None:
+    """Return the common name of which one of a model's tasks or sources may be a slip."""
+    if sources == {name}:
+        return None
+    beside = {*(tasks if name in tasks else ()), *(sources if name in sources else ())}
+    choices = [other for other in common if other not in beside and _form(other) != _form(name)]
+    return closest(name, choices, cutoff=LIKENESS)
 
 
 def _sources(mixture: str) -> set[str]:
