@@ -31,7 +31,7 @@ def main(*, folder: Path = FOLDER, out: Path = FOLDER) -> None:
     results = {
         "by_length": lengths,
         **results,
-        "vocabularies": own_vocabularies(folder, rows, longer, batches),
+        "vocabularies": own_vocabularies(folder, rows, longer),
     }
     charts["longer"] = draw_longer(lengths)
     shares = pd.read_csv(folder / "experts.csv")
@@ -58,12 +58,10 @@ def at_equal_cost(
     return results, {"gains": draw_gains(panels)}
 
 
-def own_vocabularies(
-    folder: Path, rows: pd.DataFrame, longer: pd.DataFrame, batches: pd.DataFrame
-) -> Iterator[Figures]:
+def own_vocabularies(folder: Path, rows: pd.DataFrame, longer: pd.DataFrame) -> Iterator[Figures]:
     """Return what vocabularies of one language change, by tables of text that was fetched later."""
     later, separate = (read_runs(folder / f"{name}.csv") for name in ("bilingual", "own-vocabulary"))
-    models = pd.concat([longest(longer[longer["temperature"].eq(1)]), batches])
+    models = longest(longer[longer["temperature"].eq(1)])
     other = carry(models, rows[rows["name"].eq(BILINGUAL)], later)
     bits = in_bits(pd.concat([later, separate.assign(name=OWN), other]), pd.read_csv(folder / "tokens.csv"))
     return vocabularies(bits)

@@ -8,17 +8,14 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.measurement import Figures
-from studies.analysis.many_languages.models import BILINGUAL, OWN, UPDATED
+from studies.analysis.many_languages.models import BILINGUAL, OWN
 from studies.analysis.many_languages.questions import contrasts
 
 CARRIED = ", by the other text"
 """End of the names of models that are of another text."""
 
-EXPERTS, BATCHES = f"moe16, T = 1{CARRIED}", f"{UPDATED}{CARRIED}"
-PAIRS = (
-    *((name, BILINGUAL) for name in (OWN, BATCHES, f"dense, T = 1{CARRIED}", EXPERTS)),
-    *((EXPERTS, name) for name in (OWN, BATCHES)),
-)
+EXPERTS = f"moe16, T = 1{CARRIED}"
+PAIRS = (*((name, BILINGUAL) for name in (OWN, f"dense, T = 1{CARRIED}", EXPERTS)), (EXPERTS, OWN))
 
 
 def carry(models: pd.DataFrame, alone: pd.DataFrame, later: pd.DataFrame) -> pd.DataFrame:
