@@ -155,10 +155,11 @@ def test_losses_and_routing_are_those_of_one_process(
     [
         {"experts_per_token": 1, "renormalise": "never"},
         {"experts_per_token": 4, "num_experts": 8, "capacity_factor": 3.0},
+        {"group_size": 48},
     ],
-    ids=["one expert a token", "four experts a token"],
+    ids=["one expert a token", "four experts a token", "groups"],
 )
-def test_any_number_of_experts_a_token_is_trained_as_by_one_process(
+def test_other_routing_is_trained_as_by_one_process(
     routed: RunConfig, tmp_path: Path, options: dict[str, Any]
 ) -> None:
     run = dataclasses.replace(routed, model=dataclasses.replace(routed.model, **options))

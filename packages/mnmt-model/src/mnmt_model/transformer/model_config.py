@@ -46,6 +46,7 @@ class ModelConfig:
         "[0, 1e6]": ("num_experts",),
         "[1, inf)": ("experts_per_token", "experts_every"),
         "[0, 1000]": ("shared_experts", "capacity_factor", "eval_capacity_factor"),
+        "[0, 1e9]": ("group_size",),
         "(0, inf)": ("norm_epsilon", "second_expert_threshold"),
     }
 
@@ -96,9 +97,12 @@ class ModelConfig:
     """Experts of every token besides its chosen ones: one feed-forward with this multiple of `d_ff` (Dai et
     al. 2024, DeepSeekMoE)."""
     capacity_factor: float = 2.0
-    """Slots of an expert in training, as a multiple of its equal share of the tokens that a process computes
-    at once; 0 sets no limit and drops nothing. With k choices a token (`experts_per_token`), a factor below k
-    drops 1 - capacity_factor / k of the choices even in perfect balance."""
+    """Slots of an expert in training, as a multiple of its equal share of the tokens of a group; 0 sets no
+    limit and drops nothing. With k choices a token (`experts_per_token`), a factor below k drops
+    1 - capacity_factor / k of the choices even in perfect balance."""
+    group_size: int = 0
+    """Tokens of a group, in which experts have slots of their own (S in Lepikhin et al. 2021, GShard); 0
+    makes one group of all tokens that a process computes at once."""
     eval_capacity_factor: float = 0.0
     """The capacity factor in evaluation and translation; 0 sets no limit and drops nothing."""
     second_expert: SecondExpert = "random"
@@ -192,12 +196,20 @@ class ModelConfig:
         """Return whether the layer with an index in its stack, from 0, has a mixture of experts."""
         return self.num_experts > 0 and (layer + 1) % self.experts_every == 0
 
+    def num_groups(self, num_tokens: int) -> int:
+        """Return the number of groups of a pass of tokens, of which the last may be smaller."""
+        return -(-num_tokens // self.group_size) if self.group_size else 1
+
     def expert_capacity(self, num_tokens: int, capacity_factor: float) -> int:
-        """Return the slots C of each expert for a group of S tokens: 4 ceil(S · capacity_factor / 4E).
+        """Return the slots C of each expert in a group of a pass: 4 ceil(S · capacity_factor / 4E).
 
         A share just above a multiple of 4 by rounding counts as that multiple, as in mnmt-moe-ext.
+
+        Args:
+            num_tokens: Tokens of the pass, which are S without a `group_size`.
+            capacity_factor: Slots as a multiple of the fair share.
         """
-        share = num_tokens * capacity_factor / self.num_experts
+        share = (self.group_size or num_tokens) * capacity_factor / self.num_experts
         return SLOT_MULTIPLE * math.ceil(share / SLOT_MULTIPLE * (1 - 1e-12))
 
     @property

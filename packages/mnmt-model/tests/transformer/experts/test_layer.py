@@ -23,7 +23,7 @@ from mnmt_model.transformer.experts.layer import MixtureOfExperts
 from mnmt_model.transformer.experts.ranks import SINGLE_RANK
 from mnmt_model.transformer.experts.routes import Routes, RoutingContext
 from mnmt_model.transformer.layer import Layer
-from mnmt_model.transformer.model_config import ARCHITECTURES, Architecture, ModelConfig
+from mnmt_model.transformer.model_config import ARCHITECTURES, Architecture, ModelConfig, SecondExpert
 from mnmt_model.transformer.sentences import Sentences
 from mnmt_model.transformer.translation_model import TranslationModel
 
@@ -181,6 +181,32 @@ def test_what_finds_no_slot_is_left_to_the_residual() -> None:
     # All first choices at expert 0: E f_0 m_0.
     gates = (x @ mixture.gate.weight.detach().T).softmax(-1)
     assert float(balance.auxiliary.detach()) == pytest.approx(4 * float(gates[:, 0].mean()), rel=1e-5)
+
+
+@pytest.mark.parametrize("second_expert", ["always", "random"])
+@settings(max_examples=20)
+@given(group_size=st.integers(1, 20), num_tokens=st.integers(1, 30), seed=st.integers(0, 99))
+def test_each_group_of_tokens_is_routed_as_if_alone(
+    second_expert: SecondExpert, group_size: int, num_tokens: int, seed: int
+) -> None:
+    config = replace(CONFIG, capacity_factor=0.5, second_expert=second_expert)
+    grouped, alone = (make_mixture(replace(config, group_size=size), seed=seed) for size in (group_size, 0))
+    x = torch.randn(num_tokens, 16, generator=torch.Generator().manual_seed(seed))
+    routes = routes_for(sentences([num_tokens]))
+    y = grouped(x, routes.sources())
+    balance, drops, auxiliary = routes.balance(1), 0, 0.0
+    for first in range(0, num_tokens, group_size):
+        part = torch.arange(first, min(first + group_size, num_tokens))
+        # The last group has the slots of a whole one.
+        alone.gate.capacity = lambda _: config.expert_capacity(group_size, 0.5)  # type: ignore[method-assign]
+        one = routes_for(sentences([num_tokens]))
+        tokens = replace(one.sources(), ids=one.sources().ids[part], pairs=one.sources().pairs[part])
+        torch.testing.assert_close(alone(x[part], tokens), y[part])
+        drops += int(one.balance(1).drops.sum())
+        auxiliary += float(one.balance(1).auxiliary.detach())
+    assert int(balance.drops.sum()) == drops
+    num_groups = -(-num_tokens // group_size)
+    assert float(balance.auxiliary.detach()) == pytest.approx(auxiliary / num_groups, rel=1e-5)
 
 
 def test_random_choices_go_with_the_tokens_wherever_they_are() -> None:

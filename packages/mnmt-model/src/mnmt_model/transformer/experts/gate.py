@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -44,7 +45,7 @@ class Gate(nn.Module):
         return F.linear(x.float(), self.weight.float())
 
     def capacity(self, num_tokens: int) -> int | None:
-        """Return the slots of each expert for a group of `num_tokens`; None without a limit."""
+        """Return the slots of each expert in a group of a pass of tokens; None without a limit."""
         factor = self.config.capacity_factor if self.training else self.config.eval_capacity_factor
         return self.config.expert_capacity(num_tokens, factor) if factor else None
 
@@ -62,37 +63,48 @@ class Gate(nn.Module):
     def forward(
         self, x: Tensor, routes: TokenRoutes | None = None, *, rows: int | None = None
     ) -> tuple[Routing, Layout]:
-        """Return the routing of states as one group, and their layout in the experts' buffers.
+        """Return the routing of states in groups, and their layout in the experts' buffers.
+
+        Choices, weights and rows are `(1, num_tokens, experts_per_token)`, whatever the groups.
 
         Args:
             x: `(num_tokens, d_model)` states.
             routes: The tokens, in training or for counting choices; records the routing.
-            rows: Rows of each expert; by default the number of its tokens.
+            rows: Rows of each expert for a group, the same number of groups in all processes; by default an
+                expert has as many rows as tokens.
         """
-        logits, layout = self.logits(x)[None], "ragged" if rows is None else "capacity"
-        routed: tuple[Routing, Layout] = operators(x.device.type).route(
-            logits, layout=layout, bin_size=rows, **self._options(logits, routes)
+        most = x.size(0) if rows is None or routes is None else routes.most_tokens
+        num_groups = self.config.num_groups(most)
+        logits = self._grouped(self.logits(x), num_groups)
+        padding = ~self._grouped(x.new_ones(x.size(0), dtype=torch.bool), num_groups)
+        routing, layout = operators(x.device.type).route(
+            logits,
+            padding,
+            layout="ragged" if rows is None else "capacity",
+            bin_size=rows,
+            top_k=self.config.experts_per_token,
+            capacity=self.capacity(x.size(0)),
+            bias=self.balance_bias.float(),
+            threshold=self.config.second_expert_threshold,
+            renormalise=self.config.renormalise,
+            **(self._policy(padding, routes) if self.training and routes is not None else {}),
         )
+        routing, layout = _ungrouped(routing, layout, num_tokens=x.size(0))
         if routes is not None:
-            routes.record(self.number, routed[0])
-        return routed
+            routes.record(self.number, routing)
+        return routing, layout
 
-    def _options(self, logits: Tensor, routes: TokenRoutes | None) -> dict[str, Any]:
-        policy = self._policy(logits, routes) if self.training and routes is not None else {}
-        return {
-            "top_k": self.config.experts_per_token,
-            "capacity": self.capacity(logits.size(1)),
-            "bias": self.balance_bias.float(),
-            "threshold": self.config.second_expert_threshold,
-            "renormalise": self.config.renormalise,
-            **policy,
-        }
+    def _grouped(self, values: Tensor, num_groups: int) -> Tensor:
+        """Return `(num_groups, group_size, …)` of values `(num_tokens, …)`; filled up with 0."""
+        size = self.config.group_size or values.size(0)
+        if missing := num_groups * size - values.size(0):
+            values = torch.cat([values, values.new_zeros(missing, *values.shape[1:])])
+        return torch.unflatten(values, 0, (num_groups, size))
 
-    def _policy(self, logits: Tensor, routes: TokenRoutes) -> dict[str, Any]:
+    def _policy(self, padding: Tensor, routes: TokenRoutes) -> dict[str, Any]:
         """Return the options for the random or uniform choice of experts in training."""
         seed_and_step, top_k = routes.context.seed_and_step, self.config.experts_per_token
         if routes.context.uniform:
-            padding = logits.new_zeros(logits.shape[:2]).bool()
             choices = extension().uniform_choices(
                 padding, self.config.num_experts, seed_and_step[1], top_k=top_k
             )
@@ -102,5 +114,15 @@ class Gate(nn.Module):
         return {
             "second_expert_policy": self.config.second_expert,
             "random_key": extension().RandomKey(seed_and_step=seed_and_step, layer=self.number),
-            "token_ids": routes.ids[None],
+            "token_ids": self._grouped(routes.ids, padding.size(0)),
         }
+
+
+def _ungrouped(routing: Routing, layout: Layout, *, num_tokens: int) -> tuple[Routing, Layout]:
+    """Return both with the tokens of all groups in one row, without those that filled the last group."""
+    experts, slots, weights, log_sums, rows = (
+        values.flatten(0, 1)[None, :num_tokens]
+        for values in (routing.experts, routing.slots, routing.weights, routing.log_sums, layout.rows)
+    )
+    one_row = replace(routing, experts=experts, slots=slots, weights=weights, log_sums=log_sums)
+    return one_row, replace(layout, rows=rows)

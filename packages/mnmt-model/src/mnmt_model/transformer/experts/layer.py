@@ -71,7 +71,7 @@ class MixtureOfExperts(nn.Module):
         return combined.squeeze(0)
 
     def _rows_of_expert(self, x: Tensor, routes: TokenRoutes | None) -> int | None:
-        """Return the number of rows of each expert in all processes; None for one row a token.
+        """Return the number of rows of each expert for a group in all processes; None for one row a token.
 
         Empty slots cost time on a CPU; GPUs and exchanges need shapes that are known in advance.
         """
@@ -79,9 +79,10 @@ class MixtureOfExperts(nn.Module):
         is_single_cpu = x.is_cpu and ranks.size == 1 and not torch.compiler.is_compiling()
         if routes is None or not factor or not self.training or is_single_cpu:
             return None
-        capacity = self.config.expert_capacity(routes.most_tokens, factor)
-        if sends_tokens(
-            self.config, ranks=ranks.size, chunks=ranks.chunks, tokens=routes.most_tokens, capacity=capacity
-        ):
-            return None
-        return capacity
+        tokens = routes.most_tokens
+        rows = self.config.expert_capacity(tokens, factor)
+        capacity = self.config.num_groups(tokens) * rows
+        sends = sends_tokens(
+            self.config, ranks=ranks.size, chunks=ranks.chunks, tokens=tokens, capacity=capacity
+        )
+        return None if sends else rows
