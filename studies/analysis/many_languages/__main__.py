@@ -10,10 +10,11 @@ import pandas as pd
 
 from benchmarks.measurement import Figures, run
 from mnmt_laws.figures.style import Chart
+from studies.analysis.many_languages.depth import depths
 from studies.analysis.many_languages.figures import KINDS, draw_experts, draw_gains, draw_longer
 from studies.analysis.many_languages.models import BILINGUAL, FOLDER, OWN, UPDATED, gains, longest, read_runs
 from studies.analysis.many_languages.questions import by_length, contrasts, gains_by_text
-from studies.analysis.many_languages.vocabularies import carry, in_bits, vocabularies
+from studies.analysis.many_languages.vocabularies import DENSE, carry, in_bits, vocabularies
 from studies.page import write_page
 
 
@@ -28,11 +29,10 @@ def main(*, folder: Path = FOLDER, out: Path = FOLDER) -> None:
     batches = read_runs(folder / "small-batches.csv").assign(name=UPDATED)
     lengths = list(by_length(rows, longer, batches))
     results, charts = at_equal_cost(rows, longer, batches)
-    results = {
-        "by_length": lengths,
-        **results,
-        "vocabularies": own_vocabularies(folder, rows, longer),
-    }
+    results = {"by_length": lengths, **results}
+    depth, dev = (read_runs(folder / "depth.csv", testset) for testset in ("test", "dev"))
+    results["vocabularies"] = own_vocabularies(folder, rows, longer, depth)
+    results["depth"] = depths(depth, dev)
     charts["longer"] = draw_longer(lengths)
     shares = pd.read_csv(folder / "experts.csv")
     known = ["model", "layer", "told", "told_lower", "told_upper", "least_load", "most_load"]
@@ -58,13 +58,15 @@ def at_equal_cost(
     return results, {"gains": draw_gains(panels)}
 
 
-def own_vocabularies(folder: Path, rows: pd.DataFrame, longer: pd.DataFrame) -> Iterator[Figures]:
+def own_vocabularies(
+    folder: Path, rows: pd.DataFrame, longer: pd.DataFrame, depth: pd.DataFrame
+) -> Iterator[Figures]:
     """Return what vocabularies of one language change, by tables of text that was fetched later."""
     later, separate = (read_runs(folder / f"{name}.csv") for name in ("bilingual", "own-vocabulary"))
-    models = longest(longer[longer["temperature"].eq(1)])
-    other = carry(models, rows[rows["name"].eq(BILINGUAL)], later)
-    bits = in_bits(pd.concat([later, separate.assign(name=OWN), other]), pd.read_csv(folder / "tokens.csv"))
-    return vocabularies(bits)
+    other = carry(longest(longer[longer["temperature"].eq(1)]), rows[rows["name"].eq(BILINGUAL)], later)
+    dense = longest(depth[depth["name"].eq(DENSE)])
+    models = pd.concat([later, separate.assign(name=OWN), dense, other])
+    return vocabularies(in_bits(models, pd.read_csv(folder / "tokens.csv")))
 
 
 def _shares(rows: pd.DataFrame) -> pd.Series:

@@ -23,15 +23,15 @@ LANGUAGES = {
 }  # fmt: skip
 
 
-def read_runs(file: Path) -> pd.DataFrame:
-    """Return the losses of the runs on the test sets, a row for each run and task.
+def read_runs(file: Path, testset: str = "test") -> pd.DataFrame:
+    """Return the losses of the runs, a row for each run and task.
 
     Returns:
         The table's columns, `model` (a size's name, or `bilingual`), `temperature` (0 for one language),
         `share` (the language's share of the text), and `name` (model and temperature).
     """
     rows = pd.read_csv(file)
-    rows = rows[rows["metric"].eq("loss") & rows["testset"].eq("test") & rows["weight"].gt(0)].copy()
+    rows = rows[rows["metric"].eq("loss") & rows["testset"].eq(testset) & rows["weight"].gt(0)].copy()
     rows = rows[rows["step"].eq(rows.groupby("run")["step"].transform("max"))]
     rows["temperature"] = rows["mixture"].map(_temperatures(rows))
     alone = rows["temperature"].eq(0)

@@ -14,8 +14,13 @@ from studies.analysis.many_languages.questions import contrasts
 CARRIED = ", by the other text"
 """End of the names of models that are of another text."""
 
-EXPERTS = f"moe16, T = 1{CARRIED}"
-PAIRS = (*((name, BILINGUAL) for name in (OWN, f"dense, T = 1{CARRIED}", EXPERTS)), (EXPERTS, OWN))
+DENSE, EXPERTS = "dense, T = 1", f"moe16, T = 1{CARRIED}"
+PAIRS = (
+    *((name, BILINGUAL) for name in (OWN, DENSE, EXPERTS)),
+    *((name, OWN) for name in (DENSE, EXPERTS)),
+    (f"{DENSE}{CARRIED}", DENSE),
+)
+"""The last pair says how far such an estimate is from a model of this text."""
 
 
 def carry(models: pd.DataFrame, alone: pd.DataFrame, later: pd.DataFrame) -> pd.DataFrame:
