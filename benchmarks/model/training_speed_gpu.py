@@ -51,7 +51,7 @@ def main(
     compiled: bool = True,
     out: Out = None,
 ) -> None:
-    """Print a row for each preset and peer.
+    """Print a row for each preset and peer; the file has all rows so far, should the time be limited.
 
     Args:
         presets: Shapes: published presets, or sizes of `training_speed`.
@@ -79,10 +79,10 @@ def main(
             figures = measure(make, model, vocab_size, data, steps=steps, warm_up=warm_up)
             rows.append({"preset": name, "peer": peer, **figures})
             print(rows[-1], flush=True)
+            description = provenance("mnmt-model", "torch", "transformers", gpu=device == "cuda")
+            report = {"batch_tokens": batch_tokens, "compiled": compiled, "rows": rows}
+            write_report(out, "training steps in bfloat16", report, description)
     print_table(rows)
-    description = provenance("mnmt-model", "torch", "transformers", gpu=device == "cuda")
-    report = {"batch_tokens": batch_tokens, "compiled": compiled, "rows": rows}
-    write_report(out, "training steps in bfloat16", report, description)
 
 
 def measure(
