@@ -1,117 +1,183 @@
 #!/usr/bin/env bash
-# Everything that needs a GPU, in one call: builds the CUDA kernels, runs the tests marked `cuda`, plain and under
-# compute-sanitizer, measures. Needs Python 3.11 or later, a CUDA build of torch, nvcc, a C++ compiler.
-# A part that fails does not stop the others; the end lists each, and the exit status is 1 if one failed.
-# Figures go to benchmarks/results, logs to .gpu/logs.
+# Everything that needs a GPU, in parts that take at most LIMIT seconds (540) each: builds the CUDA kernels, tests them,
+# also under compute-sanitizer, measures, and trains a study. The machine is taken as it is, without a network: needed are
+# nvcc, a C++ compiler, and a `python3` with pip and a CUDA build of torch. Modules that this python3 lacks come along as
+# wheels. For Python 3.12 with common packages, where there is a network:
 #
-#   bash benchmarks/on_gpu.sh             # all parts
-#   bash benchmarks/on_gpu.sh tests moe   # some: build tests sanitizer moe exchange training decoding
-# shellcheck disable=SC1091,SC2329 # the environment's script; functions that `run` calls
+#   python3 -m pip download --no-deps --only-binary=:all: --python-version 3.12 --implementation cp \
+#       --platform manylinux_2_28_x86_64 --platform manylinux_2_17_x86_64 --constraint constraints.txt \
+#       --dest .gpu/wheels hatchling tomlkit trove-classifiers cyclopts docstring-parser rich-rst docutils cattrs \
+#       langcodes polib py3langid python-debian backports.zstd transformers tokenizers huggingface-hub ctranslate2
+#
+#   bash benchmarks/on_gpu.sh               # all parts
+#   bash benchmarks/on_gpu.sh build tests   # some: build tests sanitizer moe exchange training decoding study
+#
+# A part finds the build or makes it. The end lists what succeeded, failed, was stopped at the limit, or was skipped and why;
+# the exit status is 1 if something failed or was stopped. Figures go to benchmarks/results and logs to .gpu/logs; with OUT
+# set, both go to that folder, the logs as one archive. The part `study` does not train runs again that are in its table there.
+# shellcheck disable=SC2329 # the parts, which are called by name
 set -uo pipefail
+exec </dev/null
 cd "$(dirname "$0")/.." || exit 1
-export PIP_CONSTRAINT=""
-PARTS=" ${*:-build tests sanitizer moe exchange training decoding} "
-LOGS=.gpu/logs
-RESULTS=benchmarks/results
-PATH=$PATH:/usr/local/cuda/bin
+PARTS=(build tests sanitizer moe exchange training decoding study)
+WORK=$(realpath -m "${WORK:-.gpu}")
+WHEELS=${WHEELS:-$WORK/wheels}
+RESULTS=${OUT:-benchmarks/results}
+LIMIT=${LIMIT:-540}
+STUDY=${STUDY:-studies/splitting.toml}
+EXTENSION=packages/mnmt-moe-ext
+export PIP_CONSTRAINT="" PIP_BUILD_CONSTRAINT="" PATH=$PATH:/usr/local/cuda/bin
+export PYTHONPATH=$WORK/site/extension:$WORK/site/packages:$WORK/site/wheels
+NO_GPU="torch sees no GPU"
 outcomes=()
 status=0
+attempted=""
 
-# run NAME COMMAND...: runs it with its output in a log as well, notes how it ended.
+# note OUTCOME NAME DETAILS
+note() { outcomes+=("$(printf '%-8s %s: %s' "$@")"); }
+
+# run NAME COMMAND...: runs it in the seconds left to the part, less RESERVE, with its output in a log as well.
 run() {
-    local name=$1
+    local name=$1 log=$WORK/logs/$1.log left=$((ends - SECONDS - ${RESERVE:-0})) began=$SECONDS code missing
     shift
+    if ((left <= 0)); then
+        note skipped "$name" "no time was left"
+        return 1
+    fi
     echo "== $name: $*"
-    if "$@" 2>&1 | tee "$LOGS/$name.log"; then
-        outcomes+=("ok       $name")
+    timeout --kill-after=20 "$left" "$@" 2>&1 | tee "$log"
+    code=${PIPESTATUS[0]}
+    if ((code == 0)); then
+        note ok "$name" "$((SECONDS - began)) s"
+        return
+    elif ((code == 124 || code == 137)); then
+        note stopped "$name" "after $((SECONDS - began)) s ($log)"
+    elif missing=$(grep -Eom 1 "No module named .*|Cannot import '.*'" "$log"); then
+        note skipped "$name" "$missing (wheels come along in $WHEELS)"
+        return 1
     else
-        outcomes+=("FAILED   $name ($LOGS/$name.log)")
-        status=1
+        note FAILED "$name" "exit status $code ($log)"
     fi
+    status=1
+    return 1
 }
 
-# skip NAME REASON
-skip() { outcomes+=("skipped  $1: $2"); }
-
-wanted() { [[ $PARTS == *" $1 "* ]]; }
-
-# The tests skip themselves without kernels, so that this must be known beforehand.
-kernels() {
-    python -c "import torch, mnmt_moe_ext as ext; print(torch.cuda.get_device_name(), ext.build_info())
-raise SystemExit(not ext.is_available(torch.device('cuda')))"
-}
-
-# cuda_tests PACKAGE [COMMAND...]: its tests marked `cuda`, run by the command.
-cuda_tests() {
-    local package=$1
+# install FOLDER WHAT...: anew into that folder of $WORK/site.
+install() {
+    local site=$WORK/site/$1
     shift
-    (cd "packages/$package" && timeout 1800 "$@" python -m pytest -m cuda -q)
-}
-
-# Our kernels under one tool, torch's own left out, but for initcheck, which must see what they write. Without torch's
-# cache of memory, every tensor is an allocation whose bounds the tool knows; a CUDA graph cannot be captured then.
-sanitized() {
-    local kernels=(--kernel-name kns=mnmt_moe)
-    if [[ $1 == initcheck ]]; then
-        kernels=()
-    fi
-    PYTORCH_NO_CUDA_MEMORY_CACHING=1 PYTEST_ADDOPTS='-k "not captured"' cuda_tests mnmt-moe-ext \
-        compute-sanitizer --tool "$1" "${kernels[@]}" --error-exitcode 1
+    rm -rf "$site"
+    run "install-${site##*/}" python3 -m pip install --quiet --no-index --no-deps --no-build-isolation --target "$site" "$@"
 }
 
 build() {
-    python -m pip install --quiet scikit-build-core pybind11 cmake ninja pytest hypothesis hatchling cyclopts \
-        "transformers>=4.57,<5" ctranslate2 "protobuf>=5" &&
-        python -m pip install --quiet --no-build-isolation packages/mnmt-data packages/mnmt-model packages/mnmt-eval &&
-        python -m pip install --quiet --no-build-isolation --force-reinstall --no-deps \
-            --config-settings=cmake.define.MNMT_MOE_CUDA=ON packages/mnmt-moe-ext
+    local wheels=("$WHEELS"/*.whl) cuda=OFF device=cpu
+    attempted=yes
+    rm -f "$WORK/built"
+    if [[ -e ${wheels[0]} ]]; then
+        install wheels "${wheels[@]}"
+    else
+        note skipped install-wheels "none are in $WHEELS"
+    fi
+    if ((gpus)); then
+        cuda=ON device=cuda
+    else
+        note skipped cuda-kernels "$NO_GPU"
+    fi
+    install extension --config-settings="build-dir=$WORK/build" --config-settings="cmake.define.MNMT_MOE_CUDA=$cuda" \
+        "./$EXTENSION"
+    install packages ./packages/mnmt-{data,model,eval,laws}
+    # Without kernels the tests would skip themselves.
+    run kernels python3 -c "import torch, mnmt_moe_ext as ext; print(ext.build_info())
+raise SystemExit(not ext.is_available(torch.device('$device')))" && touch "$WORK/built"
 }
 
-count_gpus() { python -c "import torch; print(torch.cuda.device_count())" 2>/dev/null || echo 0; }
-
-[[ -d .gpu ]] || python3 -m venv --system-site-packages .gpu || exit 1
-mkdir -p "$LOGS" "$RESULTS"
-. .gpu/bin/activate
-gpus=$(count_gpus)
-
-if wanted build; then
-    run build build
-fi
-if wanted tests; then
-    run kernels kernels
-    for package in mnmt-model mnmt-moe-ext mnmt-eval; do
-        run "tests-$package" cuda_tests "$package"
-    done
-fi
-if wanted sanitizer; then
-    for tool in memcheck racecheck synccheck initcheck; do
-        if command -v compute-sanitizer >/dev/null; then
-            run "$tool" sanitized "$tool"
+tests() {
+    local package
+    run tests-cpu env -C "$EXTENSION" python3 -m pytest -q tests/test_native.py tests/test_route.py tests/test_rows.py
+    for package in mnmt-moe-ext mnmt-model mnmt-eval; do
+        if ((gpus)); then
+            run "tests-$package" env -C "packages/$package" python3 -m pytest -m cuda -q
         else
-            skip "$tool" "compute-sanitizer is not on PATH"
+            note skipped "tests-$package" "$NO_GPU"
         fi
     done
-fi
-if wanted moe; then
-    run moe_operators python -m benchmarks.moe.operators --device cuda --seconds 0.5 \
-        --out "$RESULTS/moe/operators_cuda.json"
-fi
-if wanted exchange; then
-    if ((gpus >= 2)); then
-        run moe_all_to_all torchrun --standalone --nproc-per-node "$gpus" -m benchmarks.moe.all_to_all \
-            --out "$RESULTS/moe/all_to_all.json"
-    else
-        skip moe_all_to_all "NCCL needs two GPUs, here are $gpus"
-    fi
-fi
-if wanted training; then
-    run training_speed python -m benchmarks.model.training_speed_gpu --out "$RESULTS/model/training_speed_gpu.json"
-fi
-if wanted decoding; then
-    run decoding_speed python -m benchmarks.eval.decoding_speed --device cuda --sizes d256 d512 \
-        --sentences 512 --batch 128 --out "$RESULTS/eval/decoding_speed_cuda.json"
-fi
+}
 
-printf '\n'
-printf '%s\n' "${outcomes[@]}"
-exit $status
+# Our kernels under one tool after another, torch's own left out, but for initcheck, which must see what they write. Without
+# torch's cache of memory, every tensor is an allocation whose bounds the tool knows; a graph cannot be captured then.
+sanitizer() {
+    local tool kernels
+    for tool in memcheck racecheck synccheck initcheck; do
+        ends=$((SECONDS + LIMIT / 4))
+        kernels=(--kernel-name kns=mnmt_moe)
+        [[ $tool != initcheck ]] || kernels=()
+        if command -v compute-sanitizer >/dev/null; then
+            PYTORCH_NO_CUDA_MEMORY_CACHING=1 run "$tool" env -C "$EXTENSION" \
+                compute-sanitizer --tool "$tool" "${kernels[@]}" --error-exitcode 1 \
+                python3 -m pytest -m cuda -q -k "not captured and not many and not long and not compile"
+        else
+            note skipped "$tool" "compute-sanitizer is not on PATH"
+        fi
+    done
+}
+
+moe() {
+    local name
+    for name in operators layer; do
+        run "moe_$name" python3 -m "benchmarks.moe.$name" --device cuda --seconds 0.5 --out "$RESULTS/moe/${name}_cuda.json"
+    done
+}
+
+exchange() {
+    if ((gpus >= 2)); then
+        run moe_all_to_all python3 -m torch.distributed.run --standalone --nproc-per-node "$gpus" \
+            -m benchmarks.moe.all_to_all --out "$RESULTS/moe/all_to_all.json"
+    else
+        note skipped moe_all_to_all "NCCL needs two GPUs, here is $gpus"
+    fi
+}
+
+training() {
+    run training_speed python3 -m benchmarks.model.training_speed_gpu --out "$RESULTS/model/training_speed_gpu.json"
+}
+
+decoding() {
+    run decoding_speed python3 -m benchmarks.eval.decoding_speed --device cuda --sizes d256 d512 \
+        --sentences 512 --batch 128 --out "$RESULTS/eval/decoding_speed_cuda.json"
+}
+
+study() {
+    local name=${STUDY##*/} have=()
+    local folder=$WORK/studies/${name%.toml} table=$RESULTS/${name%.toml}_cuda.csv
+    [[ ! -e $table ]] || have=(--have "$table")
+    run study-data python3 -m mnmt_data prepare "$STUDY" --out "$folder" || return
+    RESERVE=60 run study-runs python3 -m mnmt_model sweep "$STUDY" --out "$folder" --jobs "$(nproc)" "${have[@]}"
+    run study-table python3 -m mnmt_laws collect "$folder/runs" --into "$table"
+}
+
+finish() {
+    printf '\n'
+    printf '%s\n' "${outcomes[@]}" | tee "$WORK/logs/outcomes.txt"
+    [[ -z ${OUT:-} ]] || tar -czf "$OUT/logs.tar.gz" -C "$WORK" logs
+}
+
+for part in "$@"; do
+    if [[ " ${PARTS[*]} " != *" $part "* ]]; then
+        echo "There is no part $part; the parts are: ${PARTS[*]}" >&2
+        exit 2
+    fi
+done
+mkdir -p "$WORK/logs" "$RESULTS"
+gpus=$(python3 -c "import torch; print(torch.cuda.device_count())") || exit
+trap finish EXIT
+for part in "${@:-${PARTS[@]}}"; do
+    ends=$((SECONDS + LIMIT))
+    if ! ((gpus)) && [[ $part != @(build|tests) ]]; then
+        note skipped "$part" "$NO_GPU"
+        continue
+    fi
+    [[ $part == build || -e $WORK/built || $attempted ]] || build
+    "$part"
+done
+exit "$status"
