@@ -138,17 +138,27 @@ VECTORS = ("avx512f", "avx2", "avx", "sve", "asimd")
 
 
 def processor() -> str:
-    """Return the name of the processor, and its widest vectors, of which names say little."""
+    """Return the name of this machine's processor, its family and model, and its widest vectors."""
     try:
-        text = Path("/proc/cpuinfo").read_text(encoding="utf-8").split("\n\n")[0]
+        return describe_processor(Path("/proc/cpuinfo").read_text(encoding="utf-8"))
     except OSError:
         return platform.processor()
-    facts = {
-        name.strip(): value.strip() for name, _, value in (line.partition(":") for line in text.splitlines())
-    }
+
+
+def describe_processor(cpuinfo: str) -> str:
+    """Return what /proc/cpuinfo says of the first processor; "AMD EPYC" is the name of many.
+
+    The numbers of family and model are x86's; other files have none.
+    """
+    lines = (line.partition(":") for line in cpuinfo.split("\n\n")[0].splitlines())
+    facts = {name.strip(): value.strip() for name, _, value in lines}
     flags = facts.get("flags", facts.get("Features", "")).split()
-    name = facts.get("model name", platform.processor())
-    return f"{name} ({next((each for each in VECTORS if each in flags), 'no vectors known')})"
+    parts = [facts.get("model name", platform.processor())]
+    parts += [
+        f"{word} {facts[key]}" for word, key in (("family", "cpu family"), ("model", "model")) if key in facts
+    ]
+    vectors = next((each for each in VECTORS if each in flags), "no vectors known")
+    return f"{', '.join(parts)} ({vectors})"
 
 
 def installed_version(package: str) -> str:
