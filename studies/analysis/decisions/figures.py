@@ -62,5 +62,5 @@ def _panel(rows: pd.DataFrame, table: str, x: alt.Scale, y: alt.Y) -> alt.LayerC
         rules, joined, *marks.bars(rows), marks.points(rows, kinds=KINDS),
         x=alt.X("flops:Q", title="cost, trainings of the target", axis=alt.Axis(tickCount=7), scale=x),
         y=y, color=color("line", methods),
-        title=f"{table}: {rows['decisions'].iloc[0]} decisions", height=SIDE,
+        title=f"{table} ({rows['decisions'].iloc[0]})", height=SIDE,
     )  # fmt: skip
