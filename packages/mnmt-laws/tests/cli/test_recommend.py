@@ -243,7 +243,7 @@ def test_two_sizes_are_named_as_what_keeps_advice_away(run: Run, tmp_path: Path)
 @pytest.mark.parametrize(
     ("tasks", "weight", "cause"),
     [
-        (["de", "fr"] * 6 + ["frr"], 0.5, "row 14: `frr` is named by no other model; is `fr` meant?"),
+        (["de", "fr"] * 6 + ["frr"], 0.5, "no law that predicts mixtures can be fitted; add runs of other"),
         (["de", "fr"] * 6, 1.0, "every weight is 1; if a column holds the weights, name it by --column"),
     ],
 )

@@ -34,11 +34,14 @@ def table(**changed: str) -> pd.DataFrame:
         ({"task": "en-fre", "mixture": "en-de:0.75,en-fre:0.25"}, "rows 6 and 7"),
     ],
 )
-def test_a_name_of_one_model_is_named_with_its_rows_and_what_may_be_meant(
+def test_rows_with_a_name_of_one_model_are_left_out_and_what_may_be_meant_is_named(
     changed: dict[str, str], rows: str
 ) -> None:
-    warnings = read_table(table(**changed)).warnings
-    assert f"table: {rows}: `en-fre` is named by no other model; is `en-fr` meant?" in warnings
+    read = read_table(table(**changed))
+    line = f"table: {rows}: left out, for no other model names `en-fre`; is `en-fr` meant?"
+    assert line in read.warnings
+    left_out = read.frame.loc[read.frame["role"].eq("left-out"), "row"].astype(str)
+    assert " and ".join(left_out) == rows.split(" ", 1)[1]
 
 
 @pytest.mark.parametrize(
@@ -98,7 +101,7 @@ def test_a_slip_in_both_seeds_of_a_run_is_one_models() -> None:
     frame = mixed("en-fre:0.5,en-de:0.5")
     seeds = pd.concat([frame.assign(seed=seed, run=f"{seed}-" + frame["mixture"]) for seed in (1, 2)])
     (line,) = slips(seeds.reset_index(drop=True))
-    assert line.endswith("`en-fre` is named by no other model; is `en-fr` meant?")
+    assert line.endswith("left out, for no other model names `en-fre`; is `en-fr` meant?")
     assert line.startswith("table: rows 32, 33, 64 and 65: ")
 
 
@@ -112,11 +115,11 @@ def test_each_models_mixture_is_read_once(monkeypatch: pytest.MonkeyPatch) -> No
     names = [f"source{place}" for place in range(100)]
     mixture, count = ",".join(f"{name}:0.01" for name in names), []
     rows = [
-        {"architecture": "", "size": size, "mixture": mixture, "task": task, "row": 2}
+        {"architecture": "", "size": size, "mixture": mixture, "task": task, "row": 2, "role": "fit"}
         for size in range(30)
         for task in names
     ]
     read = module.parse_weights
     monkeypatch.setattr(module, "parse_weights", lambda text, where: count.append(text) or read(text, where))
-    assert module.misspelt(pd.DataFrame(rows)) == ()
+    assert module.leave_misspelt_out(pd.DataFrame(rows))[1] == ()
     assert len(count) == 30

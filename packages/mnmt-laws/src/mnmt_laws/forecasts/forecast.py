@@ -21,7 +21,6 @@ from mnmt_laws.forecasts.own_error import UNTESTED, log_errors
 from mnmt_laws.forecasts.target import Target
 from mnmt_laws.laws import LAWS, LawName
 from mnmt_laws.laws.law import Law
-from mnmt_laws.tables.misspelt import misspelt
 from mnmt_laws.tables.observations import Observations
 
 _LEAST_SHARE = 0.02  # of the average; a form of less is left out
@@ -290,7 +289,7 @@ def _no_form(observations: Observations, law: LawName | Law | str, *, length: bo
     elif rows["size"].nunique() == 2:
         cause = "two sizes show no exponent; add runs of a third."
     else:
-        cause = next(iter(misspelt(rows)), "add runs of other mixtures.")
+        cause = "add runs of other mixtures."
     return f"{observations.source}: no law that predicts mixtures can be fitted; {cause}"
 
 

@@ -17,14 +17,18 @@ _MANY = 4  # models that name what is meant
 _CODE = re.compile(r"(?<![A-Za-z])([A-Za-z]{2,3}|[A-Z][a-z]{3})(?![A-Za-z])")
 
 
-def misspelt(table: pd.DataFrame) -> tuple[str, ...]:
-    """Return a line for each task or source of one model that has nearly the name of one of many models.
+def leave_misspelt_out(table: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """Leave out rows with a task or source of one model that has nearly the name of one of many models.
 
-    No slip is the only source of a model, a name beside the one that may be meant, or one that differs from
-    it only in language codes of equal length, or in digits.
+    One model cannot tell what a source is worth, so that little is lost where the name is no slip. No slip is
+    the only source of a model, a name beside the one that may be meant, or one that differs from it only in
+    language codes of equal length, or in digits.
 
     Args:
         table: Rows of a run table.
+
+    Returns:
+        The table, and a line for each such name.
     """
     models = table.groupby(_MODEL, dropna=False).ngroup().to_numpy()
     tasks = table.groupby(models)["task"].agg(set)
@@ -34,13 +38,14 @@ def misspelt(table: pd.DataFrame) -> tuple[str, ...]:
         for name in tasks[model] | sources[model]:
             models_of[name].append(model)
     common = sorted(name for name, named in models_of.items() if len(named) >= _MANY)
-    lines = []
+    lines, role = [], table["role"]
     for name, (model, *others) in sorted(models_of.items()):
         if not others and (meant := _meant(name, tasks[model], sources[model], common)):
             wrong = (models == model) & (table["task"].eq(name).to_numpy() | (name in sources[model]))
             rows = RowLocator(source="").name(table, *np.flatnonzero(wrong)).strip()
-            lines.append(f"{rows}: `{name}` is named by no other model; is `{meant}` meant?")
-    return tuple(lines)
+            lines.append(f"{rows}: left out, for no other model names `{name}`; is `{meant}` meant?")
+            role = role.mask(wrong, "left-out")
+    return table.assign(role=role), tuple(lines)
 
 
 def _meant(name: str, tasks: set[str], sources: set[str], common: list[str]) -> str | None:
