@@ -27,7 +27,10 @@ BOTH = "en-de:1,en-zh:1"
         (("--size", "inf"), "`size` must be a finite number above 0 parameters, but is inf"),
         (("--tokens", "-1"), "--tokens. Must be > 0"),
         (("--tokens", "1e12"), "1e+12 need runs of several training lengths"),
-        (("--budget", "1e15"), "a budget needs runs of several sizes and training lengths; give a size"),
+        *(
+            (("--budget", "1e13", *more), "leave the budget out, and give a size for advice at the table's")
+            for more in ((), ("--size", "1e5"), ("--tokens", "1e8"))
+        ),
         (
             ("--budget", "1e15", "--size", "1e5", "--tokens", "1e6"),
             "`size`, `tokens` and `budget` are too many: any two give the third",

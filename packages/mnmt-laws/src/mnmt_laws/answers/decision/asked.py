@@ -17,6 +17,7 @@ from mnmt_laws.arrays import Array
 from mnmt_laws.errors import ArgumentError, TableError
 from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.forecasts.forecast import Forecast, forecast, forecast_of
+from mnmt_laws.forecasts.rivals import lengths_vary
 from mnmt_laws.forecasts.target import NEAR, Target, usual_target
 from mnmt_laws.laws import LawName
 from mnmt_laws.laws.law import Law
@@ -61,6 +62,12 @@ class Asked:
         rows = observations.rows_to_fit(zero_shot=True)
         check_units(rows, observations.locator, observations.scaled)
         self._check_reach(rows)
+        known = self.tokens is not None and rows["tokens"].notna().any()
+        if self.budget is not None and not known and not lengths_vary(rows):
+            raise TableError(
+                f"{observations.source}: a budget needs the `tokens` of runs of several training lengths; "
+                "leave the budget out, and give a size for advice at the table's length."
+            )
         if self.is_open:
             return self
         asked = self
