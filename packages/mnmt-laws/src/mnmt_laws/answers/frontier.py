@@ -35,7 +35,7 @@ def frontier(
 
     Args:
         source: A run table or anything that `observe` takes, a fit, or a forecast; of two sources or more.
-        size: N, parameters; by default twice the largest fitted.
+        size: N, parameters; by default twice the largest fitted, or a larger one held out.
         tokens: D, tokens of all tasks; by default the longest fitted, where lengths differ.
         law: One law, or `auto` for the average over the laws and rulers that the table admits.
         refits: The number of draws.

@@ -120,7 +120,7 @@ def recommend(
 
     Args:
         source: A run table or anything that `observe` takes, a fit, or a forecast.
-        size: N, parameters; by default twice the largest fitted.
+        size: N, parameters; by default twice the largest fitted, or a larger one held out.
         tokens: D, tokens of all tasks; by default the longest fitted, where lengths differ.
         budget: C, the FLOPs of the run, in place of size or tokens, or of both.
         law: One law, or `auto` for the average over the laws and rulers that the table admits.

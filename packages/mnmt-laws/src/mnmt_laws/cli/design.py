@@ -52,7 +52,8 @@ def design(
 
     Args:
         source: A run table of two tasks or more, or a folder of run records.
-        size: The number of parameters that advice is for; by default twice the largest of the table.
+        size: The number of parameters that advice is for; by default twice the largest fitted, or a
+            larger one held out.
         tokens: Its training length, tokens of all tasks; by default the longest of the table.
         want: What is wanted.
         runs: The number of runs to propose.

@@ -42,7 +42,7 @@ def frontier(
 
     Args:
         source: A run table of two tasks or more, or a folder of run records.
-        size: The number of parameters N; by default twice the largest of the table.
+        size: The number of parameters N; by default twice the largest fitted, or a larger one held out.
         tokens: The training length D, tokens of all tasks; by default the longest of the table.
         law: One law, or the average over the laws and rulers that predicted best what was left out.
         table: The part of the table to analyse.

@@ -47,7 +47,7 @@ def recommend(
 
     Args:
         source: A run table of two tasks or more, or a folder of run records.
-        size: The number of parameters N; by default twice the largest of the table.
+        size: The number of parameters N; by default twice the largest fitted, or a larger one held out.
         tokens: The training length D, tokens of all tasks; by default the longest of the table.
         budget: The FLOPs of the run, in place of size or tokens or both.
         want: What is wanted.

@@ -35,10 +35,15 @@ class Target:
 
 
 def usual_target(observations: Observations) -> Target:
-    """Return twice the largest size, where sizes vary, and the longest training, where lengths vary."""
+    """Return the model that advice is for by default.
+
+    Where sizes vary, it has twice the largest size fitted, or the largest held out if that is larger; where
+    lengths vary, the longest training.
+    """
     rows = observations.rows_to_fit(zero_shot=True)
     sizes, lengths = rows["size"].dropna(), rows["tokens"].dropna()
-    size = TIMES * float(sizes.max()) if sizes.nunique() > 1 else None
+    measured = observations.held_out["size"].max()  # NaN if none is
+    size = float(np.fmax(TIMES * sizes.max(), measured)) if sizes.nunique() > 1 else None
     varies = observations.lengths.within and len(lengths) > 0
     return Target(size=size, tokens=float(lengths.max()) if varies else None)
 

@@ -43,7 +43,7 @@ class Study:
     """As in `fit`."""
 
     recommendation: Recommendation | None
-    """The advised mixture at twice the largest size; None where no law predicts other mixtures."""
+    """The advised mixture at the usual size; None where no law predicts other mixtures."""
 
     refusal: str = ""
     """Why no mixture is advised."""
@@ -158,7 +158,7 @@ class Study:
 def advise(
     observations: Observations, preference: Mapping[str, float] | None
 ) -> tuple[Recommendation | None, str]:
-    """Return the recommendation for twice the largest size, or None and the reason against."""
+    """Return the recommendation for the usual size, or None and the reason against."""
     try:
         return recommend(observations, preference=preference), ""
     except (TableError, ArgumentError) as error:
