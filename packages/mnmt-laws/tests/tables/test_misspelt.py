@@ -64,6 +64,24 @@ def test_a_weight_that_its_mixture_lacks_is_told_with_the_name_there() -> None:
         read_table(frame)
 
 
+@pytest.mark.parametrize(("source", "task"), [("en-fr", "en-fre"), ("en-fre", "en-fr")])
+def test_a_task_of_no_mixture_is_refused_with_the_source_that_has_no_values(source: str, task: str) -> None:
+    shares = {"weight_en-de": [0.25, 0.5], f"weight_{source}": [0.5, 0.25], "weight_en-zh": 0.25}
+    losses = {"loss_en-de": 3.0, f"loss_{task}": 3.1, "loss_en-zh": 3.2}
+    line = f"row 1: column `loss_{task}`: no mixture names task `{task}`, and source `{source}` has no values"
+    with pytest.raises(TableError, match=line):
+        read_table(pd.DataFrame({"size": [1e5, 1e6], **shares, **losses}))
+    long = table().assign(mixture=lambda rows: rows["mixture"].str.replace("en-fr", source))
+    with pytest.raises(TableError, match=f"table: no mixture names task `{task}`"):
+        read_table(long.replace({"task": {"en-fr": task}}))
+
+
+@pytest.mark.parametrize("task", ["en-it", "it-ru"])
+def test_a_task_without_weight_may_be_zero_shot(task: str) -> None:
+    frame = table().replace({"task": {"en-fr": task}})
+    assert set(read_table(frame).frame["task"]) == {"en-de", task}
+
+
 def mixed(*mixtures: str, sizes: int = 5) -> pd.DataFrame:
     """Return losses of both sources of two mixtures at several sizes, and of others at one."""
     languages = ("en-de:0.5,en-fr:0.5", "en-it:0.5,en-es:0.5", "domain1:0.5,domain2:0.5")

@@ -1,13 +1,15 @@
-"""Names of tasks that look misspelt: one model's only, and nearly that of a task which it lacks."""
+"""Names of tasks that look misspelt: one model's or no mixture's, and nearly that of one lacking."""
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
 
+from mnmt_laws.errors import TableError
 from mnmt_laws.tables.columns import LIKENESS, closest
 from mnmt_laws.tables.mixture import parse_weights
 from mnmt_laws.tables.row_location import RowLocator
@@ -53,8 +55,35 @@ def _meant(name: str, tasks: set[str], sources: set[str], common: list[str]) -> 
     if sources == {name}:
         return None
     beside = {*(tasks if name in tasks else ()), *(sources if name in sources else ())}
-    choices = [other for other in common if other not in beside and _form(other) != _form(name)]
-    return closest(name, choices, cutoff=LIKENESS)
+    return _like(name, set(common) - beside)
+
+
+def _like(name: str, choices: set[str]) -> str | None:
+    """Return the choice of which a name may be a slip."""
+    others = [other for other in sorted(choices) if _form(other) != _form(name)]
+    return closest(name, others, cutoff=LIKENESS)
+
+
+def refuse_misspelt_tasks(table: pd.DataFrame, columns: Mapping[str, str], source: str) -> None:
+    """Refuse a task of no mixture that has nearly the name of a source without values.
+
+    Args:
+        table: Rows of a run table.
+        columns: The column of each task, in a wide table.
+        source: Name of the table.
+
+    Raises:
+        TableError: If there is one: all its rows would be read as zero-shot.
+    """
+    tasks, trained = {*table["task"]}, {*table.loc[table["weight"] > 0, "task"]}
+    sources = set[str]().union(*map(_sources, table["mixture"].unique()))
+    for task in sorted(tasks - trained - sources):
+        if meant := _like(task, sources - tasks):
+            where = f" row 1: column `{columns[task]}`" if task in columns else ""
+            raise TableError(
+                f"{source}{where}: no mixture names task `{task}`, and source `{meant}` has no values; "
+                "write both alike, or leave the task out."
+            )
 
 
 def _sources(mixture: str) -> set[str]:

@@ -15,7 +15,7 @@ from mnmt_laws.tables.column_map import ColumnMap
 from mnmt_laws.tables.columns import KINDS, column_warnings, listed, task_warnings
 from mnmt_laws.tables.files import read_cells
 from mnmt_laws.tables.metrics import name_by_direction
-from mnmt_laws.tables.misspelt import leave_misspelt_out
+from mnmt_laws.tables.misspelt import leave_misspelt_out, refuse_misspelt_tasks
 from mnmt_laws.tables.names import complete_map, read_shares, sums_to_one
 from mnmt_laws.tables.numbers import parse_numbers
 from mnmt_laws.tables.row_location import RowLocator
@@ -105,6 +105,7 @@ def _validate(frame: pd.DataFrame, locator: RowLocator, named: ColumnMap, rising
         for line in (*taken, *written):
             error.add_note(f"{locator.source}: {line}")
         raise
+    refuse_misspelt_tasks(valid, mapping.starred("value", names), locator.source)
     valid, slips = leave_misspelt_out(valid)
     alike = (*column_warnings(known, list(KINDS)), *task_warnings(valid["task"].unique()))
     warnings = (*taken, *written, *alike, *slips, *notes)
