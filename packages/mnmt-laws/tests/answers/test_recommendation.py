@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -113,6 +114,10 @@ def test_targets_lead_to_the_mixture_that_meets_them(
     advice = recommend(clean_forecast, targets=targets)
     assert advice.want.aim == "targets"
     assert advice.weights == pytest.approx(at, abs=5e-3)
+    assert not any("targets" in line for line in advice.warnings)
+    line = recommend(clean_forecast, targets={"en-de": 0.01}).warnings[0]
+    assert line.startswith("no mixture is expected to reach the targets; en-de:0.9")
+    assert re.search(r"is nearest: en-de 0\.\d\d\d for 0\.01\.$", line)
     with pytest.raises(ArgumentError, match="`aim` is targets, but there are none; give `targets`"):
         recommend(clean_forecast, aim="targets")
 

@@ -19,7 +19,7 @@ from mnmt_laws.answers.arguments import (
     check_targets,
 )
 from mnmt_laws.answers.decision.asked import Asked, forecast_for
-from mnmt_laws.answers.decision.choice import choose
+from mnmt_laws.answers.decision.choice import Question, choose, spread_of
 from mnmt_laws.answers.decision.limits import Limits
 from mnmt_laws.answers.decision.stakes import Rival
 from mnmt_laws.answers.decision.wants import Aim, Want, intended
@@ -31,6 +31,7 @@ from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.forecasts.forecast import Forecast
 from mnmt_laws.laws import LawName
 from mnmt_laws.laws.law import Law
+from mnmt_laws.tables.mixture import format_mixture
 from mnmt_laws.tables.observations import Observations
 from mnmt_laws.tables.source import TableSource, observe
 
@@ -38,6 +39,7 @@ Interval = tuple[float, float]
 
 _BELOW = 0.5  # times the least weight fitted: the smallest weight of advice where none is given
 _LEAST = 1e-3  # of any weight
+_SHOWN = 5e-4  # of the metric's unit, by which targets are missed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,6 +174,7 @@ def recommend(
         ranges=choice.ranges, amount=scale, amount_given=amount is not None, regret=choice.regret,
         rivals=choice.rivals, predicted=predicted, intervals=intervals, forecast=forecasted,
         warnings=(
+            *_unreached(Question(forecast=forecasted, want=want, limits=limits), point),
             *_unchecked(forecasted), *extrapolation(forecasted.best, choice.weights, **forecasted.at), *ends,
         ),
     )  # fmt: skip
@@ -201,6 +204,21 @@ def _unchecked(forecasted: Forecast) -> tuple[str, ...]:
         "no back-test leaves out a mixture, which takes at least two mixtures between the outermost: the "
         f"advice rests on the form of the laws alone ({names}).",
     )
+
+
+def _unreached(question: Question, point: Array) -> tuple[str, ...]:
+    """Return a line if no allowed mixture is expected to reach all targets, with the one that is nearest."""
+    want, forecasted = question.want, question.forecast
+    points = np.concatenate([point[None], spread_of(question)])
+    mean = forecasted.losses(points).mean(axis=0)
+    missed = want.missed(forecasted.sign * mean[None], forecasted.tasks)[0] if want.targets else np.zeros(1)
+    best = int(missed.argmin())
+    if missed[best] < _SHOWN:
+        return ()
+    mixture = format_mixture(dict(zip(forecasted.sources, points[best].round(3).tolist(), strict=True)))
+    metrics = dict(zip(forecasted.tasks, mean[:, best].tolist(), strict=True))
+    reached = ", ".join(f"{task} {metrics[task]:.3f} for {target:g}" for task, target in want.targets.items())
+    return (f"no mixture is expected to reach the targets; {mixture} is nearest: {reached}.",)
 
 
 def _reached(forecasted: Forecast, point: Array) -> tuple[dict[str, float], dict[str, Interval]]:

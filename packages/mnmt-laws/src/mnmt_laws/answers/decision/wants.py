@@ -66,7 +66,7 @@ class Want:
             return alone
         if self.aim != "targets":
             return np.zeros((len(losses), 1))
-        missed, rest = self._missed(losses, tasks), self._rest(losses, tasks)
+        missed, rest = self.missed(losses, tasks), self._rest(losses, tasks)
         met = missed <= missed.min(axis=1, keepdims=True) + 1e-12
         return np.asarray(np.where(met, rest, np.inf).min(axis=1, keepdims=True))
 
@@ -86,7 +86,7 @@ class Want:
         if self.aim == "relative":
             return np.asarray(((losses - anchors[..., None]) / np.abs(anchors[..., None])).max(axis=1))
         if self.aim == "targets":
-            return self._missed(losses, tasks) + np.maximum(self._rest(losses, tasks) - anchors, 0.0)
+            return self.missed(losses, tasks) + np.maximum(self._rest(losses, tasks) - anchors, 0.0)
         return np.asarray(np.einsum("k,dkn->dn", self._factors(tasks), losses))
 
     def scatter(self, deviations: Array, losses: Array, tasks: list[str]) -> float:
@@ -106,7 +106,8 @@ class Want:
     def _factors(self, tasks: list[str]) -> Array:
         return np.array([self.importance[task] for task in tasks])
 
-    def _missed(self, losses: Array, tasks: list[str]) -> Array:
+    def missed(self, losses: Array, tasks: list[str]) -> Array:
+        """Return (draws, n) the sum of what losses (draws, tasks, n) miss of the targets."""
         gaps = [
             np.maximum(losses[:, tasks.index(task)] - self.sign * target, 0.0)
             for task, target in self.targets.items()
