@@ -198,7 +198,7 @@ class ModelConfig:
 
     def num_groups(self, num_tokens: int) -> int:
         """Return the number of groups of a pass of tokens, of which the last may be smaller."""
-        return -(-num_tokens // self.group_size) if self.group_size else 1
+        return max(1, -(-num_tokens // self.group_size)) if self.group_size else 1
 
     def expert_capacity(self, num_tokens: int, capacity_factor: float) -> int:
         """Return the slots C of each expert in a group of a pass: 4 ceil(S · capacity_factor / 4E).

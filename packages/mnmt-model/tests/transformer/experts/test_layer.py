@@ -209,6 +209,19 @@ def test_each_group_of_tokens_is_routed_as_if_alone(
     assert float(balance.auxiliary.detach()) == pytest.approx(auxiliary / num_groups, rel=1e-5)
 
 
+def test_uniform_choices_spread_over_small_groups() -> None:
+    mixture = make_mixture(replace(CONFIG, group_size=3))
+    routes = routes_for(sentences([10, 10]), uniform=True)
+    mixture(torch.randn(20, 16), routes.sources())
+    assert routes.balance(1).load.sum(dim=1).tolist() == [[10, 10, 10, 10]]
+
+
+@pytest.mark.parametrize("group_size", [0, 8])
+def test_no_tokens_make_no_output(group_size: int) -> None:
+    mixture = make_mixture(replace(CONFIG, group_size=group_size)).eval()
+    assert mixture(torch.empty(0, 16)).shape == (0, 16)
+
+
 def test_random_choices_go_with_the_tokens_wherever_they_are() -> None:
     mixture = make_mixture(replace(CONFIG, capacity_factor=9.0))
     x = torch.randn(3, 4, 16, generator=torch.Generator().manual_seed(5))

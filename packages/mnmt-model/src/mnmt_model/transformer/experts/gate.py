@@ -105,10 +105,11 @@ class Gate(nn.Module):
         """Return the options for the random or uniform choice of experts in training."""
         seed_and_step, top_k = routes.context.seed_and_step, self.config.experts_per_token
         if routes.context.uniform:
+            # Over all groups, or each would begin with the same experts.
             choices = extension().uniform_choices(
-                padding, self.config.num_experts, seed_and_step[1], top_k=top_k
+                padding.view(1, -1), self.config.num_experts, seed_and_step[1], top_k=top_k
             )
-            return {"choices": choices}
+            return {"choices": choices.view(*padding.shape, top_k)}
         if self.config.second_expert == "always" or top_k != 2:
             return {}
         return {
