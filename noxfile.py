@@ -54,7 +54,7 @@ INSTALLED = (
     (["mnmt-data", "mnmt-model[moe]", "mnmt-eval[runs]", "mnmt-laws"], "tests/distributions"),
 )
 
-# What `gpu_dry` runs of benchmarks/on_gpu.sh, a call each, and what becomes of it where there is no GPU.
+# Parts of benchmarks/on_gpu.sh that `gpu_dry` runs, one call each, and the outcomes expected without a GPU.
 GPU_DRY = {
     "tests": """ok install-wheels, skipped cuda-kernels, ok install-extension, ok install-packages,
         ok kernels, ok tests-cpu, skipped tests-mnmt-moe-ext, skipped tests-mnmt-model,

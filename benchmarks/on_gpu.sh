@@ -12,8 +12,8 @@
 #   bash benchmarks/on_gpu.sh               # all parts
 #   bash benchmarks/on_gpu.sh build tests   # some: build tests sanitizer moe exchange training decoding study
 #
-# A part finds the build or makes it. The end lists what succeeded, failed, was stopped at the limit, or was skipped and why;
-# the exit status is 1 if something failed or was stopped. Figures go to benchmarks/results and logs to .gpu/logs; with OUT
+# A part builds first if nothing is built. The end lists what succeeded, failed, was stopped at the limit, or was skipped and why;
+# the exit status is 1 if something failed, was stopped, or lacked a module. Figures go to benchmarks/results and logs to .gpu/logs; with OUT
 # set, both go to that folder, the logs as one archive. The part `study` does not train runs again that are in its table there.
 # shellcheck disable=SC2329 # the parts, which are called by name
 set -uo pipefail
@@ -54,6 +54,7 @@ run() {
         note stopped "$name" "after $((SECONDS - began)) s ($log)"
     elif missing=$(grep -Eom 1 "No module named .*|Cannot import '.*'" "$log"); then
         note skipped "$name" "$missing (wheels come along in $WHEELS)"
+        status=1
         return 1
     else
         note FAILED "$name" "exit status $code ($log)"
