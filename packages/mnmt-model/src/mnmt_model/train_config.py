@@ -110,7 +110,7 @@ class TrainConfig:
     auxiliary_loss: float = 0.01
     """Factor of the auxiliary loss for balancing experts in the objective of a token."""
     auxiliary_loss_over: Literal["group", "batch"] = "group"
-    """Tokens over which the auxiliary loss balances experts: those that a process computes at once, or the
+    """Tokens over which the auxiliary loss balances experts: those of a group (`group_size`), or the
     `batch` of all processes, in its parts computed so far (Qiu et al. 2025)."""
     router_z_loss: float = 0.0
     """Factor of the mean squared log-normaliser of the gates, summed over layers, in the objective of a
