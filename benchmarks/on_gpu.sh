@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Everything that needs a GPU, in parts that take at most LIMIT seconds (540) each: builds the CUDA kernels, tests them,
 # also under compute-sanitizer, measures, and trains a study. The machine is taken as it is, without a network: needed are
-# nvcc, a C++ compiler, and a `python3` with pip and a CUDA build of torch. Modules that this python3 lacks come along as
-# wheels. For Python 3.12 with common packages, where there is a network:
+# nvcc, a C++ compiler, GNU's tools, and a `python3` with pip and a CUDA build of torch. Modules that this python3 lacks
+# come along as wheels. For Python 3.12 that has numpy, pandas, scipy, xarray, pyarrow, sentencepiece, sacrebleu, pytest,
+# hypothesis, scikit-build-core, pybind11, cmake and ninja, where there is a network:
 #
 #   python3 -m pip download --no-deps --only-binary=:all: --python-version 3.12 --implementation cp \
 #       --platform manylinux_2_28_x86_64 --platform manylinux_2_17_x86_64 --constraint constraints.txt \
@@ -12,9 +13,10 @@
 #   bash benchmarks/on_gpu.sh               # all parts
 #   bash benchmarks/on_gpu.sh build tests   # some: build tests sanitizer moe exchange training decoding study
 #
-# A part builds first if nothing is built. The end lists what succeeded, failed, was stopped at the limit, or was skipped and why;
-# the exit status is 1 if something failed, was stopped, or lacked a module. Figures go to benchmarks/results and logs to .gpu/logs; with OUT
-# set, both go to that folder, the logs as one archive. The part `study` does not train runs again that are in its table there.
+# Run `build` by itself first; another part would build in its own time. The end lists what succeeded, failed, was stopped
+# at the limit, or was skipped and why; the exit status is 1 if something failed, was stopped, or lacked a module. Figures
+# go to benchmarks/results and logs to .gpu/logs; with OUT set, both go to that folder, the logs as one archive. The part
+# `study` does not train runs again that are in its table there.
 # shellcheck disable=SC2329 # the parts, which are called by name
 set -uo pipefail
 exec </dev/null
@@ -108,13 +110,13 @@ tests() {
 # Our kernels under one tool after another, torch's own left out, but for initcheck, which must see what they write. Without
 # torch's cache of memory, every tensor is an allocation whose bounds the tool knows; a graph cannot be captured then.
 sanitizer() {
-    local tool kernels
+    local tool kernels others=$LIMIT
     for tool in memcheck racecheck synccheck initcheck; do
-        ends=$((SECONDS + LIMIT / 4))
+        others=$((others - LIMIT / 4)) # seconds for the tools after this one
         kernels=(--kernel-name kns=mnmt_moe)
         [[ $tool != initcheck ]] || kernels=()
         if command -v compute-sanitizer >/dev/null; then
-            PYTORCH_NO_CUDA_MEMORY_CACHING=1 run "$tool" env -C "$EXTENSION" \
+            RESERVE=$others PYTORCH_NO_CUDA_MEMORY_CACHING=1 run "$tool" env -C "$EXTENSION" \
                 compute-sanitizer --tool "$tool" "${kernels[@]}" --error-exitcode 1 \
                 python3 -m pytest -m cuda -q -k "not captured and not many and not long and not compile"
         else
@@ -124,10 +126,8 @@ sanitizer() {
 }
 
 moe() {
-    local name
-    for name in operators layer; do
-        run "moe_$name" python3 -m "benchmarks.moe.$name" --device cuda --seconds 0.5 --out "$RESULTS/moe/${name}_cuda.json"
-    done
+    run moe_operators python3 -m benchmarks.moe.operators --device cuda --seconds 0.5 \
+        --out "$RESULTS/moe/operators_cuda.json"
 }
 
 exchange() {
