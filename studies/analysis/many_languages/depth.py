@@ -20,8 +20,9 @@ EQUAL_RATES = (
 def depths(rows: pd.DataFrame, dev: pd.DataFrame) -> Iterator[Figures]:
     """Yield for each length the contrasts of twice the layers with the dense model, nats a token.
 
-    First each at its better rate, then at equal rates. `by_flops` is what the FLOPs of twice the layers would
-    change in the dense model, by its line over log FLOPs from the shortest to the longest training.
+    First each at its better rate, with `by_flops`: what `times_the_flops` of twice the layers would change in
+    the dense model, by its line over log FLOPs from the shortest to the longest training. Then those at equal
+    rates.
 
     Args:
         rows: Runs of both sizes, rates and lengths.
@@ -33,9 +34,17 @@ def depths(rows: pd.DataFrame, dev: pd.DataFrame) -> Iterator[Figures]:
     losses = rows.groupby(["name", "step"])["value"].mean()
     slope = np.polyfit(np.log(costs[dense]), losses[dense], 1)[0]
     for step, some in rows.groupby("step"):
-        for figures in contrasts(some, dict.fromkeys([better[step], *EQUAL_RATES])):
-            more = costs[figures["model"], step] / costs[figures["other"], step]
-            yield figures | {"times_the_flops": float(more), "by_flops": float(slope * np.log(more))}
+        deep, dense_model = better[step]
+        more = float(costs[deep, step] / costs[dense_model, step])
+        (best,) = _contrast(some, better[step])
+        yield best | {"times_the_flops": more, "by_flops": float(slope * np.log(more))}
+        for pair in (pair for pair in EQUAL_RATES if pair != better[step]):
+            yield from _contrast(some, pair)
+
+
+def _contrast(rows: pd.DataFrame, pair: tuple[str, str]) -> Iterator[Figures]:
+    """Yield the contrast of two models, whose own seeds alone tell the interval over seeds."""
+    return contrasts(rows[rows["name"].isin(pair)], [pair])
 
 
 def _better_rates(dev: pd.DataFrame) -> tuple[str, str]:

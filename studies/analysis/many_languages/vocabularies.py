@@ -20,7 +20,7 @@ PAIRS = (
     *((name, OWN) for name in (DENSE, EXPERTS)),
     (f"{DENSE}{CARRIED}", DENSE),
 )
-"""The last pair says how far such an estimate is from a model of this text."""
+"""The last pair checks such an estimate by a model that was trained on this text."""
 
 
 def carry(models: pd.DataFrame, alone: pd.DataFrame, later: pd.DataFrame) -> pd.DataFrame:
