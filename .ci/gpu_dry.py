@@ -12,7 +12,8 @@ from tempfile import TemporaryDirectory
 
 OUTCOMES = {
     "tests": """ok install-wheels, skipped cuda-kernels, ok install-extension, ok install-packages,
-        ok kernels, ok tests-cpu, skipped tests-mnmt-moe-ext, skipped tests-mnmt-model, skipped tests-mnmt-eval""",
+        ok kernels, ok tests-cpu, skipped tests-mnmt-moe-ext,
+        skipped tests-mnmt-model, skipped tests-mnmt-eval""",
     "sanitizer moe exchange training decoding study": """skipped sanitizer, skipped moe, skipped exchange,
         skipped training, skipped decoding, skipped study""",
 }
