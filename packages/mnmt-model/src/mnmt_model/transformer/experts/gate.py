@@ -95,8 +95,8 @@ class Gate(nn.Module):
         return routing, layout
 
     def _grouped(self, values: Tensor, num_groups: int) -> Tensor:
-        """Return `(num_groups, group_size, …)` of values `(num_tokens, …)`; filled up with 0."""
-        size = self.config.group_size or values.size(0)
+        """Return `(num_groups, group size, …)` of values `(num_tokens, …)`; several are filled up with 0."""
+        size = self.config.group_size if num_groups > 1 else values.size(0)
         if missing := num_groups * size - values.size(0):
             values = torch.cat([values, values.new_zeros(missing, *values.shape[1:])])
         return torch.unflatten(values, 0, (num_groups, size))
