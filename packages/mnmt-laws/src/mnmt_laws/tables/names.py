@@ -12,7 +12,7 @@ import pandas as pd
 from mnmt_laws.errors import TableError
 from mnmt_laws.tables.column_map import ColumnMap, starred_columns
 from mnmt_laws.tables.columns import KINDS
-from mnmt_laws.tables.metrics import metric_of_column, read_metric
+from mnmt_laws.tables.metrics import read_metric
 from mnmt_laws.tables.mixture import ROUNDING
 from mnmt_laws.tables.numbers import has_suffixes
 from mnmt_laws.tables.row_location import RowLocator
@@ -191,7 +191,7 @@ def gathered_pattern(names: Sequence[str]) -> str | None:
     breaks = [match.start() for match in _BREAK.finditer(tail)]
     tail = tail[breaks[0] :] if breaks else ""
     stars = {name[len(head) : len(name) - len(tail)].casefold() for name in names}
-    metrics = {metric_of_column(name) for name in names}
+    metrics = {read_metric(name) for name in names}
     if len(names) < 2 or not head + tail or "" in stars or stars <= _SPLITS or len(metrics) > 1:
         return None
     return f"{head}*{tail}"
