@@ -1,5 +1,5 @@
-// The operators of the `mnmt_moe_ext` namespace. Their kernels are registered beside them: on the CPU in
-// gate.cpp, gate_backward.cpp and rows.cpp, for GPUs in cuda/.
+// The operators of the `mnmt_moe_ext` namespace. Their kernels are registered beside them, for the CPU in
+// cpu/ and for GPUs in cuda/.
 //
 // k stands for top_k, (n, k) for (groups, tokens, k) in one run of n = groups * tokens, d for d_model.
 #include <torch/csrc/stable/library.h>

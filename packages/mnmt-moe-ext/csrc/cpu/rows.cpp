@@ -8,10 +8,10 @@
 #include <optional>
 #include <tuple>
 
-#include "cpu/isa.h"
-#include "cpu/row_kernels.h"
-#include "row_checks.h"
-#include "tensors.h"
+#include "../row_checks.h"
+#include "../tensors.h"
+#include "isa.h"
+#include "row_kernels.h"
 
 namespace mnmt_moe {
 namespace {

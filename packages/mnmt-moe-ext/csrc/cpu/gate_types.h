@@ -3,8 +3,8 @@
 
 #include <torch/csrc/stable/tensor.h>
 
-#include "check.h"
-#include "cpu/gate_kernels.h"
+#include "../check.h"
+#include "gate_kernels.h"
 
 namespace mnmt_moe {
 

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <optional>
 
-#include "gate_blocks.h"
+#include "../route_arguments.h"
+#include "blocks.h"
 #include "gate_types.h"
-#include "route_arguments.h"
 
 namespace mnmt_moe {
 namespace {

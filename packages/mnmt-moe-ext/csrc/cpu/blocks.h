@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "cpu/gate_kernels.h"
+#include "gate_kernels.h"
 
 namespace mnmt_moe {
 

@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "gate_blocks.h"
+#include "../route_arguments.h"
+#include "blocks.h"
 #include "gate_types.h"
-#include "route_arguments.h"
 
 namespace mnmt_moe {
 namespace {
