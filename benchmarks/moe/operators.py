@@ -27,7 +27,7 @@ from torch import Tensor
 from benchmarks.measurement import Counts, Figures, Names, Out, print_table, provenance, run, write_report
 from benchmarks.moe import routes
 from benchmarks.moe.timing import Run, keep_freed_memory, take_turns
-from mnmt_moe_ext import Layout, build_info, combine, dispatch, expert_capacity, reference, route
+from mnmt_moe_ext import Layout, combine, dispatch, expert_capacity, reference, route
 
 BINS, ROWS, EINSUM, INDEX_ADD, GATHER = (
     "ours, bins",
@@ -108,7 +108,6 @@ def main(
         "keeps_freed_memory": keeps_memory,
         "operators": rows,
         "bandwidths": moved,
-        "instruction_set": build_info().instruction_set,
     }
     description = provenance("mnmt-moe-ext", "torch", gpu=device == "cuda")
     write_report(out, "gate, dispatch and combine", report, description)

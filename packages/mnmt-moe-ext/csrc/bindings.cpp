@@ -7,7 +7,6 @@
 #include <map>
 #include <string>
 
-#include "cpu/isa.h"
 #include "philox.h"
 
 namespace py = pybind11;
@@ -18,8 +17,7 @@ std::map<std::string, std::string> build_info() {
     return {{"compiler", MNMT_MOE_COMPILER},
             {"torch_version", MNMT_MOE_TORCH_VERSION},
             {"minimum_torch_version", MNMT_MOE_MINIMUM_TORCH},
-            {"cuda_architectures", MNMT_MOE_CUDA_ARCHITECTURES},
-            {"instruction_set", mnmt_moe::isa_name(mnmt_moe::instruction_set())}};
+            {"cuda_architectures", MNMT_MOE_CUDA_ARCHITECTURES}};
 }
 
 std::array<uint32_t, 4> philox4x32(const std::array<uint32_t, 4>& counter,

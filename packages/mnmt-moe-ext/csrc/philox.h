@@ -20,8 +20,7 @@ struct PhiloxKey {
     uint32_t words[2];
 };
 
-// `static`, so that files compiled for different instruction sets do not share one copy.
-MNMT_MOE_HOST_DEVICE static inline PhiloxCounter philox_round(PhiloxCounter counter, PhiloxKey key) {
+MNMT_MOE_HOST_DEVICE inline PhiloxCounter philox_round(PhiloxCounter counter, PhiloxKey key) {
     const uint64_t first = uint64_t{0xD2511F53} * counter.words[0];
     const uint64_t second = uint64_t{0xCD9E8D57} * counter.words[2];
     const auto high = [](uint64_t product) { return static_cast<uint32_t>(product >> 32); };
@@ -29,7 +28,7 @@ MNMT_MOE_HOST_DEVICE static inline PhiloxCounter philox_round(PhiloxCounter coun
              high(first) ^ counter.words[3] ^ key.words[1], static_cast<uint32_t>(first)}};
 }
 
-MNMT_MOE_HOST_DEVICE static inline PhiloxCounter philox4x32(PhiloxCounter counter, PhiloxKey key) {
+MNMT_MOE_HOST_DEVICE inline PhiloxCounter philox4x32(PhiloxCounter counter, PhiloxKey key) {
     for (int round = 0; round < 10; ++round) {
         counter = philox_round(counter, key);
         key.words[0] += 0x9E3779B9;
@@ -39,8 +38,7 @@ MNMT_MOE_HOST_DEVICE static inline PhiloxCounter philox4x32(PhiloxCounter counte
 }
 
 // The draw of a token at a step of a layer's gate, uniform in [0, 1), with 53 random bits.
-MNMT_MOE_HOST_DEVICE static inline double uniform_draw(int64_t seed, int64_t step, int64_t layer,
-                                                       int64_t token_id) {
+MNMT_MOE_HOST_DEVICE inline double uniform_draw(int64_t seed, int64_t step, int64_t layer, int64_t token_id) {
     const auto low = [](int64_t number) { return static_cast<uint32_t>(static_cast<uint64_t>(number)); };
     const auto high = [](int64_t number) {
         return static_cast<uint32_t>(static_cast<uint64_t>(number) >> 32);

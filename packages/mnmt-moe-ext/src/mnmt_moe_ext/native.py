@@ -61,7 +61,7 @@ def require(device: torch.device) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class BuildInfo:
-    """How the extension was built, and the instruction set that it uses."""
+    """How the extension was built."""
 
     compiler: str
     """Name and version of the C++ compiler."""
@@ -71,9 +71,6 @@ class BuildInfo:
     """The oldest torch whose stable ABI the extension needs."""
     cuda_architectures: str
     """The GPU architectures compiled for; empty without CUDA kernels."""
-    instruction_set: str
-    """The instruction set of the CPU kernels, "baseline", "avx2" or "avx512": the best of this processor,
-    unless the environment variable MNMT_MOE_ISA asks for less."""
 
 
 def build_info() -> BuildInfo:
