@@ -61,8 +61,41 @@ def test_no_folder_of_the_build_is_named_in_it() -> None:
 
 def test_available_devices() -> None:
     assert is_available(torch.device("cpu"))
-    assert is_available(torch.device("cuda", 1)) == native.CUDA_KERNELS_LOADED
     assert not is_available(torch.device("meta"))
+
+
+@pytest.mark.parametrize(
+    ("architectures", "gpus"),
+    [
+        ("", ""),
+        ("80-real", "8.0 8.6 8.9"),
+        ("86-real", "8.6 8.9"),
+        ("90", "9.0 10.0 10.3 12.0"),
+        ("90a-real 90a-virtual", "9.0"),
+        ("100f-real", "10.0 10.3"),
+        ("80-real 90-virtual", "8.0 8.6 8.9 9.0 10.0 10.3 12.0"),
+        ("80-real 90-real 100-real 120-real 120-virtual", "8.0 8.6 8.9 9.0 10.0 10.3 12.0"),
+        ("native", "7.5 8.0 8.6 8.9 9.0 10.0 10.3 12.0"),
+    ],
+)
+def test_gpus_on_which_code_runs(architectures: str, gpus: str) -> None:
+    some = [(7, 5), (8, 0), (8, 6), (8, 9), (9, 0), (10, 0), (10, 3), (12, 0)]
+    able = [f"{major}.{minor}" for major, minor in some if native.serves(architectures, (major, minor))]
+    assert able == gpus.split()
+
+
+def test_a_gpu_of_another_capability_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    built = build_info()
+    monkeypatch.setattr(native, "CUDA_KERNELS_LOADED", True)
+    monkeypatch.setattr(
+        native, "build_info", lambda: dataclasses.replace(built, cuda_architectures="90-real")
+    )
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (8, 6))
+    device = torch.device("cuda", 123)
+    assert not is_available(device)
+    with pytest.raises(RuntimeError, match=r"for 90-real, and this GPU is of 8\.6; .*ARCHITECTURES=86$"):
+        native.require(device)
 
 
 def test_without_a_compiler_only_the_reference_works(tmp_path: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -43,7 +45,44 @@ def is_available(device: torch.device) -> bool:
 
     Without them `mnmt_moe_ext.reference` has the same functions in plain torch.
     """
-    return CUDA_KERNELS_LOADED if device.type == "cuda" else COMPILED and device.type == "cpu"
+    if device.type == "cuda":
+        return CUDA_KERNELS_LOADED and torch.cuda.is_available() and _runs_on(device.index)
+    return COMPILED and device.type == "cpu"
+
+
+def _runs_on(index: int | None) -> bool:
+    """Return whether the CUDA kernels were compiled for a GPU, by default the current one."""
+    if torch.compiler.is_compiling():  # which cannot ask a GPU
+        return True
+    return _serves_gpu(torch.cuda.current_device() if index is None else index)
+
+
+@cache
+def _serves_gpu(index: int) -> bool:
+    return serves(build_info().cuda_architectures, torch.cuda.get_device_capability(index))
+
+
+def serves(architectures: str, capability: tuple[int, int]) -> bool:
+    """Return whether CUDA code for `architectures` runs on a GPU.
+
+    Machine code runs on GPUs of its major and at least its minor capability, PTX on all later ones too. Code
+    with an `a` runs on its very capability only, with an `f` on its major one.
+
+    Args:
+        architectures: As CMake names them, such as "80-real 90-virtual", "75" for both kinds of code, or
+            "native".
+        capability: Major and minor, as (9, 0) of an H100.
+    """
+    for name in architectures.split():
+        match = re.fullmatch(r"(\d+)(\d)([af]?)(-real|-virtual)?", name)
+        if match is None:  # "native" and the like
+            return True
+        built = int(match[1]), int(match[2])
+        is_later = capability > built and match[3] != "a"
+        has_ptx = match[4] != "-real" and not match[3]
+        if capability == built or (is_later and (has_ptx or capability[0] == built[0])):
+            return True
+    return False
 
 
 def require(device: torch.device) -> None:
@@ -52,10 +91,21 @@ def require(device: torch.device) -> None:
         return
     if device.type not in ("cpu", "cuda"):
         raise RuntimeError(f"mnmt-moe-ext has operators for the CPU and for CUDA, but not for {device.type}.")
+    if device.type == "cuda" and CUDA_KERNELS_LOADED and torch.cuda.is_available():
+        raise RuntimeError(_wrong_gpu(torch.cuda.get_device_capability(device)))
     command = CUDA_BUILD_COMMAND if device.type == "cuda" else BUILD_COMMAND
     raise RuntimeError(
         f"This installation of mnmt-moe-ext has no compiled operators for {device.type}; build them with: "
         f"{command}"
+    )
+
+
+def _wrong_gpu(capability: tuple[int, int]) -> str:
+    major, minor = capability
+    option = f"--config-settings=cmake.define.CMAKE_CUDA_ARCHITECTURES={major}{minor}"
+    return (
+        f"The CUDA kernels of mnmt-moe-ext were compiled for {build_info().cuda_architectures}, and this GPU "
+        f"is of {major}.{minor}; build them with: {CUDA_BUILD_COMMAND} {option}"
     )
 
 
@@ -70,7 +120,7 @@ class BuildInfo:
     minimum_torch_version: str
     """The oldest torch whose stable ABI the extension needs."""
     cuda_architectures: str
-    """The GPU architectures compiled for; empty without CUDA kernels."""
+    """The GPU architectures compiled for, as CMake names them; empty without CUDA kernels."""
 
 
 def build_info() -> BuildInfo:
