@@ -2,13 +2,14 @@
 
 Claim: ours are faster than one-hot einsums and sorted pipelines, and dispatch and combine come near the
 bandwidth of a plain copy. Peers: the einsums of Lepikhin et al. 2021 (GShard), and sorting the choices by
-expert, with index_add or a gather for the way back. Cited in docs/moe/measured.md.
+expert, with index_add or a gather for the way back; the latter as it is and compiled by torch. Cited in
+docs/moe/measured.md.
 
 Experts return their inputs. Output and gradients of every route are first compared with ours. Then the routes
-take turns, and the times are medians. Without drops, ours is compared with the sorted pipelines; at capacity
-factor 2, with the einsums, whose masks grow with the tokens of a group. Bandwidths are the bytes that
-dispatch, combine and their gradients must move, over the time, beside copy_. No time has the gate's
-projection.
+take turns. Without drops, ours is compared with the sorted pipelines; at capacity factor 2, with the einsums
+in small groups, since their masks grow with the tokens of a group. Bandwidths are the bytes that dispatch,
+combine and their gradients must move, over the time, beside copy_. No time has the gate's projection. To
+compile beforehand, run it with `--seconds 0`.
 
     python -m benchmarks.moe.operators --out benchmarks/results/moe/operators.json
 """
@@ -26,16 +27,11 @@ from torch import Tensor
 
 from benchmarks.measurement import Counts, Figures, Names, Out, print_table, provenance, run, write_report
 from benchmarks.moe import routes
-from benchmarks.moe.timing import Run, keep_freed_memory, take_turns
+from benchmarks.moe.timing import Run, keep_freed_memory, relative_difference, table_row, take_turns
 from mnmt_moe_ext import Layout, combine, dispatch, expert_capacity, reference, route
 
-BINS, ROWS, EINSUM, INDEX_ADD, GATHER = (
-    "ours, bins",
-    "ours, rows",
-    "einsum",
-    "sorted, index_add",
-    "sorted, gather",
-)
+BINS, ROWS, EINSUM = "ours, bins", "ours, rows", "einsum"
+INDEX_ADD, GATHER, COMPILED = "sorted, index_add", "sorted, gather", "sorted, gather, compiled"
 TOLERANCES = {"float32": 1e-4, "bfloat16": 2e-2}
 COPIED_BYTES = 2**28
 
@@ -64,12 +60,13 @@ def main(
     device: Literal["cpu", "cuda"] = "cpu",
     dtypes: Names = ("float32", "bfloat16"),
     experts: Counts = (8, 64, 512),
-    tokens: Counts = (4096, 8192),
+    tokens: Counts = (4096,),
     d_model: int = 512,
-    group_sizes: Counts = (),
+    group_size: int = 512,
     bandwidth_tokens: int = 16384,
     seconds: float = 2.0,
     threads: int = 2,
+    compiler: str = "inductor",
     out: Out = None,
 ) -> None:
     """Print a row for each case, pass and route, and one for each movement.
@@ -80,23 +77,30 @@ def main(
         experts: Numbers of experts.
         tokens: Numbers of tokens.
         d_model: Width of a token; bandwidths are of twice that.
-        group_sizes: Tokens of a group at capacity factor 2, besides all of them.
+        group_size: Tokens of a group at capacity factor 2.
         bandwidth_tokens: Tokens of the movements.
-        seconds: Seconds for the rounds of a comparison, which are at least three.
+        seconds: Seconds for the rounds of a comparison, which are at least five.
         threads: Threads of torch.
+        compiler: The backend of torch.compile.
         out: JSON file for the figures.
     """
     torch.set_num_threads(threads)
     keeps_memory = device == "cpu" and keep_freed_memory()
     rows: list[Figures] = []
+    dropless: list[Figures] = []
+    limited: list[Figures] = []
     for dtype, count, size in product(dtypes, tokens, experts):
+        torch.compiler.reset()  # which keeps few shapes of a function
         inputs = Inputs.draw(count, size, d_model, dtype, device)
         case = {"dtype": dtype, "tokens": count, "experts": size}
-        rows += [case | row for row in compared(without_drops(inputs), inputs, dtype, seconds)]
-        for group in dict.fromkeys((count, *group_sizes)):
-            routed = with_drops(inputs, count // group)
-            rows += [case | {"group": group} | row for row in compared(routed, inputs, dtype, seconds)]
-    print_table(rows)
+        all_choices, some = without_drops(inputs, compiler), with_drops(inputs, count // group_size)
+        for table, ways, group in ((dropless, all_choices, {}), (limited, some, {"group": group_size})):
+            for name, times in compared(ways, inputs, dtype, seconds):
+                contest = case | group | {"pass": name}
+                rows += [contest | {"route": each} | time for each, time in times.items()]
+                table.append(contest | table_row(times))
+    print_table(dropless)
+    print_table(limited)
     moved = [
         {"dtype": dtype, "experts": size, **row}
         for dtype, size in product(dtypes, experts[-2:])
@@ -116,15 +120,14 @@ def main(
 Route = Callable[[Tensor, Tensor, Callable[..., Tensor]], Tensor]
 
 
-def without_drops(inputs: Inputs) -> dict[str, Route]:
+def without_drops(inputs: Inputs, compiler: str) -> dict[str, Route]:
     """Return routes of all choices; bins have as many rows as the busiest expert takes."""
-    routing, _ = route(inputs.logits.detach()[None], capacity=None)
-    capacity = -(-int(routing.load.sum(dim=-1).max()) // 4) * 4
     return {
         ROWS: partial(routes.ours_in_rows, capacity=None),
-        BINS: partial(routes.ours_in_bins, capacity=capacity),
+        BINS: partial(routes.ours_in_bins, capacity=routes.largest_load(inputs.logits)),
         INDEX_ADD: routes.sorted_index_add,
         GATHER: routes.sorted_gather,
+        COMPILED: routes.compiled(routes.sorted_gather, compiler),
     }
 
 
@@ -132,15 +135,15 @@ def with_drops(inputs: Inputs, num_groups: int) -> dict[str, Route]:
     """Return routes that drop the same choices, with GShard's capacity factor of 2."""
     tokens, num_experts = inputs.logits.shape
     capacity = expert_capacity(num_tokens=tokens // num_groups, num_experts=num_experts)
-    options = {"capacity": capacity, "num_groups": num_groups}
     return {
-        BINS: partial(routes.ours_in_bins, **options),
-        ROWS: partial(routes.ours_in_rows, **options),
-        EINSUM: partial(routes.einsum, **options),
+        name: partial(way, capacity=capacity, num_groups=num_groups)
+        for name, way in ((BINS, routes.ours_in_bins), (ROWS, routes.ours_in_rows), (EINSUM, routes.einsum))
     }
 
 
-def compared(ways: dict[str, Route], inputs: Inputs, dtype: str, seconds: float) -> Iterator[Figures]:
+def compared(
+    ways: dict[str, Route], inputs: Inputs, dtype: str, seconds: float
+) -> Iterator[tuple[str, dict[str, Figures]]]:
     """Yield the times of forward, and of forward with backward, after a check of all routes.
 
     Raises:
@@ -157,8 +160,7 @@ def compared(ways: dict[str, Route], inputs: Inputs, dtype: str, seconds: float)
     forward = {name: partial(forward_only, way, inputs) for name, way in ways.items()}
     both = {name: partial(passed, way, inputs, routes.identity_experts) for name, way in ways.items()}
     for name, runs in (("forward", forward), ("forward + backward", both)):
-        times = take_turns(runs, device=inputs.x.device.type, seconds=seconds)
-        yield from ({"pass": name, "route": each, **time} for each, time in times.items())
+        yield name, take_turns(runs, device=inputs.x.device.type, seconds=seconds)
 
 
 def forward_only(route: Route, inputs: Inputs) -> Tensor:
@@ -171,12 +173,6 @@ def passed(route: Route, inputs: Inputs, experts: Callable[..., Tensor]) -> tupl
     """Return the output and the gradients of tokens and logits."""
     output = route(inputs.x, inputs.logits, experts)
     return output.detach(), *torch.autograd.grad(output, (inputs.x, inputs.logits), inputs.grad)
-
-
-def relative_difference(actual: Tensor, expected: Tensor) -> float:
-    """Return the norm of the difference over the norm; one of 4,096 tokens at a wrong expert makes 0.01."""
-    expected = expected.float()
-    return float((actual.float() - expected).norm() / expected.norm())
 
 
 def bandwidths(inputs: Inputs, seconds: float) -> Iterator[Figures]:
@@ -196,7 +192,8 @@ def bandwidths(inputs: Inputs, seconds: float) -> Iterator[Figures]:
     rates = {name: runs[name][1] / time["median_ms"] / 1e6 for name, time in times.items()}
     for name, rate in rates.items():
         share = round(rate / rates["copy_"], 3)
-        yield {"movement": name, "gb_per_second": round(rate, 2), "share_of_copy": share, **times[name]}
+        time = {key: times[name][key] for key in ("median_ms", "best_ms", "rounds")}
+        yield {"movement": name, "gb_per_second": round(rate, 2), "share_of_copy": share, **time}
 
 
 def movements(inputs: Inputs, weights: Tensor, layout: Layout) -> dict[str, tuple[Run, int]]:
@@ -219,4 +216,4 @@ def movements(inputs: Inputs, weights: Tensor, layout: Layout) -> dict[str, tupl
 
 if __name__ == "__main__":
     smoke = {"threads": 1, "experts": (8,), "tokens": (64,), "d_model": 32, "seconds": 0.02}
-    run(main, smoke=smoke | {"bandwidth_tokens": 64, "group_sizes": (32,)})
+    run(main, smoke=smoke | {"bandwidth_tokens": 64, "group_size": 32, "compiler": "eager"})

@@ -1,5 +1,8 @@
 """Routes of tokens through experts and back: ours, one-hot einsums, and pipelines that sort choices.
 
+The sorted pipelines are compiled as well (`compiled`). With experts in float32 this is `sorted_bins`, whose
+products are a padded bmm, since torch's compiler takes grouped_mm only in bfloat16.
+
 Each route maps x (tokens, d_model) and logits (tokens, experts) to (tokens, d_model) with the experts that it
 gets: on bins, (experts, rows, d_model) to the same shape, or on rows that lie expert by expert, with `ends`
 (experts,). Ours computes the auxiliary loss too, the others do not.
@@ -8,6 +11,7 @@ gets: on bins, (experts, rows, d_model) to the same shape, or on rows that lie e
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -82,9 +86,41 @@ def sorted_gather(x: Tensor, logits: Tensor, experts: RowExperts) -> Tensor:
     """Sort choices by expert; bring the outputs back into token order, then weight and sum them."""
     weights, order, ends = sorted_choices(logits)
     outputs = experts(x.index_select(0, order // 2), ends)
-    back = torch.empty_like(order).scatter_(0, order, torch.arange(len(order), device=order.device))
-    pairs = outputs.index_select(0, back).view(len(x), 2, -1)
-    return torch.bmm(weights.to(x.dtype).unsqueeze(1), pairs).squeeze(1)
+    return weighted_pairs(outputs.index_select(0, inverse(order)), weights)
+
+
+def sorted_bins(x: Tensor, logits: Tensor, experts: BinExperts, *, capacity: int) -> Tensor:
+    """Sort choices by expert into bins of `capacity` rows, which the busiest expert must not exceed.
+
+    The rows after an expert's own are those of the next experts; their outputs are not read.
+    """
+    weights, order, ends = sorted_choices(logits)
+    starts = F.pad(ends, (1, 0))[:-1]
+    places = (starts[:, None] + torch.arange(capacity, device=x.device)).clamp(max=len(order) - 1)
+    outputs = experts(x[order[places] // 2])
+    back = inverse(order)
+    expert = torch.searchsorted(ends, back, right=True)
+    rows = back - starts[expert] + expert * capacity
+    return weighted_pairs(outputs.flatten(0, 1).index_select(0, rows), weights)
+
+
+def compiled(route: Callable[..., Tensor], backend: str) -> Callable[..., Tensor]:
+    """Return the route as torch compiles it for the shapes of each call, in one piece.
+
+    The first call compiles. Its results stay on disk, so that it is shorter when the program runs again.
+    """
+    whole: Callable[..., Tensor] = torch.compile(route, dynamic=False, fullgraph=True, backend=backend)
+    return whole
+
+
+def weighted_pairs(outputs: Tensor, weights: Tensor) -> Tensor:
+    """Return the weighted sum of each token's two outputs (2 �� tokens, d_model), in the order of tokens."""
+    return torch.bmm(weights.to(outputs.dtype).unsqueeze(1), torch.unflatten(outputs, 0, (-1, 2))).squeeze(1)
+
+
+def inverse(order: Tensor) -> Tensor:
+    """Return the inverse of a permutation."""
+    return torch.empty_like(order).scatter_(0, order, torch.arange(len(order), device=order.device))
 
 
 def sorted_choices(logits: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -94,6 +130,19 @@ def sorted_choices(logits: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     experts, order = indices.flatten().sort()
     numbers = torch.arange(logits.shape[-1], device=logits.device)
     return weights, order, torch.searchsorted(experts, numbers, right=True, out_int32=True)
+
+
+def gated_experts(wi: Tensor, wo: Tensor, buffers: Tensor, ends: Tensor | None = None) -> Tensor:
+    """Apply wo_e (SiLU(a) �� b), a and b the halves of wi_e x: to bins by bmm, to rows by grouped_mm."""
+    product = torch.bmm if ends is None else partial(F.grouped_mm, offs=ends)
+    a, b = product(buffers, wi).chunk(2, dim=-1)
+    return product(F.silu(a) * b, wo)
+
+
+def largest_load(logits: Tensor) -> int:
+    """Return the choices of the busiest expert, rounded up to a multiple of four."""
+    _, _, ends = sorted_choices(logits.detach())
+    return -(-int(ends.diff(prepend=ends.new_zeros(1)).max()) // 4) * 4
 
 
 def identity_experts(buffers: Tensor, *_: Any) -> Tensor:

@@ -6,18 +6,21 @@ import ctypes
 import gc
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 from typing import Any
 
 import torch
+from torch import Tensor
+
+from benchmarks.measurement import Figures
 
 Run = Callable[[], Any]
-LEAST_ROUNDS, MOST_ROUNDS = 3, 100
+LEAST_ROUNDS, MOST_ROUNDS = 5, 100
 
 
-def take_turns(runs: Mapping[str, Run], *, device: str, seconds: float) -> dict[str, dict[str, float]]:
-    """Return the median and the best milliseconds of each contender, over rounds in which each runs once.
+def take_turns(runs: Mapping[str, Run], *, device: str, seconds: float) -> dict[str, Figures]:
+    """Return the figures of each contender over rounds in which each runs once.
 
     The order of each round is random, so that other work of the machine falls on all. The first run of each
     does not count, and rounds end after `seconds`.
@@ -38,10 +41,39 @@ def take_turns(runs: Mapping[str, Run], *, device: str, seconds: float) -> dict[
                 measured[name].append(1000 * seconds_of(runs[name]))
     finally:
         gc.enable()
+    first = next(iter(measured.values()))
+    return {name: figures_of(each, first) for name, each in measured.items()}
+
+
+def figures_of(times: Sequence[float], first: Sequence[float]) -> Figures:
+    """Return a contender's milliseconds, and how many times the first's in the same round it took.
+
+    `low` and `high` are the ends of a 95% interval of the median ratio, the order statistics whose ranks a
+    binomial distribution gives (in its normal approximation); of ten rounds or fewer, the extremes.
+    """
+    ratios = sorted(time / base for time, base in zip(times, first, strict=True))
+    rank = max(1, int((len(ratios) - 1.96 * len(ratios) ** 0.5) / 2))
     return {
-        name: {"median_ms": round(median(each), 4), "best_ms": round(min(each), 4), "rounds": len(each)}
-        for name, each in measured.items()
+        "median_ms": round(median(times), 4),
+        "best_ms": round(min(times), 4),
+        "rounds": len(times),
+        "ratio": round(median(ratios), 3),
+        "low": round(ratios[rank - 1], 3),
+        "high": round(ratios[-rank], 3),
     }
+
+
+def table_row(times: Mapping[str, Figures]) -> dict[str, str]:
+    """Return the cells of a page's table: the first contender's milliseconds, and the others' ratios."""
+    (first, milliseconds), *others = times.items()
+    cells = {name: f"{each['ratio']:.3g} ({each['low']:.3g}���{each['high']:.3g})" for name, each in others}
+    return {f"{first}, ms": f"{milliseconds['median_ms']:.3g}", **cells}
+
+
+def relative_difference(actual: Tensor, expected: Tensor) -> float:
+    """Return the norm of the difference over the norm; one of 4,096 tokens at a wrong expert makes 0.01."""
+    expected = expected.float()
+    return float((actual.float() - expected).norm() / expected.norm())
 
 
 def seconds_on_cpu(run: Run) -> float:
