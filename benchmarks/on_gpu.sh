@@ -128,6 +128,7 @@ sanitizer() {
 moe() {
     run moe_operators python3 -m benchmarks.moe.operators --device cuda --seconds 0.5 \
         --out "$RESULTS/moe/operators_cuda.json"
+    run moe_layer python3 -m benchmarks.moe.layer --device cuda --seconds 0.5 --out "$RESULTS/moe/layer_cuda.json"
 }
 
 exchange() {
