@@ -19,7 +19,7 @@ from mnmt_model.transformer.experts.experts import cast_once
 from mnmt_model.transformer.experts.ranks import MostTokens
 from mnmt_model.transformer.experts.routes import Balance, RoutingContext
 from mnmt_model.transformer.loss import Losses
-from mnmt_model.transformer.sentences import Sentences
+from mnmt_model.transformer.sentences import Sentences, send
 
 EMPTY = Batch(
     src=np.ones((1, 1), dtype=np.int64),
@@ -149,7 +149,7 @@ class GradientStep:
         losses: Losses = self.trainable(
             src.to(self.world.device),
             tgt.to(self.world.device),
-            pair_weights=torch.from_numpy(part.loss_weights).to(self.world.device),
+            pair_weights=send(torch.from_numpy(part.loss_weights), self.world.device),
             label_smoothing=self.config.label_smoothing,
             z_loss=self.config.z_loss,
             routing=self._routing(part, step, most_tokens),
@@ -159,11 +159,11 @@ class GradientStep:
     def _routing(self, part: Batch, step: int, most_tokens: MostTokens | None) -> RoutingContext:
         device = self.world.device
         return RoutingContext(
-            pair_ids=torch.from_numpy(part.ids).to(device),
-            seed_and_step=torch.tensor([self.seed, step - 1], device=device),
+            pair_ids=send(torch.from_numpy(part.ids), device),
+            seed_and_step=send(torch.tensor([self.seed, step - 1]), device),
             uniform=step <= self.config.uniform_routing_steps,
             most_tokens=most_tokens,
-            labels=torch.from_numpy(part.tasks).to(device),
+            labels=send(torch.from_numpy(part.tasks), device),
             num_labels=len(self.batches.stream.tasks),
         )
 

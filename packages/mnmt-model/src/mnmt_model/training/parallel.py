@@ -76,7 +76,7 @@ def _replicate(model: TranslationModel, world: World) -> nn.Module:
     # Buffers are state of gates, which is computed from sums over all processes.
     buffers = (name for name, _ in model.named_buffers())
     ignore(model, [*_parallel_experts(model), *buffers])  # type: ignore[no-untyped-call]
-    return DistributedDataParallel(model, device_ids=devices)
+    return DistributedDataParallel(model, device_ids=devices, gradient_as_bucket_view=True)
 
 
 def _shard(model: TranslationModel, config: TrainConfig, world: World) -> nn.Module:

@@ -85,7 +85,7 @@ def sinusoids(positions: Tensor, config: ModelConfig) -> Tensor:
       id (fairseq's `SinusoidalPositionalEmbedding`).
     """
     is_fairseq = config.positions == "sinusoidal-fairseq"
-    if torch.compiler.is_compiling():
+    if torch.compiler.is_compiling() or not positions.is_cpu:  # the host would wait for the longest
         return _sinusoids_at(positions, config.d_model, is_fairseq)
     longest = int(positions.max()) + 1 if len(positions) else 1
     length = -(-longest // TABLE_STEP) * TABLE_STEP

@@ -70,7 +70,8 @@ class Sentences:
         if self._is_full:
             indices = torch.arange(self.num_tokens, device=self.tokens.device).view(self.batch, self.width)
             return indices[:, :-1].flatten()
-        return (self.positions[1:] > 0).nonzero().squeeze(1)
+        # As many as the host knows, so that it does not wait for a count.
+        return torch.nonzero_static(self.positions[1:] > 0, size=self.num_tokens - self.batch).squeeze(1)
 
     def sums(self, x: Tensor) -> Tensor:
         """Return the sums `(batch,)` over each sentence's tokens of `x (num_tokens,)`."""
@@ -98,7 +99,11 @@ class Sentences:
 
     def to(self, device: torch.device) -> Sentences:
         """Return the same sentences on another device."""
-        moved = {
-            field.name: getattr(self, field.name).to(device, non_blocking=True) for field in fields(self)
-        }
-        return Sentences(**moved)
+        return Sentences(**{field.name: send(getattr(self, field.name), device) for field in fields(self)})
+
+
+def send(tensor: Tensor, device: torch.device) -> Tensor:
+    """Return a tensor on another device; a copy to a GPU is from pinned memory, without a wait."""
+    if device.type == "cuda" and tensor.is_cpu:
+        tensor = tensor.pin_memory()
+    return tensor.to(device, non_blocking=True)
