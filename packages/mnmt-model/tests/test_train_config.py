@@ -24,7 +24,7 @@ from mnmt_model import TrainConfig
         ("dropout", 1.0, r"`dropout` must be in \[0, 1\), but is 1.0."),
         ("skip_above", 0.5, "`skip_above` must be 0, or finite and above 1, but is 0.5."),
         ("skip_above", math.nan, "`skip_above` must be 0, or finite and above 1, but is nan."),
-        ("precision", "float16", "`precision` must be one of float32, bfloat16, but is float16."),
+        ("precision", "float16", "`precision` must be one of float32, tf32, bfloat16, but is float16."),
         ("max_skipped", -1, "`max_skipped` must be at least 0, but is -1."),
         ("cooldown_steps", 2000, r"`cooldown_steps` must be at most `steps` \(1000\), but is 2000."),
     ],

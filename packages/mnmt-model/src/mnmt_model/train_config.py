@@ -98,8 +98,9 @@ class TrainConfig:
     """Factor of the softmax's squared log-normaliser in the objective; T5 has 0.0001."""
     dropout: float = 0.0
     """Rate at embeddings, attention weights, feed-forward activations, sublayer outputs and last norms."""
-    precision: Literal["float32", "bfloat16"] = "float32"
-    """Precision of the states; weights and the optimiser's state are float32."""
+    precision: Literal["float32", "tf32", "bfloat16"] = "float32"
+    """Precision of the states; weights and the optimiser's state are float32. `tf32` is float32 whose matrix
+    products a GPU computes in TF32, with 10 bits of the 23."""
     compile: bool = False
     """Whether to compile the model, which needs a C++ compiler and about a minute at the start."""
     activation_checkpointing: bool = False

@@ -15,7 +15,10 @@ from ranks import run_ranks
 from mnmt_data.study import read_study
 from mnmt_model import RunConfig, RunError, load_run, run_configs, train
 from mnmt_model.checkpoints import find_checkpoints
+from mnmt_model.distributed.world import World
 from mnmt_model.runs.run_record import read_evals, read_run
+from mnmt_model.training.initial_model import random_model
+from mnmt_model.training.parallel import make_trainable
 
 EXACT = {"rel": 2e-5}
 SLOW = pytest.mark.slow
@@ -240,3 +243,15 @@ def test_what_cannot_be_divided_is_refused(
     dense = dataclasses.replace(routed, model=dataclasses.replace(routed.model, num_experts=experts))
     with pytest.raises(RunError, match=message):
         train(changed(dense, expert_parallel=together), tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("precision", "products"), [("tf32", "high"), ("float32", "highest"), ("bfloat16", "highest")]
+)
+def test_products_on_gpus_are_as_the_precision_says(
+    run: RunConfig, precision: str, products: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(torch, "set_float32_matmul_precision", asked.append)
+    make_trainable(random_model(run, 8, World()), changed(run, precision=precision).train, World())
+    assert asked == [products]

@@ -19,7 +19,7 @@ from mnmt_model.transformer.build import build_model, initialise
 from mnmt_model.transformer.model_config import ModelConfig
 from mnmt_model.transformer.translation_model import TranslationModel
 
-PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+PRECISIONS = {"float32": torch.float32, "tf32": torch.float32, "bfloat16": torch.bfloat16}
 
 
 def random_model(run: RunConfig, vocab_size: int, world: World) -> TranslationModel:

@@ -35,8 +35,9 @@ def make_trainable(model: TranslationModel, config: TrainConfig, world: World) -
     recomputed layers or several processes. Several processes average gradients: of replicas (DDP), or with
     parameters, gradients and optimiser state sharded over the processes (FSDP2). Experts divided among
     processes are sharded over their replicas by FSDP2 if `cuts_replicas`, and otherwise averaged by
-    `average_expert_gradients`.
+    `average_expert_gradients`. From then on torch computes float32 products in TF32 or not, as it says.
     """
+    torch.set_float32_matmul_precision("high" if config.precision == "tf32" else "highest")
     model.to(world.device)
     is_whole = world.size == 1 and not model.mixtures and not config.activation_checkpointing
     if config.compile and is_whole:
