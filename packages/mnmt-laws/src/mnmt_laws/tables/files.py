@@ -78,7 +78,7 @@ def _decode(file: BinaryIO, path: Path) -> str:
 
 def _read_csv(file: BinaryIO, path: Path) -> pd.DataFrame:
     text = _decode(file, path)
-    first = text.partition("\n")[0]
+    first = text.splitlines()[0] if text else ""
     mark = max(_SEPARATORS, key=lambda mark: len(next(csv.reader([first], delimiter=mark), [])))
     rows: list[list[str]] = []
     try:

@@ -108,8 +108,8 @@ def _likely_roles(table: pd.DataFrame, unread: pd.DataFrame, apart: Sequence[str
     The weights of a cell, that is of all tasks of a model or of some models, have a whole sum above 0.
     """
     numbers = {str(name): read_shares(unread[name]) for name in unread}
-    shares = pd.DataFrame({name: s for name, s in numbers.items() if s is not None and s.max() <= 1})
-    sums = shares.groupby(unread.index.to_numpy()).sum()
+    shares = {name: s for name, s in numbers.items() if s is not None and s.max() <= 1}
+    sums = pd.DataFrame(shares, index=unread.index).groupby(level=0).sum()
     whole = sums.columns[(sums.gt(0) & (sums - sums.round()).abs().le(ROUNDING)).all()]
     texts = [name for name in apart if numbers[name] is None]
     absent = {"task": table["task"].eq("all").all(), "weight": table["weight"].eq(1).all()}
