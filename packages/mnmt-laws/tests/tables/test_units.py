@@ -81,6 +81,15 @@ def test_one_row_in_another_unit_is_remarked() -> None:
     fit(runs(tokens=tokens), law="chinchilla")
 
 
+@pytest.mark.parametrize(("unit", "text"), [(1e6, "2e+13"), (1e-3, "2e+04")])
+def test_one_size_in_another_unit_is_remarked(unit: float, text: str) -> None:
+    millions = np.repeat([20.0, 60, 180], 4)
+    millions[0] *= unit
+    frame = runs().assign(size=millions)
+    (line,) = (each for each in observe(frame, columns={"size": "size*1e6"}).warnings if "unit" in each)
+    assert line.startswith(f"table row 2: `size` is {text}, and no other is within 300 times of it;")
+
+
 @given(
     st.lists(st.tuples(st.floats(768, 1e12), st.floats(1, 1e14)), max_size=8),
     st.floats(768, 1e12),

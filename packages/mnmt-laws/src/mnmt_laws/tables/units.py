@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 import numpy as np
 import pandas as pd
@@ -20,6 +20,9 @@ _LEAST, _MOST, _LONGEST = 1e-2, 1e6, 1e6
 
 _FEW, _APART = 1e-3, 1e5
 """Tokens a parameter below which a run is remarked, or with so many times those of the median run."""
+
+_ALONE = 300.0
+"""Times that a size or length of a table lies from the nearest; grids go up by less."""
 
 _USUAL = 20.0
 """Tokens a parameter that a proposed factor comes nearest to (Hoffmann et al. 2022)."""
@@ -62,7 +65,7 @@ def check_units(rows: pd.DataFrame, locator: RowLocator, scaled: Collection[str]
 
 
 def unit_remarks(rows: pd.DataFrame, locator: RowLocator, scaled: Collection[str] = ()) -> tuple[str, ...]:
-    """Return a line if a run has very few tokens a parameter, or far more than the others.
+    """Return a line for a run of very few or very many tokens a parameter, or else for lone numbers.
 
     Args:
         rows: As in `check_units`.
@@ -72,7 +75,7 @@ def unit_remarks(rows: pd.DataFrame, locator: RowLocator, scaled: Collection[str
     ratio = _tokens_per_parameter(rows)
     odd = (ratio.lt(_FEW) & rows["tokens"].ge(1)) | ratio.gt(_APART * ratio.median())
     if not odd.any() or {"size", "tokens"} & set(scaled):
-        return ()
+        return tuple(_lone_numbers(rows, locator))
     first = int(odd.to_numpy().argmax())
     tokens, size = rows["tokens"].iloc[first], rows["size"].iloc[first]
     return (
@@ -89,6 +92,22 @@ def check_growth(rows: pd.DataFrame, locator: RowLocator) -> None:
     falls = ordered.groupby("curve")["tokens"].diff().lt(0).to_numpy()
     rule = "`tokens` must not fall with the steps of a run; give the tokens since training began"
     reject(falls, ordered, locator, rule, ordered["tokens"])
+
+
+def _lone_numbers(rows: pd.DataFrame, locator: RowLocator) -> Iterator[str]:
+    """Yield a line for a size or length that is far from all others, as one in another unit is."""
+    for name in ("size", "tokens"):
+        known = np.unique(rows.loc[rows[name] > 0, name])
+        if len(known) < 3:
+            continue
+        steps = np.concatenate([[np.inf], known[1:] / known[:-1], [np.inf]])
+        alone = known[np.minimum(steps[:-1], steps[1:]) >= _ALONE]
+        if len(alone):
+            first = int(rows[name].eq(alone[0]).to_numpy().argmax())
+            yield (
+                f"{locator.name(rows, first)}: `{name}` is {alone[0]:.4g}, and no other is within {_ALONE:g} "
+                "times of it; if it is in another unit, write the count."
+            )
 
 
 def _tokens_per_parameter(rows: pd.DataFrame) -> pd.Series:
