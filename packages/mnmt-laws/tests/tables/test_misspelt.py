@@ -64,7 +64,7 @@ def test_a_weight_that_its_mixture_lacks_is_told_with_the_name_there() -> None:
         read_table(frame)
 
 
-@pytest.mark.parametrize(("source", "task"), [("en-fr", "en-fre"), ("en-fre", "en-fr")])
+@pytest.mark.parametrize(("source", "task"), [("en-fr", "en-fre"), ("en-fre", "en-fr"), ("enfr", "enrf")])
 def test_a_task_of_no_mixture_is_refused_with_the_source_that_has_no_values(source: str, task: str) -> None:
     shares = {"weight_en-de": [0.25, 0.5], f"weight_{source}": [0.5, 0.25], "weight_en-zh": 0.25}
     losses = {"loss_en-de": 3.0, f"loss_{task}": 3.1, "loss_en-zh": 3.2}

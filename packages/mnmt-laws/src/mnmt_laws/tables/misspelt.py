@@ -16,6 +16,7 @@ from mnmt_laws.tables.row_location import RowLocator
 
 _MODEL = ["architecture", "size", "mixture"]  # runs of other seeds share a slip
 _MANY = 4  # models that name what is meant
+_TRANSPOSED = 0.7  # likeness of `enrf` and `enfr`
 _CODE = re.compile(r"(?<![A-Za-z])([A-Za-z]{2,3}|[A-Z][a-z]{3})(?![A-Za-z])")
 
 
@@ -58,10 +59,10 @@ def _meant(name: str, tasks: set[str], sources: set[str], common: list[str]) -> 
     return _like(name, set(common) - beside)
 
 
-def _like(name: str, choices: set[str]) -> str | None:
+def _like(name: str, choices: set[str], *, cutoff: float = LIKENESS) -> str | None:
     """Return the choice of which a name may be a slip."""
     others = [other for other in sorted(choices) if _form(other) != _form(name)]
-    return closest(name, others, cutoff=LIKENESS)
+    return closest(name, others, cutoff=cutoff)
 
 
 def refuse_misspelt_tasks(table: pd.DataFrame, columns: Mapping[str, str], source: str) -> None:
@@ -78,7 +79,7 @@ def refuse_misspelt_tasks(table: pd.DataFrame, columns: Mapping[str, str], sourc
     tasks, trained = {*table["task"]}, {*table.loc[table["weight"] > 0, "task"]}
     sources = set[str]().union(*map(_sources, table["mixture"].unique()))
     for task in sorted(tasks - trained - sources):
-        if meant := _like(task, sources - tasks):
+        if meant := _like(task, sources - tasks, cutoff=_TRANSPOSED):
             where = f" row 1: column `{columns[task]}`" if task in columns else ""
             raise TableError(
                 f"{source}{where}: no mixture names task `{task}`, and source `{meant}` has no values; "
