@@ -189,6 +189,6 @@ def doubtful_losses(rows: pd.DataFrame, locator: RowLocator) -> tuple[str, ...]:
     first = int(great.argmax())
     return (
         f"{locator.name(rows, first)}: a loss of {rows['value'].iloc[first]:.4g} nats per token is worse "
-        f"than a guess among 400,000 tokens; if it is a perplexity, call its metric `ppl`; if a sum over a "
+        f"than a guess among 400,000 tokens; if it is a perplexity, call its column `ppl`; if a sum over a "
         f"sentence, divide it by the tokens.",
     )

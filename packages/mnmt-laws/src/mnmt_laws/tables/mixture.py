@@ -127,7 +127,7 @@ def complete_mixtures(
     """Return the table with mixtures that sum to 1 and a weight in every row, and warnings of changes.
 
     A mixture that sums to 1 up to `ROUNDING` is divided by its sum. An empty weight is its task's in the
-    mixture, 0 where that does not name it; without a mixture it is 1 if the table has no weights at all.
+    mixture, 0 where that does not name it; it is 1 if the table has no weights and no mixtures at all.
     Among more than two tasks, the mixture of a run that has a row for each task is read from their weights.
 
     Raises:
@@ -154,9 +154,10 @@ def complete_mixtures(
     normal = of_task / totals[codes]
     keep = table["weight"].notna().to_numpy() & (exact[codes] | np.isnan(of_task))
     weight = np.where(keep, table["weight"], normal)
-    if not has_weights:
+    if not has_weights and not any(stated):
         weight = np.where(np.isnan(weight), 1.0, weight)
-    missing = "`weight` is empty or NaN; give the task's share, or the `mixture`"
+    empty = "`weight` is empty or NaN" if has_weights else "`mixture` is empty"
+    missing = f"{empty}; give the task's share, or the `mixture`"
     reject(np.isnan(weight), table, locator, missing)
     if not weight.any():
         sources = ", ".join(dict.fromkeys(name for weights in stated for name in weights)) or "none"

@@ -138,19 +138,29 @@ def _weights(frame: pd.DataFrame, names: Sequence[str]) -> str | None:
 
 
 def _refuse_other_sums(frame: pd.DataFrame, free: Sequence[str], locator: RowLocator) -> None:
-    """Raise TableError if shares have the names of the tasks with values, but another sum than 1."""
+    """Raise TableError if columns are a mixture in most rows, or named like the tasks, but not in all."""
     measured = value_columns(frame.columns)
-    tasks = starred_columns(gathered_pattern(measured) or "", measured)
-    others = [name for name in free if name not in measured]
-    for pattern in dict.fromkeys(pattern for name in others for pattern in _patterns(name)):
-        group = starred_columns(pattern, others)
-        shares = [read_shares(frame[name]) for name in group.values()]
-        known = np.array([numbers for numbers in shares if numbers is not None and np.nanmax(numbers) <= 1])
-        if len(group) > 1 and {*group} == {*tasks} and len(known) == len(group):
-            row = int((np.abs(known.sum(axis=0) - 1) > ROUNDING).argmax())
+    tasks = {*starred_columns(gathered_pattern(measured) or "", measured)}
+    shares = {
+        name: s for name in free if name not in measured and (s := read_shares(frame[name])) is not None
+    }
+    for pattern in dict.fromkeys(pattern for name in shares for pattern in _patterns(name)):
+        group = starred_columns(pattern, shares)
+        weights = np.array([shares[name] for name in group.values()])
+        whole = 1 if len(weights) and np.nanmedian(weights.sum(axis=0)) <= 2 else 100
+        wrong = ~(np.abs(weights.sum(axis=0) / whole - 1) <= ROUNDING)
+        is_mixture = {*group} == tasks or 2 * wrong.sum() < len(wrong)
+        if len(group) > 1 and is_mixture and (weights.max(axis=0) < whole).any():
+            row = int(wrong.argmax())
+            empty = [name for name, each in group.items() if np.isnan(shares[each][row])]
+            what = (
+                f"`{group[empty[0]]}` is empty"
+                if empty
+                else f"the columns `{pattern}` sum to {weights[:, row].sum():g}, not {whole}"
+            )
             raise TableError(
-                f"{locator.source} row {frame.index[row] + 2}: the columns `{pattern}` sum to "
-                f"{known[:, row].sum():g}, not 1; give the weight of every source of the mixture."
+                f"{locator.source} row {frame.index[row] + 2}: {what}; "
+                "give the weight of every source of the mixture."
             )
 
 
