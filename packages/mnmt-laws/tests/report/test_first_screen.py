@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from mnmt_laws import Perturbation
+from mnmt_laws import LawFit, Perturbation, fit, recommend
 from mnmt_laws.report.analysis import Analysis
 from mnmt_laws.report.first_screen import first_screen
 from mnmt_laws.report.page import render_page
-from mnmt_laws.report.trust import Trust, TrustRow
+from mnmt_laws.report.trust import Trust, TrustRow, make_trust
 
 Analyse = Callable[..., Analysis]
+ByLaw = Callable[[LawFit], Analysis]
 
 
 def test_it_says_the_advice_the_range_and_the_stake(loss_analysis: Analysis) -> None:
@@ -65,12 +67,28 @@ def test_a_hopeless_table_still_has_advice(losses: pd.DataFrame, analyse_table: 
         assert not all(words in first for words in pair)
 
 
+def test_of_three_sizes_larger_models_are_not_tested(losses: pd.DataFrame, by_law: ByLaw) -> None:
+    mixed = losses[losses["role"].eq("fit") & losses["weight"].between(0, 1, inclusive="neither")]
+    law = fit(mixed[mixed["size"].ne(mixed["size"].min())], law="joint", uncertainty=Perturbation(refits=0))
+    advice = recommend(law.observations, refits=0)
+    study = replace(by_law(law).study, recommendation=advice)
+    study.__dict__["law"] = law
+    assert advice.forecast.table["size_error"].notna().any()
+    trust = make_trust(study)
+    assert {row.label: row.value for row in trust.rows}["Larger models"] == "not tested"
+    assert trust.summary == "Unknown: the table allows no check."
+
+
 @pytest.mark.parametrize(
     ("verdicts", "start"),
     [
         (["good", "good"], "Well"),
         (["unsure", "unsure", "good"], "Somewhat"),
         (["good", "bad"], "With care"),
+        (["good", "untested"], "Somewhat: 1 of 2 checks passed, 1 could not be made."),
+        (["unsure", "untested"], "Somewhat: 1 of 2 checks is undecided, 1 could not be made."),
+        (["good", "bad", "untested"], "With care: 1 of 3 checks failed, 1 could not be made."),
+        (["untested"], "Unknown"),
         ([], "Unknown"),
     ],
 )

@@ -11,17 +11,20 @@ import numpy as np
 
 from mnmt_laws.answers.decision import back_test_advice
 from mnmt_laws.errors import ArgumentError, TableError
+from mnmt_laws.fitting.back_test import ROUNDING
+from mnmt_laws.forecasts.forecast import Forecast
 from mnmt_laws.report.study import Study
 from mnmt_laws.sentences.advice import cost_text, tested_sentence
 from mnmt_laws.tables.observations import learning_curves
 
-Verdict = Literal["good", "unsure", "bad"]
+Verdict = Literal["good", "unsure", "bad", "untested"]
 
 _FEWEST_POINTS = 4  # of a learning curve
+_FEWEST_TESTED = 0.5  # of the shares of the laws behind the advice
 _RECORD = {
-    "size_error": ("Larger models", "the largest size"),
-    "length_error": ("Longer training", "the longest training"),
-    "mixture_error": ("Other mixtures", "mixtures in turn"),
+    "size": ("size_error", "Larger models", "sizes", "the largest size"),
+    "tokens": ("length_error", "Longer training", "training lengths", "the longest training"),
+    "mixture": ("mixture_error", "Other mixtures", "mixtures", "mixtures in turn"),
 }
 
 
@@ -51,13 +54,17 @@ class Trust:
     def summary(self) -> str:
         """The verdict over all rows, in a sentence."""
         verdicts = [row.verdict for row in self.rows]
-        if not verdicts:
+        untested = verdicts.count("untested")
+        if untested == len(verdicts):
             return "Unknown: the table allows no check."
+        rest = f", {untested} could not be made" if untested else ""
         if "bad" in verdicts:
-            return f"With care: {verdicts.count('bad')} of {len(verdicts)} checks failed."
+            return f"With care: {verdicts.count('bad')} of {len(verdicts)} checks failed{rest}."
         if open_checks := verdicts.count("unsure"):
             are = "is" if open_checks == 1 else "are"
-            return f"Somewhat: {open_checks} of {len(verdicts)} checks {are} undecided."
+            return f"Somewhat: {open_checks} of {len(verdicts)} checks {are} undecided{rest}."
+        if untested:
+            return f"Somewhat: {verdicts.count('good')} of {len(verdicts)} checks passed{rest}."
         return "Well: every check passed."
 
 
@@ -86,18 +93,34 @@ def _tested(study: Study) -> Iterator[TrustRow]:
 def _record(study: Study) -> Iterator[TrustRow]:
     """Yield the mean errors of the average's laws on what was left out, weighted by their shares."""
     advice = study.recommendation
-    table = None if advice is None else advice.forecast.table
-    for column, (label, what) in _RECORD.items():
-        known = None if table is None else table[table[column].notna() & (table["share"] > 0)]
-        if known is None or known.empty:
-            continue
-        error = float(np.average(known[column], weights=known["share"]))
-        yield TrustRow(
-            label=label,
-            value=f"{error:.1%}",
-            verdict=_verdict(error, 0.03, 0.1),
-            explanation=f"Error of the laws behind the advice, by their shares, fitted without {what}.",
-        )
+    if advice is None:
+        return
+    table = advice.forecast.table
+    laws = table[table["law"].isin([member.form.name for member in advice.forecast.members])]
+    for axis, (column, label, values, what) in _RECORD.items():
+        tested = laws[laws[column].notna()]
+        if tested["share"].sum() >= _FEWEST_TESTED * laws["share"].sum():
+            error = float(np.average(tested[column], weights=tested["share"]))
+            yield TrustRow(
+                label=label,
+                value=f"{error:.1%}",
+                verdict=_verdict(error, 0.03, 0.1),
+                explanation=f"Error of the laws behind the advice, by their shares, fitted without {what}.",
+            )
+        elif _goes_beyond(advice.forecast, axis):
+            yield TrustRow(
+                label=label,
+                value="not tested",
+                verdict="untested",
+                explanation=f"The table has too few {values} to test most of the laws behind the advice.",
+            )
+
+
+def _goes_beyond(forecast: Forecast, axis: str) -> bool:
+    """Return whether the advice leaves what was trained: mixtures always, where there are any to choose."""
+    if axis == "mixture":
+        return len(forecast.sources) > 1
+    return axis in forecast.at and forecast.at[axis] > (1 + ROUNDING) * forecast.best.rows[axis].max()
 
 
 def _held_out(study: Study) -> Iterator[TrustRow]:
