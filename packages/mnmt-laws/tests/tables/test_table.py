@@ -73,18 +73,12 @@ def write(folder: Path, text: str, name: str = "runs.csv") -> Path:
         *(
             (
                 f"size,share_a,share_b,loss_a,loss_b\n1,.5,.5,2,3\n2,.3,.7,2,3\n3,{fields},2,3\n",
-                f"{{}} row 4: {rest}",
+                f"{{}} row 4: {rest}; give the weight of every source of the mixture.",
             )
             for fields, rest in (
-                (
-                    ".4,.5",
-                    "the columns `share_*` sum to 0.9, not 1; give the weight of every source of the mixture.",
-                ),
-                (
-                    "30,70",
-                    "the columns `share_*` sum to 100, not 1; give the weight of every source of the mixture.",
-                ),
-                (",.5", "`share_a` is empty; give the weight of every source of the mixture."),
+                (".4,.5", "the columns `share_*` sum to 0.9, not 1"),
+                ("30,70", "the columns `share_*` sum to 100, not 1"),
+                (",.5", "`share_a` is empty"),
             )
         ),
         (
@@ -92,9 +86,10 @@ def write(folder: Path, text: str, name: str = "runs.csv") -> Path:
             "{} row 3: `mixture` is empty; give the task's share, or the `mixture`.",
         ),
         (
-            "size,share_a,share_b,loss_a,loss_b,hours\n1,.5,.5,2,3,7\n1,.5,.5,2,3.1,8\n2,.5,.5,2,3,7\n3,.5,.5,2,3,8\n",
-            "{} rows 2 and 3: the same model and length but for `hours`, which is not read; name what it holds, "
-            "as in --column mixture=hours, or --column seed=hours for replicates.",
+            "size,share_a,share_b,loss_a,loss_b,hours\n1,.5,.5,2,3,7\n1,.5,.5,2,3.1,8\n2,.5,.5,2,3,7\n"
+            "3,.5,.5,2,3,8\n",
+            "{} rows 2 and 3: the same model and length but for `hours`, which is not read; name what it "
+            "holds, as in --column mixture=hours, or --column seed=hours for replicates.",
         ),
         (
             f"{HEADER}\n{ROW}2,a,1,loss,nan\n3,a,1,loss,\n",
