@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -131,6 +132,18 @@ def test_noise_is_the_scatter_of_the_loss_above_the_floor(two_tasks: LawFit) -> 
         rows, floor = two_tasks.rows.query("task == @task"), two_tasks.observations.irreducible_of(task)
         errors = np.log((rows["value"] - floor) / (two_tasks.predict(rows) - floor))
         assert noise == pytest.approx(np.sqrt((errors**2).sum() / (len(rows) - 6)))
+
+
+def test_a_law_without_spare_observations_does_not_tell_the_noise(
+    clean_forecast: Forecast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    best = clean_forecast.members[0]
+    two = replace(clean_forecast, members=(best, best))
+    noises = iter([np.zeros(2), np.array([0.1, 0.2])])
+    monkeypatch.setattr("mnmt_laws.forecasts.forecast.noise_of", lambda fitted: next(noises))
+    losses = np.ones((2, 1))
+    floors = np.array(list(floors_of(best.form.fit).values()))
+    np.testing.assert_allclose(two.noise(losses)[:, 0], (1 - floors) * [0.1, 0.2])
 
 
 def test_rows_of_a_length_are_each_models_nearest() -> None:

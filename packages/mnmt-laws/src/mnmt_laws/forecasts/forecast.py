@@ -166,12 +166,15 @@ class Forecast:
         return np.asarray(floors + (losses - floors) * np.exp(noise))
 
     def noise(self, losses: Array) -> Array:
-        """Return (tasks, n) standard deviations of one run about the best form, at (tasks, n) losses.
+        """Return (tasks, n) standard deviations of one run, at (tasks, n) losses.
 
-        Noise is in proportion to the loss, or where the irreducible loss is known to what lies above it.
+        They are about the best form that leaves observations to tell them. Noise is in proportion to the loss,
+        or where the irreducible loss is known to what lies above it.
         """
         floors = np.array(list(floors_of(self.best).values()))[:, None]
-        return np.asarray(np.abs(losses - floors) * noise_of(self.best)[:, None])
+        noises = [noise_of(member.form.fit) for member in self.members]
+        known = next((noise for noise in noises if noise.all()), noises[0])
+        return np.asarray(np.abs(losses - floors) * known[:, None])
 
     def _losses(self, member: Member, points: Array, at: dict[str, Array]) -> Array:
         fitted = member.form.fit
