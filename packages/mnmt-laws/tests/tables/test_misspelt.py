@@ -44,6 +44,12 @@ def test_rows_with_a_name_of_one_model_are_left_out_and_what_may_be_meant_is_nam
     assert " and ".join(left_out) == rows.split(" ", 1)[1]
 
 
+def test_a_slip_in_one_of_two_lengths_is_named() -> None:
+    both = pd.concat([table().assign(tokens=1e9), table(task="en-fre").assign(tokens=4e9)], ignore_index=True)
+    line = "table: row 19: left out, for no other model names `en-fre`; is `en-fr` meant?"
+    assert line in read_table(both).warnings
+
+
 @pytest.mark.parametrize(
     "changed",
     [

@@ -168,8 +168,8 @@ class Forecast:
     def noise(self, losses: Array) -> Array:
         """Return (tasks, n) standard deviations of one run, at (tasks, n) losses.
 
-        They are about the best form that leaves observations to tell them. Noise is in proportion to the loss,
-        or where the irreducible loss is known to what lies above it.
+        They are about the best form that leaves observations to tell them. Noise is in proportion to the
+        loss, or where the irreducible loss is known to what lies above it.
         """
         floors = np.array(list(floors_of(self.best).values()))[:, None]
         noises = [noise_of(member.form.fit) for member in self.members]

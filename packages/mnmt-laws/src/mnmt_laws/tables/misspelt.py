@@ -15,6 +15,7 @@ from mnmt_laws.tables.mixture import parse_weights
 from mnmt_laws.tables.row_location import RowLocator
 
 _MODEL = ["architecture", "size", "mixture"]  # runs of other seeds share a slip
+_RUN = [*_MODEL, "tokens", "step", "seed", "run"]
 _MANY = 4  # models that name what is meant
 _TRANSPOSED = 0.7  # likeness of `enrf` and `enfr`
 _CODE = re.compile(r"(?<![A-Za-z])([A-Za-z]{2,3}|[A-Z][a-z]{3})(?![A-Za-z])")
@@ -33,7 +34,9 @@ def leave_misspelt_out(table: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ..
     Returns:
         The table, and a line for each such name.
     """
+    told_apart = [name for name in _RUN if name in table]
     models = table.groupby(_MODEL, dropna=False).ngroup().to_numpy()
+    runs = table.groupby(told_apart, dropna=False).ngroup().to_numpy()
     tasks = table.groupby(models)["task"].agg(set)
     sources = table["mixture"].groupby(models).first().map(_sources)
     models_of = defaultdict(list)
@@ -43,20 +46,22 @@ def leave_misspelt_out(table: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ..
     common = sorted(name for name, named in models_of.items() if len(named) >= _MANY)
     lines, role = [], table["role"]
     for name, (model, *others) in sorted(models_of.items()):
-        if not others and (meant := _meant(name, tasks[model], sources[model], common)):
-            wrong = (models == model) & (table["task"].eq(name).to_numpy() | (name in sources[model]))
+        if not others and (meant := _meant(name, sources[model], common)):
+            of_task = (models == model) & table["task"].eq(name).to_numpy()
+            if meant in {*table["task"][np.isin(runs, runs[of_task])]}:
+                continue
+            wrong = of_task | ((models == model) & (name in sources[model]))
             rows = RowLocator(source="").name(table, *np.flatnonzero(wrong)).strip()
             lines.append(f"{rows}: left out, for no other model names `{name}`; is `{meant}` meant?")
             role = role.mask(wrong, "left-out")
     return table.assign(role=role), tuple(lines)
 
 
-def _meant(name: str, tasks: set[str], sources: set[str], common: list[str]) -> str | None:
-    """Return the common name of which one of a model's tasks or sources may be a slip."""
+def _meant(name: str, sources: set[str], common: list[str]) -> str | None:
+    """Return the common name of which a name of a model with these sources may be a slip."""
     if sources == {name}:
         return None
-    beside = {*(tasks if name in tasks else ()), *(sources if name in sources else ())}
-    return _like(name, set(common) - beside)
+    return _like(name, {*common} - (sources if name in sources else set()))
 
 
 def _like(name: str, choices: set[str], *, cutoff: float = LIKENESS) -> str | None:
