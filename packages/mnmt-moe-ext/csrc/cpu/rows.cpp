@@ -24,8 +24,6 @@ using torch::stable::parallel_for;
 constexpr int64_t kBytesPerThread = 1 << 16;
 // Columns that are summed at a time, in registers.
 constexpr int64_t kStrip = 64;
-// Partial sums of a dot product, for the compiler to add side by side.
-constexpr int64_t kPartialSums = 16;
 
 // The upper half of a float32.
 struct Bfloat16 {
@@ -90,19 +88,10 @@ MNMT_MOE_CLONES void sum_rows(const Element* buffers, const Wide<Element>* weigh
 
 template <typename Element>
 MNMT_MOE_INLINE Wide<Element> dot(const Element* a, const Element* b, int64_t width) {
-    Wide<Element> sums[kPartialSums] = {};
-    const int64_t whole = width / kPartialSums * kPartialSums;
-    for (int64_t first = 0; first < whole; first += kPartialSums) {
-        for (int64_t lane = 0; lane < kPartialSums; ++lane) {
-            sums[lane] += widen(a[first + lane]) * widen(b[first + lane]);
-        }
-    }
-    for (int64_t column = whole; column < width; ++column) {
-        sums[column - whole] += widen(a[column]) * widen(b[column]);
-    }
     Wide<Element> sum = 0;
-    for (const Wide<Element> partial : sums) {
-        sum += partial;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t column = 0; column < width; ++column) {
+        sum += widen(a[column]) * widen(b[column]);
     }
     return sum;
 }
