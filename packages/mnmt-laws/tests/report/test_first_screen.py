@@ -67,6 +67,7 @@ def test_a_hopeless_table_still_has_advice(losses: pd.DataFrame, analyse_table: 
         assert not all(words in first for words in pair)
 
 
+@pytest.mark.slow
 def test_of_three_sizes_larger_models_are_not_tested(losses: pd.DataFrame, by_law: ByLaw) -> None:
     mixed = losses[losses["role"].eq("fit") & losses["weight"].between(0, 1, inclusive="neither")]
     law = fit(mixed[mixed["size"].ne(mixed["size"].min())], law="joint", uncertainty=Perturbation(refits=0))
