@@ -64,15 +64,22 @@ def main(*, folder: Path = OUT, out: Path = OUT, refits: int = 200) -> None:
 
 
 def _gaps(losses: Tables) -> dict[str, Answer]:
-    """Return gaps to the encoder-decoder: their trends, and by width."""
+    """Return gaps to the encoder-decoder: their trends, of equal width too, and by width."""
     rows = {
         **{(name, "size"): gaps_to_encdec(some) for name, some in losses.items() if name != LAYERS},
         **{(name, "FLOPs"): gaps_to_encdec(losses[name], predictor="flops") for name in COMPARED},
     }
     lines = {key: trends(some) for key, some in rows.items()}
+    small = {key: some[some["width"].isin(SMALL)] for key, some in rows.items() if key[1] == "FLOPs"}
+    lines |= {(name, "FLOPs, when small"): trends(some) for (name, _), some in small.items()}
     lines[LAYERS, "layers"] = trends(gaps_to_encdec(losses[LAYERS], predictor="width"), over="width")
     by_width = {key: some[["model", *_INTERVAL]] for key, some in rows.items() if key[0] in COMPARED}
-    return {"gaps to EncDec": _joined(lines, "equal"), "gaps by width": _joined(by_width, "equal")}
+    as_trained = {name: trends(effects(losses[name], OVER_ENCDEC), by="effect") for name in COMPARED}
+    return {
+        "gaps to EncDec": _joined(lines, "equal"),
+        "gaps by width": _joined(by_width, "equal"),
+        "gaps at equal width": _joined(as_trained),
+    }
 
 
 def _effects(losses: Tables) -> dict[str, Answer]:
