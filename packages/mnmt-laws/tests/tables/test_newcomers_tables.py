@@ -217,6 +217,11 @@ def test_15_a_wide_table(tmp_path: Path) -> None:
     assert third.warnings[0].endswith("value from `ppl_*` (2 columns).")
 
 
+def test_15_columns_named_like_the_tasks_may_hold_something_else(tmp_path: Path) -> None:
+    hours = WIDE.drop(columns=["w/de", "w/fr"]).assign(hours_de=[5, 6, 7], hours_fr=[10, 11, 12])
+    assert observe(save(hours, tmp_path / "t.csv"), columns={"value": "*_loss"}).tasks == ["de", "fr"]
+
+
 def test_16_a_wide_table_without_mixtures_is_asked_about(tmp_path: Path) -> None:
     path = save(WIDE[["size", "de_loss", "fr_loss"]], tmp_path / "t.csv")
     assert one_line(path) == (

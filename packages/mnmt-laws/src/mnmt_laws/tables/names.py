@@ -147,21 +147,28 @@ def _refuse_other_sums(frame: pd.DataFrame, free: Sequence[str], locator: RowLoc
     for pattern in dict.fromkeys(pattern for name in shares for pattern in _patterns(name)):
         group = starred_columns(pattern, shares)
         weights = np.array([shares[name] for name in group.values()])
-        whole = 1 if len(weights) and np.nanmedian(weights.sum(axis=0)) <= 2 else 100
-        wrong = ~(np.abs(weights.sum(axis=0) / whole - 1) <= ROUNDING)
-        is_mixture = {*group} == tasks or 2 * wrong.sum() < len(wrong)
-        if len(group) > 1 and is_mixture and (weights.max(axis=0) < whole).any():
-            row = int(wrong.argmax())
-            empty = [name for name, each in group.items() if np.isnan(shares[each][row])]
-            what = (
-                f"`{group[empty[0]]}` is empty"
-                if empty
-                else f"the columns `{pattern}` sum to {weights[:, row].sum():g}, not {whole}"
-            )
-            raise TableError(
-                f"{locator.source} row {frame.index[row] + 2}: {what}; "
-                "give the weight of every source of the mixture."
-            )
+        whole = _whole(weights, of_tasks={*group} == tasks) if len(group) > 1 else None
+        totals = weights.sum(axis=0)
+        if whole is None or not (weights.max(axis=0) < whole).any():
+            continue
+        row = int((~(np.abs(totals / whole - 1) <= ROUNDING)).argmax())
+        empty = [name for name, each in group.items() if np.isnan(shares[each][row])]
+        what = f"the columns `{pattern}` sum to {totals[row]:g}, not {whole}"
+        if empty:
+            what = f"`{group[empty[0]]}` is empty"
+        raise TableError(
+            f"{locator.source} row {frame.index[row] + 2}: {what}; "
+            "give the weight of every source of the mixture."
+        )
+
+
+def _whole(weights: np.ndarray[tuple[int, int], np.dtype[np.float64]], *, of_tasks: bool) -> int | None:
+    """Return 1 or 100 if weights sum to it in most rows, and 1 for those of all tasks within [0, 1]."""
+    for whole in (1, 100):
+        right = np.abs(weights.sum(axis=0) / whole - 1) <= ROUNDING
+        if 2 * right.sum() > len(right):
+            return whole
+    return 1 if of_tasks and np.nan_to_num(weights).max(initial=0.0) <= 1 else None
 
 
 def sums_to_one(weights: np.ndarray[tuple[int, int], np.dtype[np.float64]]) -> bool:
