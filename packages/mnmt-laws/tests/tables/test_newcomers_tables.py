@@ -212,14 +212,6 @@ def test_15_a_wide_table(tmp_path: Path) -> None:
     other = read_table(save(percent, tmp_path / "p.csv"))
     np.testing.assert_allclose(other.frame["weight"], table.frame["weight"])
     assert other.warnings[-1].endswith("the weights of `mixture` sum to 100 and are read as percentages.")
-    powers = {f"ppl_{name}": np.exp(WIDE[f"{name}_loss"]) for name in ("de", "fr")}
-    third = read_table(save(WIDE.drop(columns=["de_loss", "fr_loss"]).assign(**powers), tmp_path / "e.csv"))
-    assert third.warnings[0].endswith("value from `ppl_*` (2 columns).")
-
-
-def test_15_columns_named_like_the_tasks_may_hold_something_else(tmp_path: Path) -> None:
-    hours = WIDE.drop(columns=["w/de", "w/fr"]).assign(hours_de=[5, 6, 7], hours_fr=[10, 11, 12])
-    assert observe(save(hours, tmp_path / "t.csv"), columns={"value": "*_loss"}).tasks == ["de", "fr"]
 
 
 def test_16_a_wide_table_without_mixtures_is_asked_about(tmp_path: Path) -> None:

@@ -70,20 +70,9 @@ def write(folder: Path, text: str, name: str = "runs.csv") -> Path:
             "{} row 2 (and 1 more row): 2 fields, but the header has 6; give every row a field for every "
             "column, empty where there is nothing.",
         ),
-        *(
-            (
-                f"size,share_a,share_b,loss_a,loss_b\n1,.5,.5,2,3\n2,.3,.7,2,3\n3,{fields},2,3\n",
-                f"{{}} row 4: {rest}; give the weight of every source of the mixture.",
-            )
-            for fields, rest in (
-                (".4,.5", "the columns `share_*` sum to 0.9, not 1"),
-                ("30,70", "the columns `share_*` sum to 100, not 1"),
-                (",.5", "`share_a` is empty"),
-            )
-        ),
         (
             'size,task,mixture,value\n1,a,"a:0.5,b:0.5",2\n2,a,,2\n',
-            "{} row 3: `mixture` is empty; give the task's share, or the `mixture`.",
+            "{} row 3: `mixture` is empty; give it in every row.",
         ),
         (
             "size,share_a,share_b,loss_a,loss_b,hours\n1,.5,.5,2,3,7\n1,.5,.5,2,3.1,8\n2,.5,.5,2,3,7\n"

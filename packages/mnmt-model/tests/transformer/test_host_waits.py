@@ -10,8 +10,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from mnmt_model.transformer.model_config import ARCHITECTURES, Architecture, ModelConfig
 from mnmt_model.transformer.sentences import Sentences
 
-WAITS = ("_local_scalar_dense", "nonzero", "masked_select", "unique")
-"""Operators of torch whose results, or their sizes, the host reads."""
+WAITS = ("_local_scalar_dense", "nonzero", "masked_select")
+"""Operators of torch whose results, or their sizes, the host reads; so does indexing by a mask."""
 
 
 class Waits(TorchDispatchMode):
@@ -21,7 +21,8 @@ class Waits(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = func.overloadpacket.__name__
-        if name in WAITS:
+        masks = name == "index" and any(each is not None and each.dtype == torch.bool for each in args[1])
+        if name in WAITS or masks:
             self.names.append(name)
         return func(*args, **(kwargs or {}))
 

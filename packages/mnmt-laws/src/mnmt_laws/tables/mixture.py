@@ -156,8 +156,9 @@ def complete_mixtures(
     weight = np.where(keep, table["weight"], normal)
     if not has_weights and not any(stated):
         weight = np.where(np.isnan(weight), 1.0, weight)
-    empty = "`weight` is empty or NaN" if has_weights else "`mixture` is empty"
-    missing = f"{empty}; give the task's share, or the `mixture`"
+    missing = "`mixture` is empty; give it in every row"
+    if has_weights:
+        missing = "`weight` is empty or NaN; give the task's share, or the `mixture`"
     reject(np.isnan(weight), table, locator, missing)
     if not weight.any():
         sources = ", ".join(dict.fromkeys(name for weights in stated for name in weights)) or "none"
