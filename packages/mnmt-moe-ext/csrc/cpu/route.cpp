@@ -180,33 +180,33 @@ std::vector<T> bias_of(const RouteCall& call) {
 
 template <typename T>
 void run_for(const RouteCall& call) {
-    const auto& [groups, group_tokens, num_experts, top_k] = call.shape;
-    const Blocks blocks{groups, group_tokens, num_experts};
+    const auto& shape = call.shape;
+    const Blocks blocks{shape.groups, shape.tokens, shape.num_experts};
     const std::vector<T> bias = bias_of<T>(call);
     const Tokens<T> tokens(call, bias.data());
     const std::vector<T> block_sums = route_tokens(tokens, blocks);
 
-    std::vector<int32_t> used(call.shape.bins());
+    std::vector<int32_t> used(shape.bins());
     auto* means = write<T>(call.gate_means);
     auto *load = write<int32_t>(call.load), *real_tokens = write<int32_t>(call.real_tokens);
-    torch::stable::parallel_for(0, groups, 1, [&](int64_t begin, int64_t end) {
+    torch::stable::parallel_for(0, shape.groups, 1, [&](int64_t begin, int64_t end) {
         for (int64_t group = begin; group < end; ++group) {
-            const int64_t first = group * call.shape.tokens, bins = group * call.shape.num_experts;
+            const int64_t first = group * shape.tokens, bins = group * shape.num_experts;
             const bool* mask = tokens.padding_mask + first;
-            real_tokens[group] = static_cast<int32_t>(std::count(mask, mask + call.shape.tokens, false));
-            average_gates(block_sums.data() + group * blocks.per_group() * padded(call.shape.num_experts),
-                          blocks, real_tokens[group], means + bins);
-            take_slots(tokens.experts + first * tokens.top_k, call.shape.tokens, call.shape.num_experts,
-                       tokens.top_k, call.capacity, tokens.slots + first * tokens.top_k,
-                       load + bins * tokens.top_k, used.data() + bins);
+            real_tokens[group] = static_cast<int32_t>(std::count(mask, mask + shape.tokens, false));
+            average_gates(block_sums.data() + group * blocks.per_group() * padded(shape.num_experts), blocks,
+                          real_tokens[group], means + bins);
+            take_slots(tokens.experts + first * tokens.top_k, shape.tokens, shape.num_experts, tokens.top_k,
+                       call.capacity, tokens.slots + first * tokens.top_k, load + bins * tokens.top_k,
+                       used.data() + bins);
         }
     });
 
     const std::vector<int32_t> first_rows =
-        lay_out(used, groups, num_experts, call.bin_size, write<int32_t>(call.filled_or_ends));
+        lay_out(used, shape.groups, shape.num_experts, call.bin_size, write<int32_t>(call.filled_or_ends));
     blocks.in_parallel([&](int64_t block) {
         finish_block(tokens, blocks.begin(block), blocks.end(block),
-                     first_rows.data() + blocks.group_of(block) * blocks.num_experts);
+                     first_rows.data() + blocks.group_of(block) * shape.num_experts);
     });
 }
 

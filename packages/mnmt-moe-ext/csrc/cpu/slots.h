@@ -1,5 +1,5 @@
-// The choices of a group take slots, all of a rank before the next rank, in the order of the
-// tokens, while their expert has any left; and the rows of the buffers that the slots are.
+// The choices of a group take slots, all of a rank before the next rank, in the order of the tokens, while
+// their expert has any left; and the rows of the buffers that the slots are.
 #pragma once
 
 #include <algorithm>
