@@ -57,7 +57,7 @@ struct MeanGradient {
     float scale;
 
     __device__ MeanGradient(const GateGradient& gradient, int64_t group)
-        : grads(gradient.grad_gate_means), scale(1.0f / gradient.real_tokens[group]) {
+        : grads(gradient.grad_gate_means), scale(1.0f / static_cast<float>(gradient.real_tokens[group])) {
         grads = grads == nullptr ? nullptr : grads + group * gradient.shape.num_experts;
     }
 

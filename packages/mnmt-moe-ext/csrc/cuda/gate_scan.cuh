@@ -125,7 +125,8 @@ __device__ void write_group(const ScanArguments& arguments, int64_t group, int e
     if (lane_index() != 0 || expert >= arguments.shape.num_experts) {
         return;
     }
-    arguments.gate_means[group * arguments.shape.num_experts + expert] = real == 0 ? 0 : gates / real;
+    arguments.gate_means[group * arguments.shape.num_experts + expert] =
+        real == 0 ? 0 : gates / static_cast<float>(real);
     if (arguments.filled != nullptr) {
         arguments.filled[expert * arguments.shape.groups + group] =
             claims < arguments.capacity ? claims : arguments.capacity;

@@ -19,20 +19,28 @@ KERNELS = HERE.parents[1] / "csrc" / "cuda"
 GUARD = 64
 CANARY = 0x5A
 
-# Of the turns that threads and blocks take: forward, backward, shuffled.
-ORDERS = (0, 1, 20)
+FLAGS = (
+    *("-std=c++17", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-Wno-unknown-pragmas", "-fPIC"),
+    # A fiber's jump to another stack is what the hardened longjmp takes for an error.
+    *("-U_FORTIFY_SOURCE", "-DMNMT_MOE_EMULATED", f"-I{HERE}", f"-I{KERNELS}"),
+)
+CHECKED = ("-O1", "-fsanitize=thread", "-fsanitize=signed-integer-overflow")
+SOURCES = {"kernels": CHECKED, "faulty": CHECKED} | dict.fromkeys(
+    ("emulator", "fibers", "races", "sanitizers"), ("-O2",)
+)
 
 
 def compile_kernels(folder: Path) -> Path:
     compiler = shutil.which("g++")
     if compiler is None:
         pytest.skip("g++ is not installed: the CUDA kernels cannot be compiled for the emulator")
+    for name, flags in SOURCES.items():
+        command = [compiler, *FLAGS, *flags, "-c", f"{HERE / name}.cpp", "-o", f"{folder / name}.o"]
+        subprocess.run(command, check=True)
     library = folder / "kernels.so"
-    sources = [str(HERE / name) for name in ("kernels.cpp", "faulty.cpp", "fibers.cpp")]
-    flags = ["-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", "-Wno-unknown-pragmas", "-fPIC", "-shared"]
-    # A fiber's jump to another stack is what the hardened longjmp takes for an error.
-    includes = ["-U_FORTIFY_SOURCE", "-DMNMT_MOE_EMULATED", f"-I{HERE}", f"-I{KERNELS}"]
-    subprocess.run([compiler, *flags, *includes, *sources, "-o", str(library)], check=True)
+    objects = [f"{folder / name}.o" for name in SOURCES]
+    # Not the run-time libraries of the sanitizers: sanitizers.cpp takes their place.
+    subprocess.run([compiler, "-shared", "-Wl,-z,defs", *objects, "-o", str(library)], check=True)
     return library
 
 
@@ -64,6 +72,10 @@ class Kernels:
 
     library: ctypes.CDLL
 
+    def set_option(self, name: str, value: int) -> None:
+        """Set an option of emulator.h for all calls from now on."""
+        ctypes.c_int64.in_dll(self.library, f"emulator_{name}").value = value
+
     def call(self, name: str, *arguments: Any) -> None:
         function: Callable[..., bytes | None] = getattr(self.library, name)
         function.restype = ctypes.c_char_p  # type: ignore[attr-defined]
@@ -74,19 +86,18 @@ class Kernels:
     def run(
         self, name: str, *arguments: Any, outputs: Sequence[tuple[Sequence[int], torch.dtype]]
     ) -> list[Tensor]:
-        """The outputs of a function that takes them last; the same, bit for bit, in every order of turns."""
+        """Return the outputs, which a function takes last; forward and backward turns give the same bits."""
         arguments = tuple(value.contiguous() if isinstance(value, Tensor) else value for value in arguments)
         results = []
-        for order in ORDERS:
-            self.library.set_order(ctypes.c_int64(order))
+        for backward in (False, True):
+            self.set_option("backward", backward)
             guarded = [GuardedOutput(shape, dtype) for shape, dtype in outputs]
             self.call(name, *arguments, *(output.tensor for output in guarded))
             for output in guarded:
                 output.check()
             results.append(guarded)
-        for others in results[1:]:
-            for output, other in zip(results[0], others, strict=True):
-                assert torch.equal(output.bytes, other.bytes), f"`{name}` depends on the order of threads"
+        for output, other in zip(*results, strict=True):
+            assert torch.equal(output.bytes, other.bytes), f"`{name}` depends on the order of threads"
         return [output.tensor for output in results[0]]
 
 

@@ -1,10 +1,6 @@
 #include "fibers.h"
 
 #include <algorithm>
-#include <numeric>
-#include <random>
-#include <stdexcept>
-#include <string>
 
 namespace emulator {
 namespace {
@@ -12,10 +8,7 @@ namespace {
 constexpr size_t kStackBytes = 64 << 10;
 constexpr size_t kMaxThreads = 1024;
 
-char* stack_of(int thread) {
-    static std::vector<char> stacks(kStackBytes * kMaxThreads);
-    return stacks.data() + kStackBytes * thread;
-}
+alignas(64) char stacks[kMaxThreads][kStackBytes];
 
 // The lanes of a warp that wait for a rendezvous.
 unsigned lanes_at(const Thread* warp, int lanes, const Rendezvous& rendezvous) {
@@ -27,32 +20,25 @@ unsigned lanes_at(const Thread* warp, int lanes, const Rendezvous& rendezvous) {
 }
 
 std::string describe(const Thread& thread) {
-    const char* places[] = {"has ended", "waits for its warp", "waits for its block"};
-    const int place = thread.done ? 0 : static_cast<int>(thread.waits_for.kind);
-    return "thread " + std::to_string(thread.index) + " " + places[place];
+    const char* waits = thread.waits_for.is_of_warp() ? " waits for its warp" : " waits for its block";
+    return "thread " + std::to_string(thread.index) + (thread.done ? " has ended" : waits);
 }
 
 }  // namespace
 
-std::vector<int> turn_order(int count, uint64_t order) {
-    std::vector<int> turns(count);
-    std::iota(turns.begin(), turns.end(), 0);
-    if (order == 1) {
-        std::reverse(turns.begin(), turns.end());
-    } else if (order > 1) {
-        std::shuffle(turns.begin(), turns.end(), std::mt19937_64(order));
-    }
-    return turns;
+bool is_on_a_stack(uintptr_t address) {
+    return address - reinterpret_cast<uintptr_t>(stacks) < sizeof(stacks);
 }
 
-Block::Block(int num_threads, uint64_t order, const std::function<void()>& kernel)
+Block::Block(int index, int num_threads, bool backward, const std::function<void()>& kernel)
     : threads_(num_threads),
-      turns_(turn_order(num_threads, order)),
-      lane_values_((num_threads + kWarpSize - 1) / kWarpSize),
+      warps_((num_threads + kWarpSize - 1) / kWarpSize),
+      backward_(backward),
       kernel_(kernel) {
-    for (int index = 0; index < num_threads; ++index) {
-        threads_[index].index = index;
-        prepare(threads_[index], stack_of(index));
+    now_.block = index;
+    for (int thread = 0; thread < num_threads; ++thread) {
+        threads_[thread].index = thread;
+        prepare(threads_[thread], stacks[thread]);
     }
 }
 
@@ -76,6 +62,9 @@ void Block::enter(unsigned high, unsigned low) {
 // Runs a thread until it waits or ends.
 [[gnu::noinline]] void Block::resume(Thread& thread) {
     current_ = &thread;
+    now_.warp = thread.index / kWarpSize;
+    now_.lane = thread.index % kWarpSize;
+    now_.warp_barriers = warps_[now_.warp].barriers;
     if (_setjmp(scheduler_) != 0) {
         return;
     }
@@ -95,26 +84,33 @@ void Block::meet(Rendezvous rendezvous, uint64_t value) {
     }
 }
 
-void Block::run() {
+void Block::fail(const std::string& error) {
+    error_ = error;
+    _longjmp(scheduler_, 1);
+}
+
+std::string Block::run() {
     while (run_ready()) {
-        if (!open_complete()) {
-            const bool all_done = std::all_of(threads_.begin(), threads_.end(),
-                                              [](const Thread& thread) { return thread.done; });
-            if (all_done) {
-                return;
-            }
-            report_deadlock();
+        const bool opened = open_complete();
+        const bool done =
+            std::all_of(threads_.begin(), threads_.end(), [](const Thread& thread) { return thread.done; });
+        if (!opened && !done) {
+            return describe_deadlock();
         }
     }
+    return error_;
 }
 
 bool Block::run_ready() {
     bool ran = false;
-    for (const int turn : turns_) {
-        Thread& thread = threads_[turn];
-        if (!thread.done && thread.waits_for.kind == Kind::none) {
+    for (size_t turn = 0; turn < threads_.size(); ++turn) {
+        Thread& thread = threads_[backward_ ? threads_.size() - 1 - turn : turn];
+        if (!thread.done && thread.waits_for.operation == Operation::none) {
             resume(thread);
             ran = true;
+        }
+        if (!error_.empty()) {
+            return false;
         }
     }
     return ran;
@@ -131,18 +127,20 @@ bool Block::open_complete() {
 // Opens the collectives of one warp at which all lanes of the mask are present.
 bool Block::open_warp(int first) {
     const int lanes = std::min<int>(kWarpSize, static_cast<int>(threads_.size()) - first);
-    Thread* warp = threads_.data() + first;
+    Thread* threads = threads_.data() + first;
+    Warp& warp = warps_[first / kWarpSize];
     unsigned opened = 0;
     for (int lane = 0; lane < lanes; ++lane) {
-        if (warp[lane].waits_for.kind == Kind::warp && (opened >> lane & 1) == 0) {
-            const unsigned present = lanes_at(warp, lanes, warp[lane].waits_for);
-            opened |= present == warp[lane].waits_for.mask ? present : 0;
+        if (threads[lane].waits_for.is_of_warp() && (opened >> lane & 1) == 0) {
+            const unsigned present = lanes_at(threads, lanes, threads[lane].waits_for);
+            opened |= present == threads[lane].waits_for.mask ? present : 0;
         }
     }
     for (int lane = 0; lane < lanes; ++lane) {
         if (opened >> lane & 1) {
-            lane_values_[first / kWarpSize][lane] = warp[lane].value;
-            warp[lane].waits_for = {};
+            warp.barriers += lane == 0 && threads[lane].waits_for.operation == Operation::warp_barrier;
+            warp.values[lane] = threads[lane].value;
+            threads[lane].waits_for = {};
         }
     }
     return opened != 0;
@@ -151,8 +149,7 @@ bool Block::open_warp(int first) {
 bool Block::open_block() {
     uint64_t total = 0;
     for (const Thread& thread : threads_) {
-        if (thread.done || !(thread.waits_for == threads_[0].waits_for) ||
-            thread.waits_for.kind != Kind::block) {
+        if (thread.done || !thread.waits_for.is_of_block() || !(thread.waits_for == threads_[0].waits_for)) {
             return false;
         }
         total += thread.value;
@@ -161,17 +158,18 @@ bool Block::open_block() {
         thread.total = total;
         thread.waits_for = {};
     }
+    ++now_.barriers;
     return true;
 }
 
-void Block::report_deadlock() const {
+std::string Block::describe_deadlock() const {
     const auto waits =
         std::find_if(threads_.begin(), threads_.end(), [](const Thread& t) { return !t.done; });
     const auto differs = std::find_if(threads_.begin(), threads_.end(), [&](const Thread& t) {
         return t.done || !(t.waits_for == waits->waits_for);
     });
-    throw std::runtime_error("divergence: " + describe(*waits) + " in vain" +
-                             (differs == threads_.end() ? "" : "; " + describe(*differs)) + ".");
+    return "divergence: " + describe(*waits) + " in vain" +
+           (differs == threads_.end() ? "" : "; " + describe(*differs)) + ".";
 }
 
 }  // namespace emulator

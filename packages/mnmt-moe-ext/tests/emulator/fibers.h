@@ -12,22 +12,36 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <vector>
+
+#include "races.h"
 
 namespace emulator {
 
-constexpr int kWarpSize = 32;
-
-enum class Kind { none, warp, block };
+enum class Operation {
+    none,
+    shuffle_xor,
+    shuffle_up,
+    shuffle,
+    ballot,
+    match_any,
+    reduce_max,
+    reduce_min,
+    warp_barrier,
+    barrier,
+    count
+};
 
 // What a thread waits for; threads meet if this is equal.
 struct Rendezvous {
-    Kind kind = Kind::none;
-    int operation = 0;
-    unsigned mask = 0;
+    Operation operation = Operation::none;
+    unsigned mask = 0;  // lanes of a warp
 
+    bool is_of_block() const { return operation >= Operation::barrier; }
+    bool is_of_warp() const { return operation != Operation::none && !is_of_block(); }
     bool operator==(const Rendezvous& other) const {
-        return kind == other.kind && operation == other.operation && mask == other.mask;
+        return operation == other.operation && mask == other.mask;
     }
 };
 
@@ -44,23 +58,29 @@ struct Thread {
     uint64_t total = 0;  // the sum over the block
 };
 
-// The turns of threads or blocks. Order 0 is forward, 1 is backward, any other is a seed that shuffles.
-std::vector<int> turn_order(int count, uint64_t order);
+struct Warp {
+    LaneValues values;  // that the lanes brought to their last rendezvous
+    int barriers = 0;   // passed so far
+};
 
 class Block {
   public:
-    Block(int num_threads, uint64_t order, const std::function<void()>& kernel);
+    // `backward`: the last thread takes its turn first.
+    Block(int index, int num_threads, bool backward, const std::function<void()>& kernel);
 
-    // Runs all threads to their end. Throws std::runtime_error if one waits in vain.
-    void run();
+    // Runs all threads to their end. Returns an error, or an empty string.
+    std::string run();
 
-    Thread& current() { return *current_; }
-
-    // The values that the lanes of the current thread's warp brought to their last rendezvous.
-    const LaneValues& lane_values() const { return lane_values_[current_->index / kWarpSize]; }
+    const Moment& now() const { return now_; }
+    const Thread& current() const { return *current_; }
+    const LaneValues& lane_values() const { return warps_[now_.warp].values; }
 
     // Waits for the rendezvous, called by the current thread.
     void meet(Rendezvous rendezvous, uint64_t value);
+
+    // Ends the run with an error, called by the current thread. An exception would not do: the compiler takes
+    // for granted that nothing is thrown by the calls that it adds to a kernel.
+    [[noreturn]] void fail(const std::string& error);
 
   private:
     static void enter(unsigned high, unsigned low);
@@ -70,14 +90,19 @@ class Block {
     bool open_complete();
     bool open_warp(int first);
     bool open_block();
-    [[noreturn]] void report_deadlock() const;
+    std::string describe_deadlock() const;
 
     std::vector<Thread> threads_;
-    std::vector<int> turns_;
-    std::vector<LaneValues> lane_values_;  // of each warp
+    std::vector<Warp> warps_;
+    bool backward_;
     const std::function<void()>& kernel_;
     jmp_buf scheduler_;
+    Moment now_;
     Thread* current_ = nullptr;
+    std::string error_;
 };
+
+// Whether an address is on the stack of a thread, which no other thread uses.
+bool is_on_a_stack(uintptr_t address);
 
 }  // namespace emulator

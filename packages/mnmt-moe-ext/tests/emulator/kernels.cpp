@@ -1,7 +1,8 @@
 // The kernels of csrc/cuda as C functions on host memory, for the tests beside this file. Each returns null,
 // or an error message.
-#include <exception>
-#include <string>
+#include <sys/mman.h>
+
+#include <algorithm>
 
 #include "gate.cuh"
 #include "gate_backward.cuh"
@@ -10,19 +11,8 @@
 
 namespace {
 
+using emulator::caught;
 using namespace mnmt_moe;
-
-template <typename Function>
-const char* caught(const Function& function) {
-    static std::string message;
-    try {
-        function();
-    } catch (const std::exception& error) {
-        message = error.what();
-        return message.c_str();
-    }
-    return nullptr;
-}
 
 // Calls function(Element{}).
 template <typename Function>
@@ -36,22 +26,27 @@ const char* with_element(bool bfloat16, const Function& function) {
     });
 }
 
-// The scratch memory of a launch, filled with NaNs.
-std::vector<uint4> scratch(size_t bytes) {
-    return std::vector<uint4>(bytes / sizeof(uint4) + 1, uint4{~0u, ~0u, ~0u, ~0u});
-}
+// The scratch memory of a launch, filled with NaNs where that does not take too long.
+class Scratch {
+  public:
+    explicit Scratch(size_t bytes)
+        : bytes_(bytes + 1),
+          memory_(mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                       -1, 0)) {
+        std::memset(memory_, 0xff, std::min(bytes_, size_t{1} << 27));
+    }
+    ~Scratch() { munmap(memory_, bytes_); }
+
+    void* data() const { return memory_; }
+
+  private:
+    size_t bytes_;
+    void* memory_;
+};
 
 }  // namespace
 
 extern "C" {
-
-void set_order(int64_t order) { emulator::order = static_cast<uint64_t>(order); }
-
-// Of the blocks of all launches from now on, in bytes.
-const char* set_shared_memory_limit(int64_t bytes) {
-    emulator::shared_memory_limit = static_cast<size_t>(bytes);
-    return nullptr;
-}
 
 const char* route(int64_t groups, int64_t tokens, int64_t num_experts, int64_t top_k, const float* logits,
                   const bool* padding, const float* bias, const int32_t* forced, const int64_t* seed_and_step,
@@ -60,11 +55,11 @@ const char* route(int64_t groups, int64_t tokens, int64_t num_experts, int64_t t
                   int32_t* experts, int32_t* slots, int32_t* rows, int32_t* filled_or_ends, int32_t* load,
                   int32_t* choices, int32_t* real_tokens) {
     const GateShape shape(groups, tokens, static_cast<int>(num_experts), static_cast<int>(top_k));
-    auto memory = scratch(workspace_bytes(shape));
-    auto bases = scratch(sizeof(int32_t) * num_experts * groups);
+    const Scratch memory(workspace_bytes(shape));
+    const Scratch bases(sizeof(int32_t) * num_experts * groups);
     const GateLayout layout{rows, bin_size == 0 ? nullptr : filled_or_ends,
-                            bin_size == 0 ? filled_or_ends : nullptr,
-                            reinterpret_cast<int32_t*>(bases.data()), static_cast<int32_t>(bin_size)};
+                            bin_size == 0 ? filled_or_ends : nullptr, static_cast<int32_t*>(bases.data()),
+                            static_cast<int32_t>(bin_size)};
     return caught([&] {
         launch_gate({logits, padding, bias, forced, {seed_and_step, token_ids, layer}}, shape,
                     {static_cast<int32_t>(capacity), threshold, static_cast<Renormalise>(renormalise)},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from typing import Any
 
 import pytest
@@ -10,17 +9,30 @@ import torch
 from gate_calls import check_backward, check_forward, make_call
 from torch import Tensor
 
-HALF_A_WARP_VOTES, MISSED_BARRIER, DIFFERENT_COLLECTIVES, RACE, NO_RACE = range(5)
+# In the order of faulty.cpp.
+(
+    HALF_A_WARP_VOTES,
+    MISSED_BARRIER,
+    DIFFERENT_COLLECTIVES,
+    BLOCK_DOES_NOT_WAIT,
+    BLOCK_WAITS_BY_WARPS,
+    BLOCK_WAITS,
+    WARP_SHUFFLES,
+    WARP_WAITS,
+    COUNTS,
+    COUNTS_ATOMICALLY,
+    READS_AN_ATOMIC_COUNT,
+    MULTIPLIES_IN_INT32,
+) = range(12)
+THREADS = torch.arange(64, dtype=torch.int32)
 
 
-def run(kernels: Any, which: int, order: int = 0) -> Tensor:
-    out = torch.full((64,), -1, dtype=torch.int32)
-    kernels.library.set_order(ctypes.c_int64(order))
-    kernels.call("run_faulty", which, out)
-    return out
+def run(kernels: Any, which: int, *, blocks: int = 1) -> Tensor:
+    out = torch.zeros(65, dtype=torch.int32)
+    kernels.call("run_faulty", which, blocks, out)
+    return out[:64]
 
 
-@pytest.mark.parametrize("order", [0, 1, 20])
 @pytest.mark.parametrize(
     ("which", "message"),
     [
@@ -32,19 +44,39 @@ def run(kernels: Any, which: int, order: int = 0) -> Tensor:
         ),
     ],
 )
-def test_divergence(kernels: Any, which: int, message: str, order: int) -> None:
+def test_divergence(kernels: Any, which: int, message: str) -> None:
     with pytest.raises(RuntimeError, match=message):
-        run(kernels, which, order)
+        run(kernels, which)
 
 
-def test_a_race_depends_on_the_order_of_threads(kernels: Any) -> None:
-    assert not torch.equal(run(kernels, RACE, order=0), run(kernels, RACE, order=1))
+@pytest.mark.parametrize(
+    "which", [BLOCK_DOES_NOT_WAIT, BLOCK_WAITS_BY_WARPS, WARP_SHUFFLES, COUNTS, READS_AN_ATOMIC_COUNT]
+)
+def test_races(kernels: Any, which: int) -> None:
+    with pytest.raises(RuntimeError, match=r"^race: thread \d+ of block 0 (reads|writes|adds to)"):
+        run(kernels, which)
 
 
-def test_threads_that_wait_do_not_race(kernels: Any) -> None:
-    expected = (torch.arange(64, dtype=torch.int32) + 1) % 64
-    for order in (0, 1, 20):
-        assert torch.equal(run(kernels, NO_RACE, order), expected)
+def test_a_barrier_orders_a_block(kernels: Any) -> None:
+    assert torch.equal(run(kernels, BLOCK_WAITS), (THREADS + 1) % 64)
+
+
+def test_a_barrier_of_a_warp_orders_a_warp(kernels: Any) -> None:
+    assert torch.equal(run(kernels, WARP_WAITS), THREADS // 32 * 32 + (THREADS + 1) % 32)
+
+
+def test_nothing_orders_blocks(kernels: Any) -> None:
+    with pytest.raises(RuntimeError, match=r"^race: thread 0 of block 1 writes"):
+        run(kernels, BLOCK_WAITS, blocks=2)
+
+
+def test_atomics_need_no_order(kernels: Any) -> None:
+    assert run(kernels, COUNTS_ATOMICALLY, blocks=3)[0] == 3 * 64
+
+
+def test_an_overflow(kernels: Any) -> None:
+    with pytest.raises(RuntimeError, match=r"^overflow: a signed integer, at faulty\.cpp:\d+\.$"):
+        run(kernels, MULTIPLIES_IN_INT32)
 
 
 def test_the_kernels_of_the_gate_agree_with_their_definition(kernels: Any) -> None:

@@ -90,9 +90,9 @@ def test_the_layout_beside_the_routing(
 
 @contextmanager
 def shared_memory_of(kernels: Any, num_bytes: int) -> Iterator[None]:
-    kernels.call("set_shared_memory_limit", num_bytes)
+    kernels.set_option("shared_memory_limit", num_bytes)
     yield
-    kernels.call("set_shared_memory_limit", H100_BYTES)
+    kernels.set_option("shared_memory_limit", H100_BYTES)
 
 
 @pytest.mark.parametrize("top_k", [2, 8])

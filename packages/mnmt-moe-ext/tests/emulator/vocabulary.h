@@ -1,4 +1,4 @@
-// The words of CUDA C++ that kernels use, for a C++ compiler: types, intrinsics on one thread, and atomics.
+// The words of CUDA C++ that kernels use, for a C++ compiler: types, and intrinsics on one thread.
 #pragma once
 
 #include <cmath>
@@ -50,11 +50,3 @@ inline __nv_bfloat16 __float2bfloat16_rn(float value) {
 inline int __popc(unsigned bits) { return __builtin_popcount(bits); }
 inline int __ffs(unsigned bits) { return __builtin_ffs(static_cast<int>(bits)); }
 inline int __clz(unsigned bits) { return bits == 0 ? 32 : __builtin_clz(bits); }
-
-// Threads take turns at rendezvous only, so that what lies between is atomic.
-template <typename Integer>
-Integer atomicAdd(Integer* address, Integer value) {
-    const Integer old = *address;
-    *address = old + value;
-    return old;
-}

@@ -1,0 +1,51 @@
+// Finds races from a record of the accesses to every byte, whatever turns the threads took.
+//
+// Two accesses of a launch are ordered if one thread makes both, if threads of one block make them with a
+// __syncthreads between, or threads of one warp with a __syncwarp between. CUDA's other collectives of a warp
+// order no memory. Accesses that are not ordered race if one writes, unless both are atomic.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+namespace emulator {
+
+constexpr int kWarpSize = 32;
+
+enum class Access { read, write, atomic };
+
+// When in a launch a thread accesses memory.
+struct Moment {
+    int block = -1;    // -1 for never
+    int barriers = 0;  // that the block has passed
+    int warp = 0;
+    int warp_barriers = 0;
+    int lane = 0;
+};
+
+class Races {
+  public:
+    // Records an access. Returns whether it races with one before.
+    bool add(uintptr_t address, size_t bytes, Access access, const Moment& now);
+
+    // Forgets all accesses to the bytes from `address`.
+    void forget(uintptr_t address, size_t bytes);
+
+    void clear();
+
+  private:
+    // The last reads, writes and atomic operations of a byte; of those that are not ordered, what they share.
+    struct Byte {
+        Moment last[3];
+    };
+
+    Byte& at(uintptr_t address);
+
+    std::unordered_map<uintptr_t, std::vector<Byte>> pages_;
+    uintptr_t page_number_ = 0;
+    Byte* page_ = nullptr;  // of page_number_
+};
+
+}  // namespace emulator
