@@ -37,7 +37,7 @@ def last_blocks(kernels: Any) -> Iterator[Callable[[int], None]]:
     kernels.set_option("last_blocks", 2**63 - 1)
 
 
-@pytest.mark.parametrize(("groups", "num_experts"), [(2**19 + 1, 4096), (2**28 + 1, 8)])
+@pytest.mark.parametrize(("groups", "num_experts"), [(2**20 + 1, 4096), (2**29 + 1, 8)])
 def test_gate(
     kernels: Any, new: NewTensor, last_blocks: Callable[[int], None], groups: int, num_experts: int
 ) -> None:
@@ -79,8 +79,8 @@ def test_gate(
 def test_rows(
     kernels: Any, new: NewTensor, last_blocks: Callable[[int], None], num_tokens: int, d: int, top_k: int
 ) -> None:
-    """The last token is alone in its block, and has the first rows and the last but one; the last is empty."""
-    bin_size = num_tokens if top_k == 2 else 9
+    """The last token, alone in its block, has the first rows and the last but one. The last row is empty."""
+    bin_size = num_tokens + 1 if d > 1 else top_k + 1
     shape, bins = (num_tokens, d, top_k, False), (torch.tensor([bin_size - 1]).int(), 1, bin_size)
     tokens, combined = (new(num_tokens, d, dtype=torch.float32) for _ in range(2))
     buffers, grad_buffers = (new(bin_size, d, dtype=torch.float32) for _ in range(2))
