@@ -1,32 +1,38 @@
 // Kernels that are wrong on a GPU, to show that the emulator finds out, and some that are right.
 #include "warp.cuh"
 
-namespace {
-
 using namespace mnmt_moe;
 
-__global__ void half_a_warp_votes(int* out) {
+// Defines a kernel, and a C function that runs it in blocks of 64 threads and returns null or what went
+// wrong.
+#define KERNEL(name)                                                                                \
+    static void name(int* out);                                                                     \
+    extern "C" const char* run_##name(int64_t blocks, int* out) {                                   \
+        return emulator::caught([&] { launch(name, blocks, 64, 64 * sizeof(int), nullptr, out); }); \
+    }                                                                                               \
+    static void name(int* out)
+
+KERNEL(half_a_warp_votes) {
     if (lane_index() < 16) {
         out[threadIdx.x] = static_cast<int>(__ballot_sync(kAllLanes, true));
     }
 }
 
-__global__ void one_thread_misses_the_barrier(int* out) {
+KERNEL(one_thread_misses_the_barrier) {
     if (threadIdx.x != 5) {
         __syncthreads();
     }
     out[threadIdx.x] = 1;
 }
 
-__global__ void lanes_call_different_collectives(int* out) {
+KERNEL(lanes_call_different_collectives) {
     out[threadIdx.x] = lane_index() % 2 == 0 ? static_cast<int>(__ballot_sync(kAllLanes, true))
                                              : __shfl_sync(kAllLanes, lane_index(), 0);
 }
 
-// Hands each thread's index to the thread before in the group, a block or a warp; the last one's to the
-// first.
+// Hands the index of each thread of a group to the thread before it, that of the first to the last.
 template <typename Function>
-__device__ void pass_on(int* out, int group, const Function& wait) {
+static void pass_on(int* out, int group, const Function& wait) {
     int* shared = dynamic_shared<int>();
     const int thread = static_cast<int>(threadIdx.x);
     const int first = thread / group * group;
@@ -35,56 +41,37 @@ __device__ void pass_on(int* out, int group, const Function& wait) {
     out[thread] = shared[first + (thread - first + 1) % group];
 }
 
-__global__ void block_does_not_wait(int* out) {
+KERNEL(block_does_not_wait) {
     pass_on(out, 64, [] {});
 }
 
-__global__ void block_waits_by_warps(int* out) {
+KERNEL(block_waits_by_warps) {
     pass_on(out, 64, [] { __syncwarp(); });
 }
 
-__global__ void block_waits(int* out) {
+KERNEL(block_waits) {
     pass_on(out, 64, [] { __syncthreads(); });
 }
 
-__global__ void warp_shuffles(int* out) {
+KERNEL(warp_shuffles) {
     pass_on(out, 32, [] { __shfl_sync(kAllLanes, 0, 0); });
 }
 
-__global__ void warp_waits(int* out) {
+KERNEL(warp_waits) {
     pass_on(out, 32, [] { __syncwarp(); });
 }
 
-__global__ void counts(int* out) { ++*out; }
+KERNEL(counts) { ++*out; }
 
-__global__ void counts_atomically(int* out) { atomicAdd(out, 1); }
+KERNEL(counts_atomically) { atomicAdd(out, 1); }
 
-__global__ void reads_an_atomic_count(int* out) {
+KERNEL(reads_an_atomic_count) {
     atomicAdd(out, 1);
     out[threadIdx.x + 1] = *out;
 }
 
-__global__ void multiplies_in_int32(int* out) {
+KERNEL(multiplies_in_int32) {
     const int row = 1 << 20 | static_cast<int>(threadIdx.x);
     const int width = 4096 + static_cast<int>(blockIdx.x);
     out[threadIdx.x] = row * width;
-}
-
-}  // namespace
-
-// Runs a kernel in blocks of 64 threads; returns null, or what went wrong.
-extern "C" const char* run_faulty(int64_t which, int64_t blocks, int* out) {
-    void (*const kernels[])(int*) = {half_a_warp_votes,
-                                     one_thread_misses_the_barrier,
-                                     lanes_call_different_collectives,
-                                     block_does_not_wait,
-                                     block_waits_by_warps,
-                                     block_waits,
-                                     warp_shuffles,
-                                     warp_waits,
-                                     counts,
-                                     counts_atomically,
-                                     reads_an_atomic_count,
-                                     multiplies_in_int32};
-    return emulator::caught([&] { launch(kernels[which], blocks, 64, 64 * sizeof(int), nullptr, out); });
 }

@@ -9,74 +9,63 @@ import torch
 from gate_calls import check_backward, check_forward, make_call
 from torch import Tensor
 
-# In the order of faulty.cpp.
-(
-    HALF_A_WARP_VOTES,
-    MISSED_BARRIER,
-    DIFFERENT_COLLECTIVES,
-    BLOCK_DOES_NOT_WAIT,
-    BLOCK_WAITS_BY_WARPS,
-    BLOCK_WAITS,
-    WARP_SHUFFLES,
-    WARP_WAITS,
-    COUNTS,
-    COUNTS_ATOMICALLY,
-    READS_AN_ATOMIC_COUNT,
-    MULTIPLIES_IN_INT32,
-) = range(12)
 THREADS = torch.arange(64, dtype=torch.int32)
 
 
-def run(kernels: Any, which: int, *, blocks: int = 1) -> Tensor:
+def run(kernels: Any, kernel: str, *, blocks: int = 1) -> Tensor:
     out = torch.zeros(65, dtype=torch.int32)
-    kernels.call("run_faulty", which, blocks, out)
+    kernels.call(f"run_{kernel}", blocks, out)
     return out[:64]
 
 
 @pytest.mark.parametrize(
-    ("which", "message"),
+    ("kernel", "message"),
     [
-        (HALF_A_WARP_VOTES, r"^divergence: thread \d+ waits for its warp in vain; thread \d+ has ended\.$"),
-        (MISSED_BARRIER, r"^divergence: thread \d+ waits for its block in vain; thread 5 has ended\.$"),
+        ("half_a_warp_votes", r"^divergence: thread \d+ waits for its warp in vain; thread \d+ has ended\.$"),
         (
-            DIFFERENT_COLLECTIVES,
+            "one_thread_misses_the_barrier",
+            r"^divergence: thread \d+ waits for its block in vain; thread 5 has ended\.$",
+        ),
+        (
+            "lanes_call_different_collectives",
             r"^divergence: thread 0 waits for its warp in vain; thread 1 waits for its warp",
         ),
     ],
 )
-def test_divergence(kernels: Any, which: int, message: str) -> None:
+def test_divergence(kernels: Any, kernel: str, message: str) -> None:
     with pytest.raises(RuntimeError, match=message):
-        run(kernels, which)
+        run(kernels, kernel)
 
 
 @pytest.mark.parametrize(
-    "which", [BLOCK_DOES_NOT_WAIT, BLOCK_WAITS_BY_WARPS, WARP_SHUFFLES, COUNTS, READS_AN_ATOMIC_COUNT]
+    "kernel",
+    ["block_does_not_wait", "block_waits_by_warps", "warp_shuffles", "counts", "reads_an_atomic_count"],
 )
-def test_races(kernels: Any, which: int) -> None:
+def test_races(kernels: Any, kernel: str) -> None:
     with pytest.raises(RuntimeError, match=r"^race: thread \d+ of block 0 (reads|writes|adds to)"):
-        run(kernels, which)
+        run(kernels, kernel)
 
 
 def test_a_barrier_orders_a_block(kernels: Any) -> None:
-    assert torch.equal(run(kernels, BLOCK_WAITS), (THREADS + 1) % 64)
+    assert torch.equal(run(kernels, "block_waits"), (THREADS + 1) % 64)
 
 
 def test_a_barrier_of_a_warp_orders_a_warp(kernels: Any) -> None:
-    assert torch.equal(run(kernels, WARP_WAITS), THREADS // 32 * 32 + (THREADS + 1) % 32)
+    assert torch.equal(run(kernels, "warp_waits"), THREADS // 32 * 32 + (THREADS + 1) % 32)
 
 
 def test_nothing_orders_blocks(kernels: Any) -> None:
     with pytest.raises(RuntimeError, match=r"^race: thread 0 of block 1 writes"):
-        run(kernels, BLOCK_WAITS, blocks=2)
+        run(kernels, "block_waits", blocks=2)
 
 
 def test_atomics_need_no_order(kernels: Any) -> None:
-    assert run(kernels, COUNTS_ATOMICALLY, blocks=3)[0] == 3 * 64
+    assert run(kernels, "counts_atomically", blocks=3)[0] == 3 * 64
 
 
 def test_an_overflow(kernels: Any) -> None:
     with pytest.raises(RuntimeError, match=r"^overflow: a signed integer, at faulty\.cpp:\d+\.$"):
-        run(kernels, MULTIPLIES_IN_INT32)
+        run(kernels, "multiplies_in_int32")
 
 
 def test_the_kernels_of_the_gate_agree_with_their_definition(kernels: Any) -> None:

@@ -79,13 +79,8 @@ def test_a_forced_choice_of_no_expert_is_padding(kernels: Any) -> None:
     assert routing.real_tokens.tolist() == [1]
 
 
-@pytest.mark.parametrize("top_k", [1, 2, 5])
-@pytest.mark.parametrize("shape", [(1, 9, 5), (3, 50, 33), (70, 3, 5), (2, 9, 2048), (2, 0, 5), (0, 2, 5)])
-@pytest.mark.parametrize("capacity", [2, None])
-def test_the_layout_beside_the_routing(
-    kernels: Any, shape: tuple[int, int, int], top_k: int, capacity: int | None
-) -> None:
-    check_forward(kernels, make_call(shape, top_k=top_k, capacity=capacity))
+def test_many_groups(kernels: Any) -> None:
+    check_forward(kernels, make_call((70, 3, 5), top_k=3, capacity=2))
 
 
 @contextmanager

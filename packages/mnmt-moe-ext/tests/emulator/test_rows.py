@@ -17,7 +17,6 @@ DTYPES = (torch.float32, torch.bfloat16)
 TOLERANCE = {torch.float32: {"rtol": 1e-5, "atol": 1e-5}, torch.bfloat16: {"rtol": 1e-2, "atol": 1e-2}}
 
 example_settings = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-pytestmark = pytest.mark.slow
 
 
 def make_routing(
