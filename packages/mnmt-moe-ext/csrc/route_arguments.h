@@ -116,7 +116,7 @@ struct RouteCall {
         MNMT_CHECK(is_ragged() || bin_size >= capacity, "`bin_size` must be at least `capacity`, or 0");
         MNMT_CHECK(!is_ragged() || groups * tokens * top_k <= INT32_MAX,
                    "`logits` makes more choices than int32 can number");
-        checked_num_rows(shape.bins(), bin_size);
+        checked_num_rows(shape.bins(), std::max<int64_t>(1, bin_size));
         MNMT_CHECK(layer >= 0 && layer <= INT64_C(0xFFFFFFFF), "`layer` must be in 0 to 2^32 - 1");
         MNMT_CHECK(threshold > 0, "`threshold` must be positive");
     }

@@ -15,7 +15,7 @@
 
 namespace mnmt_moe {
 
-// Bytes that a block may have on every GPU, and without asking.
+// Bytes that a block may have without asking.
 constexpr size_t kSharedMemoryUnasked = 48 << 10;
 
 inline void check_cuda(cudaError_t error) {
@@ -29,15 +29,6 @@ template <typename T>
 __device__ T* dynamic_shared() {
     extern __shared__ uint4 block_memory[];
     return reinterpret_cast<T*>(block_memory);
-}
-
-// The bytes that a block may have on the current GPU.
-inline size_t shared_memory_limit() {
-    int device = 0;
-    int bytes = 0;
-    check_cuda(cudaGetDevice(&device));
-    check_cuda(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
-    return static_cast<size_t>(bytes);
 }
 
 // Launches nothing for an empty grid.

@@ -11,6 +11,9 @@ Block* block = nullptr;  // that runs, or null
 Races races;
 std::vector<uint4> shared;
 
+// That a block may have on every GPU, in bytes: of compute capability 8.6, 8.9 and 12.0.
+constexpr size_t kLeastSharedMemory = 99 << 10;
+
 void run_block(int index, int threads, const std::function<void()>& kernel) {
     std::fill(shared.begin(), shared.end(), uint4{~0u, ~0u, ~0u, ~0u});
     races.forget(reinterpret_cast<uintptr_t>(shared.data()), sizeof(uint4) * shared.size());
@@ -47,6 +50,9 @@ void* shared_memory() { return shared.data(); }
 int lane() { return block->now().lane; }
 
 void run_grid(int64_t blocks, int threads, size_t shared_bytes, const std::function<void()>& kernel) {
+    if (shared_bytes > kLeastSharedMemory) {
+        fail("a block has " + std::to_string(shared_bytes) + " bytes of shared memory");
+    }
     races.clear();
     shared.resize((shared_bytes + sizeof(uint4) - 1) / sizeof(uint4));
     const int64_t count = std::min(blocks, emulator_last_blocks);

@@ -8,7 +8,10 @@
 // both to see whether a result depends on it. Shared memory starts as NaNs.
 #pragma once
 
+#include <algorithm>
 #include <functional>
+#include <stdexcept>
+#include <string>
 
 #include "fibers.h"
 #include "vocabulary.h"
@@ -16,11 +19,13 @@
 // Options of all launches, which tests set.
 extern "C" {
 inline int64_t emulator_backward = 0;
-inline int64_t emulator_last_blocks = INT64_MAX;                   // run only so many, the last of a grid
-inline int64_t emulator_shared_memory_limit = int64_t{227} << 10;  // bytes of a block; an H100's
+inline int64_t emulator_last_blocks = INT64_MAX;  // run only so many, the last of a grid
 }
 
 namespace emulator {
+
+// Scratch memory is NaNs up to here and zeros beyond, which `clear` leaves: writing terabytes takes long.
+constexpr size_t kScratchFilled = size_t{1} << 27;
 
 Index3 thread_index();
 Index3 block_index();
@@ -90,10 +95,6 @@ template <typename Integer>
 
 namespace mnmt_moe {
 
-constexpr size_t kSharedMemoryUnasked = 48 << 10;
-
-inline size_t shared_memory_limit() { return static_cast<size_t>(emulator_shared_memory_limit); }
-
 template <typename T>
 T* dynamic_shared() {
     return static_cast<T*>(emulator::shared_memory());
@@ -105,6 +106,8 @@ void launch(void (*kernel)(Parameters...), int64_t blocks, int threads, size_t s
     emulator::run_grid(blocks, threads, shared_bytes, [&] { kernel(arguments...); });
 }
 
-inline void clear(void* memory, size_t bytes, cudaStream_t) { std::memset(memory, 0, bytes); }
+inline void clear(void* memory, size_t bytes, cudaStream_t) {
+    std::memset(memory, 0, std::min(bytes, emulator::kScratchFilled));
+}
 
 }  // namespace mnmt_moe

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "gate.cuh"
-#include "gate_backward.cuh"
+#include "route.cuh"
+#include "route_backward.cuh"
 #include "rows.cuh"
 #include "rows_backward.cuh"
 
@@ -55,11 +55,11 @@ const char* route(int64_t groups, int64_t tokens, int64_t num_experts, int64_t t
                   int32_t* experts, int32_t* slots, int32_t* rows, int32_t* filled_or_ends, int32_t* load,
                   int32_t* choices, int32_t* real_tokens) {
     const GateShape shape(groups, tokens, static_cast<int>(num_experts), static_cast<int>(top_k));
-    const Scratch memory(workspace_bytes(shape));
+    const Scratch memory(GateWorkspace::bytes(shape));
     const Scratch bases(sizeof(int32_t) * num_experts * groups);
-    const GateLayout layout{rows, bin_size == 0 ? nullptr : filled_or_ends,
-                            bin_size == 0 ? filled_or_ends : nullptr, static_cast<int32_t*>(bases.data()),
-                            static_cast<int32_t>(bin_size)};
+    const bool ragged = bin_size == 0;
+    const GateLayout layout{rows, ragged ? static_cast<int32_t*>(bases.data()) : filled_or_ends,
+                            ragged ? filled_or_ends : nullptr, static_cast<int32_t>(bin_size)};
     return caught([&] {
         launch_gate({logits, padding, bias, forced, {seed_and_step, token_ids, layer}}, shape,
                     {static_cast<int32_t>(capacity), threshold, static_cast<Renormalise>(renormalise)},

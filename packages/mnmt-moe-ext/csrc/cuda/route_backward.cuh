@@ -2,7 +2,8 @@
 // counted again.
 #pragma once
 
-#include "gate_slots.cuh"
+#include "row.cuh"
+#include "strips.cuh"
 
 namespace mnmt_moe {
 

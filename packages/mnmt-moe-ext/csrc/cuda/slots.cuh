@@ -1,13 +1,13 @@
 // Last kernel of the gate: slots, rows and weights.
 #pragma once
 
-#include "gate_scan.cuh"
+#include "claims.cuh"
 #include "layout.cuh"
 
 namespace mnmt_moe {
 
 struct SlotArguments {
-    const int32_t* positions;  // (strips, top_k, experts): of the strip's first claim
+    const int32_t* positions;  // (groups, experts, top_k, strips): of a strip's first claim
     const int32_t* experts;    // (groups, tokens, top_k)
     GateShape shape;
     int32_t capacity;
@@ -19,15 +19,15 @@ struct SlotArguments {
 };
 
 // The slot of this lane's choice. The whole warp calls, with the choices of one rank of the strip.
-__device__ inline int32_t slot_of(const SlotArguments& arguments, int rank, int32_t expert) {
+__device__ inline int32_t slot_of(const int32_t* positions, const GateShape& shape, int32_t capacity,
+                                  int rank, int32_t expert) {
     const unsigned equals = __match_any_sync(kAllLanes, expert);
     if (expert == kNone) {
         return kNone;
     }
-    const int64_t row = static_cast<int64_t>(blockIdx.x) * arguments.shape.top_k + rank;
-    const int32_t position = arguments.positions[row * arguments.shape.num_experts + expert] +
-                             __popc(equals & ((1u << lane_index()) - 1));
-    return position < arguments.capacity ? position : kNone;
+    const int32_t position =
+        positions[claim_index(shape, rank, expert)] + __popc(equals & ((1u << lane_index()) - 1));
+    return position < capacity ? position : kNone;
 }
 
 // What this lane's gate is divided by: the sum over the token's choices that count. The whole block calls.
@@ -55,7 +55,7 @@ __global__ void __launch_bounds__(kMaxTopK* kWarpSize) slot_kernel(SlotArguments
     const int64_t choice = (strip.group * shape.tokens + index) * shape.top_k + rank;
     const bool is_token = index < strip.end;
     const int32_t expert = is_token ? arguments.experts[choice] : kNone;
-    const int32_t slot = slot_of(arguments, rank, expert);
+    const int32_t slot = slot_of(arguments.positions, shape, arguments.capacity, rank, expert);
     const float gate = is_token ? arguments.weights[choice] : 0;
     const float sum = weight_sum(arguments, rank, gate, slot != kNone);
     if (!is_token) {

@@ -1,11 +1,8 @@
 // First kernel of the gate: softmax and choices, a warp a token, and what each strip of tokens adds up to.
 #pragma once
 
-#include <stdexcept>
-#include <string>
-
+#include "claims.cuh"
 #include "second_expert.cuh"
-#include "strip_totals.cuh"
 #include "top_k.cuh"
 
 namespace mnmt_moe {
@@ -23,7 +20,35 @@ struct ChoiceArguments {
     int32_t* experts;  // (groups, tokens, top_k): the choices that are kept
     float* gates;      // (groups, tokens, top_k): of the choices
     float* log_sums;   // (groups, tokens)
-    StripTotals totals;
+    int32_t* claims;   // at first 0
+    float* gate_sums;  // (groups, experts, strips)
+    int32_t* real;     // (groups, strips): tokens that are not padding
+};
+
+// Warps of a block; half as many where there are more experts than that, so that the sums of their gates fit
+// into the shared memory of every GPU.
+constexpr int kChoiceWarps = 8;
+constexpr int kExpertsOfAllWarps = 2048;
+
+// The shared memory of a block.
+template <int kWarps>
+struct ChoiceMemory {
+    float* gate_sums;  // (warps, experts)
+    bool* real;        // (strip tokens)
+
+    __device__ explicit ChoiceMemory(const GateShape& shape)
+        : gate_sums(dynamic_shared<float>()),
+          real(reinterpret_cast<bool*>(gate_sums + kWarps * shape.num_experts)) {}
+
+    static size_t bytes(const GateShape& shape) {
+        return sizeof(float) * kWarps * shape.num_experts + kLongestStrip;
+    }
+
+    __device__ void clear_sums(const GateShape& shape) const {
+        for (int index = threadIdx.x; index < kWarps * shape.num_experts; index += kWarps * kWarpSize) {
+            gate_sums[index] = 0;
+        }
+    }
 };
 
 // A forced choice that no expert has would be read out of bounds: it counts as padding.
@@ -96,7 +121,7 @@ __device__ inline void write_padding(const ChoiceArguments& arguments, int64_t t
 
 // Lane r writes the choice of rank r.
 __device__ inline void write_choice(const ChoiceArguments& arguments, int64_t token, float largest, float sum,
-                                    int32_t choice, uint32_t* claims) {
+                                    int32_t choice) {
     const int rank = lane_index();
     const bool second_kept = keep_second(arguments, token, largest, choice);
     const int32_t expert = rank != 1 || second_kept ? choice : kNone;
@@ -111,25 +136,23 @@ __device__ inline void write_choice(const ChoiceArguments& arguments, int64_t to
         arguments.experts[index] = expert;
         arguments.gates[index] = expf(logit - largest) / sum;
         if (expert != kNone) {
-            atomicAdd(claims + rank / kRanksPerWord * num_experts + expert, claim_of(rank));
+            atomicAdd(arguments.claims + claim_index(arguments.shape, rank, expert), 1);
         }
     }
 }
 
+// Writes the sums of the strip's gates; the whole block calls.
 template <int kWarps>
-__device__ void write_totals(const ChoiceArguments& arguments, const ChoiceMemory<kWarps>& memory) {
+__device__ void write_gate_sums(const ChoiceArguments& arguments, const ChoiceMemory<kWarps>& memory) {
     const int num_experts = arguments.shape.num_experts;
-    const int words = claim_words(arguments.shape);
-    const int64_t strip = blockIdx.x;
-    for (int index = threadIdx.x; index < words * num_experts; index += kWarps * kWarpSize) {
-        arguments.totals.claims[strip * words * num_experts + index] = memory.claims[index];
-    }
+    const int64_t strips = arguments.shape.strips_per_group();
+    const int64_t first = blockIdx.x / strips * num_experts * strips + blockIdx.x % strips;
     for (int expert = threadIdx.x; expert < num_experts; expert += kWarps * kWarpSize) {
         float sum = 0;
         for (int warp = 0; warp < kWarps; ++warp) {
             sum += memory.gate_sums[warp * num_experts + expert];
         }
-        arguments.totals.gate_sums[strip * num_experts + expert] = sum;
+        arguments.gate_sums[first + expert * strips] = sum;
     }
 }
 
@@ -164,7 +187,7 @@ __device__ void choose_for_token(const ChoiceArguments& arguments, int64_t token
     if (arguments.forced != nullptr && lane_index() < top_k) {
         choice = arguments.forced[top_k * token + lane_index()];
     }
-    write_choice(arguments, token, softmax.largest, sum, choice, memory.claims);
+    write_choice(arguments, token, softmax.largest, sum, choice);
 }
 
 // How many tokens of the strip are not padding, and which. The whole block calls.
@@ -194,30 +217,20 @@ __global__ void __launch_bounds__(kWarps* kWarpSize, 24 / kWarps) choice_kernel(
         }
     }
     __syncthreads();
-    write_totals(arguments, memory);
+    write_gate_sums(arguments, memory);
     if (threadIdx.x == 0) {
-        arguments.totals.real[blockIdx.x] = real;
-    }
-}
-
-inline void check_shared_memory(int num_experts, size_t bytes) {
-    if (bytes > kSharedMemoryUnasked && bytes > shared_memory_limit()) {
-        throw std::runtime_error("`logits` with " + std::to_string(num_experts) + " experts need " +
-                                 std::to_string(bytes) +
-                                 " bytes of shared memory in a block, but this GPU has " +
-                                 std::to_string(shared_memory_limit()) + ".");
+        arguments.real[blockIdx.x] = real;
     }
 }
 
 template <int kPerLane, int kWarps>
 void launch_choice_of(const ChoiceArguments& arguments, cudaStream_t stream) {
-    const size_t bytes = ChoiceMemory<kWarps>::bytes(arguments.shape);
-    check_shared_memory(arguments.shape.num_experts, bytes);
-    launch(choice_kernel<kPerLane, kWarps>, arguments.shape.strips(), kWarps * kWarpSize, bytes, stream,
-           arguments);
+    launch(choice_kernel<kPerLane, kWarps>, arguments.shape.strips(), kWarps * kWarpSize,
+           ChoiceMemory<kWarps>::bytes(arguments.shape), stream, arguments);
 }
 
 inline void launch_choice(const ChoiceArguments& arguments, cudaStream_t stream) {
+    clear(arguments.claims, sizeof(int32_t) * claim_counts(arguments.shape), stream);
     if (arguments.shape.num_experts > kExpertsOfAllWarps) {
         launch_choice_of<kMaxPerLane, kChoiceWarps / 2>(arguments, stream);
         return;

@@ -1,10 +1,10 @@
 // `route` and its gradient on a GPU.
-#include "gate.cuh"
+#include "route.cuh"
 
 #include <torch/csrc/stable/library.h>
 
 #include "../route_arguments.h"
-#include "gate_backward.cuh"
+#include "route_backward.cuh"
 #include "stream.h"
 
 namespace mnmt_moe {
@@ -21,11 +21,11 @@ void run(const RouteCall& call) {
     const GateShape shape = gate_shape(call.shape, call.logits);
     const OnDeviceOf device(call.logits);
     const Tensor workspace =
-        new_empty(call.logits, {static_cast<int64_t>(workspace_bytes(shape))}, ScalarType::Byte);
+        new_empty(call.logits, {static_cast<int64_t>(GateWorkspace::bytes(shape))}, ScalarType::Byte);
     const Tensor bases = new_empty(call.load, {call.is_ragged() ? call.shape.bins() : 0});
-    auto* filled_or_ends = write<int32_t>(call.filled_or_ends);
-    const GateLayout layout{write<int32_t>(call.rows), call.is_ragged() ? nullptr : filled_or_ends,
-                            call.is_ragged() ? filled_or_ends : nullptr, write<int32_t>(bases),
+    const Tensor& filled = call.is_ragged() ? bases : call.filled_or_ends;
+    const GateLayout layout{write<int32_t>(call.rows), write<int32_t>(filled),
+                            call.is_ragged() ? write<int32_t>(call.filled_or_ends) : nullptr,
                             static_cast<int32_t>(call.bin_size)};
     launch_gate({read<float>(call.logits),
                  read<bool>(call.padding_mask),
