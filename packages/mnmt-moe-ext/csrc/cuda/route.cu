@@ -1,9 +1,11 @@
-// `route` and its gradient on a GPU.
+// `route`, its gradient, and `arrange` on a GPU.
 #include "route.cuh"
 
 #include <torch/csrc/stable/library.h>
 
+#include "../arrange_call.h"
 #include "../route_arguments.h"
+#include "arrange.cuh"
 #include "route_backward.cuh"
 #include "stream.h"
 
@@ -50,10 +52,21 @@ void run_backward(const RouteBackwardCall& call) {
         device.stream());
 }
 
+void run_arrange(const ArrangeCall& call) {
+    const GateShape shape(1, call.length, static_cast<int>(call.num_bins), 1);
+    const OnDeviceOf device(call.bins);
+    const Tensor claims = new_empty(call.bins, {claim_counts(shape)});
+    const Tensor bases = new_empty(call.bins, {call.num_bins});
+    launch_arrange({read<int32_t>(call.bins), shape, write<int32_t>(claims), write<int32_t>(bases),
+                    write<int32_t>(call.ends), write<int32_t>(call.rows)},
+                   device.stream());
+}
+
 }  // namespace
 }  // namespace mnmt_moe
 
 STABLE_TORCH_LIBRARY_IMPL(mnmt_moe_ext, CUDA, library) {
     library.impl("route", TORCH_BOX(&mnmt_moe::route<mnmt_moe::run>));
     library.impl("route_backward", TORCH_BOX(&mnmt_moe::route_backward<mnmt_moe::run_backward>));
+    library.impl("arrange", TORCH_BOX(&mnmt_moe::arrange<mnmt_moe::run_arrange>));
 }

@@ -65,6 +65,10 @@ def _refuse_second_route_gradient(ctx: Any, grad_grad_logits: Tensor) -> None:
     raise NotImplementedError("`route` can be differentiated once only.")
 
 
+def _arrange_fake(bins: Tensor, num_bins: int) -> tuple[Tensor, Tensor]:
+    return torch.empty_like(bins, memory_format=torch.contiguous_format), bins.new_empty(num_bins)
+
+
 def _dispatch_fake(tokens: Tensor, rows: Tensor, filled: Tensor, bin_size: int) -> Tensor:
     return tokens.new_empty(filled.shape[0] * bin_size, tokens.shape[1])
 
@@ -115,6 +119,7 @@ def _register() -> None:
     torch.library.register_fake("mnmt_moe_ext::route_backward", _route_backward_fake)
     torch.library.register_autograd("mnmt_moe_ext::route", _route_backward, setup_context=_route_setup)
     torch.library.register_autograd("mnmt_moe_ext::route_backward", _refuse_second_route_gradient)
+    torch.library.register_fake("mnmt_moe_ext::arrange", _arrange_fake)
     torch.library.register_fake("mnmt_moe_ext::dispatch", _dispatch_fake)
     torch.library.register_fake("mnmt_moe_ext::combine", _combine_fake)
     torch.library.register_fake("mnmt_moe_ext::combine_backward", _combine_backward_fake)

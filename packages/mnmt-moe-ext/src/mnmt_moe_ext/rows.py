@@ -1,4 +1,4 @@
-"""`dispatch` of tokens to the rows of the experts' buffers, and `combine` of the outputs."""
+"""`arrange` rows of the experts' buffers, `dispatch` tokens to them, and `combine` the outputs."""
 
 from __future__ import annotations
 
@@ -34,6 +34,25 @@ def dispatch(tokens: Tensor, layout: Layout) -> Tensor:
         tokens.flatten(0, 1), layout.rows.flatten(0, 1), layout.filled, layout.bin_size
     )
     return buffers.view(*buffer_shape(layout), tokens.shape[2])
+
+
+def arrange(bins: Tensor, num_bins: int) -> tuple[Tensor, Tensor]:
+    """Return the row of each number in a ragged buffer of bins, in which those of a bin keep their order.
+
+    Args:
+        bins: The bin of each number, int32 of any shape; -1 without a bin.
+        num_bins: Number of bins.
+
+    Returns:
+        The rows, int32 of the same shape, -1 without a bin; and the row after each bin's last,
+        (num_bins,) int32.
+
+    Raises:
+        RuntimeError: The compiled operators for the device are missing, or on a CPU a bin does not exist.
+    """
+    native.require(bins.device)
+    rows, ends = torch.ops.mnmt_moe_ext.arrange(bins.flatten(), num_bins)
+    return rows.view_as(bins), ends
 
 
 def combine(outputs: Tensor, weights: Tensor, layout: Layout) -> Tensor:

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "arrange.cuh"
 #include "route.cuh"
 #include "route_backward.cuh"
 #include "rows.cuh"
@@ -26,14 +27,14 @@ const char* with_element(bool bfloat16, const Function& function) {
     });
 }
 
-// The scratch memory of a launch, filled with NaNs where that does not take too long.
+// The scratch memory of a launch.
 class Scratch {
   public:
     explicit Scratch(size_t bytes)
         : bytes_(bytes + 1),
           memory_(mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
                        -1, 0)) {
-        std::memset(memory_, 0xff, std::min(bytes_, size_t{1} << 27));
+        std::memset(memory_, 0xff, std::min(bytes_, emulator::kScratchFilled));
     }
     ~Scratch() { munmap(memory_, bytes_); }
 
@@ -78,6 +79,17 @@ const char* route_backward(int64_t groups, int64_t tokens, int64_t num_experts, 
         launch_gate_backward({grad_weights, grad_gate_means, grad_log_sums, logits, choices, slots, log_sums,
                               real_tokens, static_cast<Renormalise>(renormalise), shape, grad_logits},
                              nullptr);
+    });
+}
+
+const char* arrange(int64_t length, int64_t num_bins, const int32_t* bins, int32_t* rows, int32_t* ends) {
+    const GateShape shape(1, length, static_cast<int>(num_bins), 1);
+    const Scratch claims(sizeof(int32_t) * claim_counts(shape));
+    const Scratch bases(sizeof(int32_t) * num_bins);
+    return caught([&] {
+        launch_arrange({bins, shape, static_cast<int32_t*>(claims.data()),
+                        static_cast<int32_t*>(bases.data()), ends, rows},
+                       nullptr);
     });
 }
 

@@ -1,4 +1,4 @@
-"""The CUDA kernels of the gate, run by the emulator, agree with the plain-torch definition."""
+"""The CUDA kernels of `route` and `arrange`, run by the emulator, agree with the plain-torch definition."""
 
 from __future__ import annotations
 
@@ -83,6 +83,18 @@ def test_many_groups(kernels: Any) -> None:
 def test_every_number_of_experts_fits_into_shared_memory(kernels: Any, num_experts: int) -> None:
     """The emulator has as much as the GPUs with least (compute capability 8.6, 8.9 and 12.0)."""
     check_forward(kernels, make_call((1, 2, num_experts)))
+
+
+@pytest.mark.parametrize("length", [0, 1, 40, 9000])
+@pytest.mark.parametrize("num_bins", [1, 7, 1500])
+def test_arrange(kernels: Any, length: int, num_bins: int) -> None:
+    generator = torch.Generator().manual_seed(length + num_bins)
+    bins = torch.randint(-1, num_bins, (length,), generator=generator, dtype=torch.int32)
+    outputs = [((length,), torch.int32), ((num_bins,), torch.int32)]
+    rows, ends = kernels.run("arrange", length, num_bins, bins, outputs=outputs)
+    expected_rows, expected_ends = reference.rows.arrange(bins, num_bins)
+    assert torch.equal(rows, expected_rows)
+    assert torch.equal(ends, expected_ends)
 
 
 @st.composite

@@ -54,6 +54,15 @@ def _rows_per_bin(routing: Routing) -> Tensor:
     return (experts == indices).sum(dim=(2, 3))
 
 
+def arrange(bins: Tensor, num_bins: int) -> tuple[Tensor, Tensor]:
+    """Compute `mnmt_moe_ext.rows.arrange` in plain torch."""
+    in_bins = _one_hot(bins.flatten(), num_bins)
+    ends = in_bins.sum(dim=0).cumsum(0)
+    before = torch.cat([ends.new_zeros(1), ends[:-1]]) + in_bins.cumsum(0) - 1
+    rows = (before * in_bins).sum(dim=1).masked_fill(bins.flatten() == NONE, NONE)
+    return rows.view_as(bins).int(), ends.int()
+
+
 def dispatch(tokens: Tensor, layout: Layout) -> Tensor:
     """Compute `mnmt_moe_ext.dispatch` in plain torch."""
     check_dispatch(tokens, layout)
