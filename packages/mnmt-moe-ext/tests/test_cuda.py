@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+import torch.distributed as dist
 from gate_calls import CALLS, Call, make_call, routing_of
 from torch import Tensor
 
+import mnmt_moe_ext
 from mnmt_moe_ext import (
     Layout,
     RandomKey,
@@ -20,6 +23,7 @@ from mnmt_moe_ext import (
     is_available,
     reference,
     route,
+    rows,
 )
 
 pytestmark = [
@@ -108,6 +112,16 @@ def test_route(kind: Any, capacity: int | None, groups: int, num_experts: int, t
     for name, value in vars(expected_layout).items():
         actual = getattr(layout, name)
         assert torch.equal(actual.cpu(), value) if isinstance(value, Tensor) else actual == value, name
+
+
+@pytest.mark.parametrize(("length", "num_bins"), [(0, 3), (1, 1), (100_000, 7), (5000, 1500)])
+def test_arrange(length: int, num_bins: int) -> None:
+    generator = torch.Generator().manual_seed(length)
+    bins = torch.randint(-1, num_bins, (length,), generator=generator, dtype=torch.int32)
+    for actual, expected in zip(
+        rows.arrange(bins.cuda(), num_bins), reference.rows.arrange(bins, num_bins), strict=True
+    ):
+        assert torch.equal(actual.cpu(), expected)
 
 
 def test_one_long_group() -> None:
@@ -207,6 +221,35 @@ def test_nothing_waits_for_the_gpu(kind: Any) -> None:
     (out.sum() + routing.auxiliary_loss).backward()
     assert logits.grad is not None
     assert tokens.grad is not None
+
+
+@pytest.fixture
+def nccl(tmp_path: Path) -> Iterator[dist.ProcessGroup]:
+    """A group of this process alone."""
+    store = (tmp_path / "store").as_uri()
+    dist.init_process_group("cpu:gloo,cuda:nccl", init_method=store, rank=0, world_size=1)
+    yield dist.group.WORLD
+    dist.destroy_process_group()
+
+
+@pytest.mark.parametrize("num_chunks", [1, 3])
+def test_tokens_exchanged_by_nccl(nccl: dist.ProcessGroup, num_chunks: int) -> None:
+    routing = random_routing(6)
+    tokens, scales = random_tensor(3, 50, 16), torch.arange(1.0, 7.0)
+
+    def experts(inputs: Tensor, ends: Tensor) -> Tensor:
+        numbers = torch.arange(len(inputs), device=inputs.device)
+        expert = torch.searchsorted(ends, numbers, right=True).clamp(max=5)
+        return inputs * scales.to(inputs.device)[expert, None]
+
+    results = []
+    for device, package in (("cuda", mnmt_moe_ext), ("cpu", reference)):
+        routed = to_cuda(routing) if device == "cuda" else routing
+        leaf = tokens.to(device).requires_grad_()
+        options = {"group": nccl, "num_chunks": num_chunks}
+        sums = package.apply_experts_to_tokens(experts, leaf, routed, **options)
+        results.append((sums.cpu(), torch.autograd.grad(sums.square().sum(), leaf)[0].cpu()))
+    torch.testing.assert_close(*results)
 
 
 def test_results_are_the_same_every_time() -> None:

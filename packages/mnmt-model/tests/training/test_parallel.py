@@ -190,13 +190,15 @@ def dropless_alone(dropless: RunConfig, tmp_path_factory: pytest.TempPathFactory
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("size", "parallel"), [(2, "ddp"), (4, "fsdp")], ids=["2 hold them together", "2 times 2 and fsdp"]
+    ("size", "settings"),
+    [(2, {"parallel": "ddp"}), (4, {"parallel": "fsdp", "exchange_chunks": 2})],
+    ids=["2 hold them together", "2 times 2 and fsdp, in chunks"],
 )
 def test_dropless_losses_are_those_of_one_process(
-    dropless: RunConfig, dropless_alone: Path, tmp_path: Path, size: int, parallel: str
+    dropless: RunConfig, dropless_alone: Path, tmp_path: Path, size: int, settings: dict[str, Any]
 ) -> None:
     """Processes exchange as many rows as there are, which differ from expert to expert and step to step."""
-    many = changed(dropless, accumulation=PARTS // size, expert_parallel=2, parallel=parallel)
+    many = changed(dropless, accumulation=PARTS // size, expert_parallel=2, **settings)
     statuses = train_with(size, many, tmp_path / "run")
     assert statuses == [0] * size, [path.read_text()[-2000:] for path in sorted(tmp_path.glob("rank*.log"))]
     assert curve(tmp_path / "run") == pytest.approx(curve(dropless_alone), **EXACT)

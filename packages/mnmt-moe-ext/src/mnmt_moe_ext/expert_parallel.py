@@ -68,8 +68,7 @@ def apply_experts(
         raise ValueError(f"`buffers` must be (experts, rows, d), but is {tuple(buffers.shape)}.")
     check_group(group)
     check_num_experts("buffers", buffers.shape[0], group)
-    if num_chunks < 1:
-        raise ValueError(f"`num_chunks` must be at least 1, but is {num_chunks}.")
+    check_num_chunks(num_chunks)
     if group.size() == 1:
         return _apply(experts, buffers)
     chunks = torch.split(buffers, _chunk_sizes(buffers.shape[1], num_chunks), dim=1)
@@ -139,3 +138,9 @@ def check_num_experts(name: str, num_experts: int, group: dist.ProcessGroup) -> 
             f"`{name}` must have a multiple of the group's {group.size()} ranks as experts, "
             f"but has {num_experts}."
         )
+
+
+def check_num_chunks(num_chunks: int) -> None:
+    """Raise ValueError if there is no chunk."""
+    if num_chunks < 1:
+        raise ValueError(f"`num_chunks` must be at least 1, but is {num_chunks}.")

@@ -9,7 +9,7 @@ receiver applies its experts, sums their weighted outputs and returns one row:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -18,7 +18,7 @@ from torch import Tensor
 
 from mnmt_moe_ext import rows
 from mnmt_moe_ext.all_to_all import Exchange, Transfer
-from mnmt_moe_ext.expert_parallel import check_group, check_num_experts, check_outputs
+from mnmt_moe_ext.expert_parallel import check_group, check_num_chunks, check_num_experts, check_outputs
 from mnmt_moe_ext.layout import Layout
 from mnmt_moe_ext.routing import Routing
 
@@ -29,31 +29,36 @@ Experts = Callable[[Tensor, Tensor], Tensor]
 
 @dataclass(frozen=True, kw_only=True)
 class RowOperators:
-    """`dispatch` and `combine`, compiled or in plain torch."""
+    """`arrange`, `dispatch` and `combine`, compiled or in plain torch."""
 
+    arrange: Callable[[Tensor, int], tuple[Tensor, Tensor]]
     dispatch: Callable[[Tensor, Layout], Tensor]
     combine: Callable[[Tensor, Tensor, Layout], Tensor]
 
 
 def apply_experts_to_tokens(
-    experts: Experts, tokens: Tensor, routing: Routing, *, group: dist.ProcessGroup
+    experts: Experts, tokens: Tensor, routing: Routing, *, group: dist.ProcessGroup, num_chunks: int = 1
 ) -> Tensor:
     """Send tokens to their experts on all ranks, and sum the weighted outputs: Σ_k weights[..., k] · FFN_k.
 
     A token is one row for each rank that holds one of its experts, there and back, and each row has
-    2 k numbers beside it. The ranks exchange their counts and read them on the host. It can be differentiated
-    once, with respect to `tokens`, `routing.weights` and whatever `experts` closes over; then
-    the outputs of `experts` must depend on its input even if that has no rows. Whether `tokens`, the weights
-    and the outputs of `experts` require a gradient, and whether the result is differentiated, must be the
-    same on every rank of the group. The sums of each rank are rounded to the dtype of the outputs.
+    2 k numbers beside it. The tokens are split into chunks that overlap as those of `apply_experts` do. The
+    ranks first exchange their counts, for which the host waits once: only slots have sizes that are known.
+
+    It can be differentiated once, with respect to `tokens`, `routing.weights` and whatever `experts` closes
+    over; then the outputs of `experts` must depend on its input even if that has no rows. Whether `tokens`,
+    the weights and the outputs of `experts` require a gradient, and whether the result is differentiated,
+    must be the same on every rank of the group. The sums of each rank are rounded to the dtype of the
+    outputs.
 
     Args:
         experts: Function that applies the experts of this rank, ((n, d), local ends (E/R,) int32) -> (n,
-            d_out), each expert to each of its rows. n can be 0.
+            d_out), each expert to each of its rows. n can be 0. It is called once per chunk.
         tokens: Hidden states (groups, tokens, d) of this rank, float32, bfloat16 or float64. The numbers of
             groups and tokens may differ between ranks.
         routing: The routing of the same groups and tokens; choices without a slot are left out.
         group: The R ranks that share the experts, including this one.
+        num_chunks: Number of chunks, the same on every rank.
 
     Returns:
         Hidden states (groups, tokens, d_out) in the dtype of the outputs; 0 for a token without a slot.
@@ -64,10 +69,10 @@ def apply_experts_to_tokens(
             torch's own watchdog may end the process first.
         RuntimeError: The compiled operators for the device are missing.
     """
-    return exchange_tokens(experts, tokens, routing, group=group, operators=NATIVE)
+    return exchange_tokens(experts, tokens, routing, group=group, num_chunks=num_chunks, operators=NATIVE)
 
 
-NATIVE = RowOperators(dispatch=rows.dispatch, combine=rows.combine)
+NATIVE = RowOperators(arrange=rows.arrange, dispatch=rows.dispatch, combine=rows.combine)
 
 
 def exchange_tokens(
@@ -76,85 +81,123 @@ def exchange_tokens(
     routing: Routing,
     *,
     group: dist.ProcessGroup,
+    num_chunks: int,
     operators: RowOperators,
 ) -> Tensor:
     """Compute `apply_experts_to_tokens` with the given `operators`."""
     check_group(group)
     check_num_experts("routing", routing.load.shape[1], group)
-    per_rank = routing.load.shape[1] // group.size()
+    check_num_chunks(num_chunks)
+    ranks = _Ranks(group=group, per_rank=routing.load.shape[1] // group.size(), operators=operators)
     numbers = routing.experts.masked_fill(routing.slots < 0, NONE)
-    ranks = torch.div(numbers, per_rank, rounding_mode="floor")
-    addressed = _first_of_each(ranks)
-    counts = torch.stack([_count(addressed, group.size()), _count(ranks, group.size())], dim=1)
-    send, receive, num_choices = _exchange_counts(counts, group)
-
-    to_ranks = layout_by_bin(addressed, num_bins=group.size(), num_rows=sum(send))
-    arriving = Exchange(operators.dispatch(tokens, to_ranks), send, receive, group)
-    # Numbers of experts are exact in float32, so that one message holds them and their weights.
-    choices = torch.cat([routing.weights, numbers.to(routing.weights.dtype)], dim=2)
-    received = Exchange(operators.dispatch(choices, to_ranks), send, receive, group).wait()
-    weights, received_numbers = received[None].tensor_split(2, dim=2)
-    to_experts = layout_by_bin(
-        _local(received_numbers, first=group.rank() * per_rank, size=per_rank),
-        num_bins=per_rank,
-        num_rows=num_choices,
-    )
-    buffers = operators.dispatch(arriving.wait()[None], to_experts)
-    assert to_experts.ends is not None
-    outputs = check_outputs(experts(buffers, to_experts.ends), buffers)
-    sums = operators.combine(outputs, weights, to_experts)
-    returned = Exchange(sums[0], receive, send, group).wait()
-    return operators.combine(returned, torch.ones_like(routing.weights), to_ranks)
+    split = (each.flatten(0, 1).tensor_split(num_chunks) for each in (tokens, routing.weights, numbers))
+    chunks = [_Chunk(*parts, ranks=ranks) for parts in zip(*split, strict=True)]
+    _exchange_counts(chunks, group)
+    sums = torch.cat(_exchange_chunks(experts, chunks))
+    return sums.view(*tokens.shape[:2], sums.shape[1])
 
 
-def layout_by_bin(bins: Tensor, *, num_bins: int, num_rows: int) -> Layout:
-    """Lay out a ragged buffer bin by bin, the choices of a bin in the order of tokens.
+def _exchange_chunks(experts: Experts, chunks: Sequence[_Chunk]) -> list[Tensor]:
+    """Send chunks to their experts and back, in the order of `apply_experts`; return their sums."""
+    for chunk in chunks[:2]:
+        chunk.send()
+    for chunk, after_next in zip(chunks, [*chunks[2:], None, None], strict=False):
+        chunk.compute(experts)
+        if after_next is not None:
+            after_next.send()
+        chunk.send_back()
+    return [chunk.sums() for chunk in chunks]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Ranks:
+    """The ranks that share experts."""
+
+    group: dist.ProcessGroup
+    per_rank: int
+    """Experts of a rank."""
+    operators: RowOperators
+
+
+class _Chunk:
+    """A part of this rank's tokens, on its way to the experts and back.
 
     Args:
-        bins: (groups, tokens, k) the bin of each choice, in [0, num_bins); -1 without a bin.
-        num_bins: Number of bins.
-        num_rows: Number of choices with a bin.
+        tokens: (n, d).
+        weights: (n, k) of their choices.
+        numbers: (n, k), the experts; -1 for a choice without a slot.
+        ranks: The ranks that have the experts.
     """
-    flat = bins.flatten()
-    order = flat.masked_fill(flat < 0, num_bins).argsort(stable=True)
-    numbers = torch.arange(len(flat), dtype=torch.int32, device=flat.device)
-    positions = torch.empty_like(numbers).scatter_(0, order, numbers)
-    ends = _count(bins, num_bins).cumsum(0).int()
-    return Layout(
-        rows=positions.masked_fill_(flat < 0, NONE).view_as(bins),
-        filled=ends[-1:],
-        bin_size=num_rows,
-        num_experts=num_bins,
-        ends=ends,
-    )
+
+    def __init__(self, tokens: Tensor, weights: Tensor, numbers: Tensor, *, ranks: _Ranks) -> None:
+        self.tokens, self.weights, self.numbers, self.ranks = tokens, weights, numbers, ranks
+        of_choices = torch.div(numbers, ranks.per_rank, rounding_mode="floor")
+        self.rows, self.ends = self._arrange(_first_of_each(of_choices))
+        choice_ends = self._arrange(of_choices)[1]
+        self.counts = torch.stack([self.ends, choice_ends]).diff(prepend=self.ends.new_zeros(2, 1)).T
+        """(R, 2): rows and choices for each rank."""
+
+    def _arrange(self, of_choices: Tensor) -> tuple[Tensor, Tensor]:
+        return self.ranks.operators.arrange(of_choices, self.ranks.group.size())
+
+    def set_sizes(self, *, send: list[int], receive: list[int], num_choices: int) -> None:
+        """Set the numbers of rows for and from each rank, and the choices that arrive with these."""
+        self.sent, self.received, self.num_choices = send, receive, num_choices
+
+    def send(self) -> None:
+        """Send the tokens and their choices."""
+        self.to_ranks = _layout(self.rows, self.ends, num_rows=sum(self.sent))
+        # Numbers of experts are exact in float32, so that one message holds them and their weights.
+        choices = torch.cat([self.weights, self.numbers.to(self.weights.dtype)], dim=1)
+        self.arriving = [self._exchange(each) for each in (self.tokens, choices)]
+
+    def _exchange(self, numbers: Tensor) -> Exchange:
+        rows = self.ranks.operators.dispatch(numbers[None], self.to_ranks)
+        return Exchange(rows, self.sent, self.received, self.ranks.group)
+
+    def compute(self, experts: Experts) -> None:
+        """Apply this rank's experts to what arrives, and sum their weighted outputs by row."""
+        operators = self.ranks.operators
+        arriving_tokens, arriving_choices = self.arriving
+        weights, numbers = arriving_choices.wait().tensor_split(2, dim=1)
+        arranged = operators.arrange(self._local(numbers), self.ranks.per_rank)
+        to_experts = _layout(*arranged, num_rows=self.num_choices)
+        buffers = operators.dispatch(arriving_tokens.wait()[None], to_experts)
+        outputs = check_outputs(experts(buffers, arranged[1]), buffers)
+        self.outputs = operators.combine(outputs, weights[None], to_experts)[0]
+
+    def _local(self, numbers: Tensor) -> Tensor:
+        """Return experts' numbers among this rank's experts, int32; -1 for experts of other ranks."""
+        size = self.ranks.per_rank
+        local = numbers.detach().int() - self.ranks.group.rank() * size
+        return local.masked_fill((local < 0) | (local >= size), NONE)
+
+    def send_back(self) -> None:
+        """Send the sums of the rows back."""
+        self.returning = Exchange(self.outputs, self.received, self.sent, self.ranks.group)
+
+    def sums(self) -> Tensor:
+        """Return the sums (n, d_out) over all choices."""
+        ones = torch.ones_like(self.weights)[None]
+        return self.ranks.operators.combine(self.returning.wait(), ones, self.to_ranks)[0]
+
+
+def _layout(rows: Tensor, ends: Tensor, *, num_rows: int) -> Layout:
+    """Return the ragged layout of `rows (n, k)`, as one group."""
+    return Layout(rows=rows[None], filled=ends[-1:], bin_size=num_rows, num_experts=len(ends), ends=ends)
 
 
 def _first_of_each(ranks: Tensor) -> Tensor:
-    """Return `ranks (groups, tokens, k)` with -1 for each repetition of a rank among a token's choices."""
+    """Return `ranks (n, k)` with -1 for each repetition of a rank among a token's choices."""
     repeated = (ranks.unsqueeze(-1) == ranks.unsqueeze(-2)).tril(-1).any(dim=-1)
     return ranks.masked_fill(repeated, NONE)
 
 
-def _count(bins: Tensor, num_bins: int) -> Tensor:
-    """Return the number of choices with each bin, (num_bins,) int64."""
-    counts = torch.zeros(num_bins + 1, dtype=torch.int64, device=bins.device)
-    numbers = bins.flatten().long() + 1
-    return counts.scatter_add_(0, numbers, torch.ones_like(numbers))[1:]
-
-
-def _exchange_counts(counts: Tensor, group: dist.ProcessGroup) -> tuple[list[int], list[int], int]:
-    """Return the numbers of rows for and from each rank, and the choices that arrive with the received rows.
-
-    `counts` is (ranks, 2): rows and choices for each rank.
-    """
-    one_each = [1] * group.size()
+def _exchange_counts(chunks: Sequence[_Chunk], group: dist.ProcessGroup) -> None:
+    """Tell each rank how many rows and choices of each chunk come to it; sets the chunks' sizes."""
+    counts, one_each = torch.stack([chunk.counts for chunk in chunks], dim=1), [1] * group.size()
     received = Transfer(counts, one_each, one_each, group).wait()
-    numbers = torch.stack([counts[:, 0], received[:, 0], received[:, 1]])
-    sent_rows, received_rows, received_choices = numbers.tolist()
-    return sent_rows, received_rows, sum(received_choices)
-
-
-def _local(numbers: Tensor, *, first: int, size: int) -> Tensor:
-    """Return experts' numbers among this rank's experts, int64; -1 for experts of other ranks."""
-    local = numbers.detach().long() - first
-    return local.masked_fill((local < 0) | (local >= size), NONE)
+    # (chunks, 3, R): rows to send, and rows and choices to receive.
+    numbers = torch.cat([counts[..., :1], received], dim=2).permute(1, 2, 0)
+    for chunk, (send, receive, choices) in zip(chunks, numbers.tolist(), strict=True):
+        chunk.set_sizes(send=send, receive=receive, num_choices=sum(choices))

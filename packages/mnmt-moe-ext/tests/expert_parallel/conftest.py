@@ -44,3 +44,14 @@ def launch() -> Launch:
         return [Ended(process.exitcode, log.read_text()) for process, log in zip(started, logs, strict=True)]
 
     return launch
+
+
+@pytest.fixture
+def overlap() -> dict[str, list[str]]:
+    """What three chunks do: whenever the experts compute, an exchange has begun that is waited for later."""
+    leave, arrive, go_back, return_ = "there begins", "there ends", "back begins", "back ends"
+    forward = [leave, leave, arrive, "experts", leave, go_back, arrive, "experts", go_back]
+    forward += [arrive, "experts", go_back, return_, return_, return_]
+    backward = [leave, leave, leave, arrive, "experts", go_back, arrive, "experts", go_back]
+    backward += [arrive, return_, "experts", go_back, return_, return_]
+    return {"forward": forward, "backward": backward}

@@ -65,7 +65,8 @@ def routed(
     def layer(tokens: Tensor, weights: Tensor) -> Tensor:
         if ragged:
             closed = partial(feed_forward_ragged, **experts)
-            return apply_experts_to_tokens(closed, tokens, replace(routing, weights=weights), group=group)
+            weighted = replace(routing, weights=weights)
+            return apply_experts_to_tokens(closed, tokens, weighted, group=group, num_chunks=num_chunks)
         closed = partial(feed_forward, **experts)
         buffers = dispatch(tokens, layout)
         outputs = apply_experts(closed, buffers, group=group, num_chunks=num_chunks)

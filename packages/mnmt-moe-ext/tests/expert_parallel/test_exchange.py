@@ -109,12 +109,7 @@ def test_wrong_arguments_are_refused(results: list[dict[str, Any]], message: str
     assert [result[message]["error"] for result in results] == [message] * RANKS
 
 
-def test_chunks_travel_while_the_experts_compute(results: list[dict[str, Any]]) -> None:
-    """Whenever the experts compute, an exchange has begun that is waited for only after them."""
-    leave, arrive, go_back, return_ = "there begins", "there ends", "back begins", "back ends"
-    forward = [leave, leave, arrive, "experts", leave, go_back, arrive, "experts", go_back]
-    forward += [arrive, "experts", go_back, return_, return_, return_]
-    backward = [leave, leave, leave, arrive, "experts", go_back, arrive, "experts", go_back]
-    backward += [arrive, return_, "experts", go_back, return_, return_]
-    for result in results:
-        assert result["order"] == {"forward": forward, "backward": backward}
+def test_chunks_travel_while_the_experts_compute(
+    results: list[dict[str, Any]], overlap: dict[str, list[str]]
+) -> None:
+    assert [result["order"] for result in results] == [overlap] * RANKS

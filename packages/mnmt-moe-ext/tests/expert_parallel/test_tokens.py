@@ -4,6 +4,7 @@ Four processes have tokens; 1, 2 or 4 of them share experts, and the rest hold c
 """
 
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import pytest
@@ -43,16 +44,20 @@ def make_tensors(
     }
 
 
-def case(top_k: int, sizes: list[int], *, compiled: bool = False, **options: Any) -> dict[str, Any]:
-    return {"tensors": make_tensors(top_k, sizes, **{"dropped": 0.2} | options), "sizes": sizes} | {
-        "compiled": compiled
-    }
+def case(
+    top_k: int, sizes: list[int], *, num_chunks: int = 1, compiled: bool = False, **options: Any
+) -> dict[str, Any]:
+    tensors = make_tensors(top_k, sizes, **{"dropped": 0.2} | options)
+    return {"tensors": tensors, "sizes": sizes, "num_chunks": num_chunks, "compiled": compiled}
 
 
 CASES = {
     **{f"{k} experts, uneven": case(k, UNEVEN) for k in (1, 2, 8)},
     **{f"{k} experts, compiled": case(k, UNEVEN, compiled=True) for k in (1, 3, 8)},
+    "two chunks": case(2, UNEVEN, num_chunks=2),
+    "three chunks, compiled": case(3, UNEVEN, num_chunks=3, compiled=True),
     "some ranks empty": case(2, SOME_EMPTY),
+    "some ranks empty, two chunks": case(2, SOME_EMPTY, num_chunks=2, compiled=True),
     "all ranks empty": case(2, EMPTY, compiled=True),
     "all choices dropped": case(2, UNEVEN, dropped=1.0, compiled=True),
     "nothing dropped": case(2, UNEVEN, dropped=0.0, compiled=True),
@@ -118,8 +123,18 @@ def test_a_token_travels_once_to_each_rank_of_its_experts(
     for rank, result in enumerate(results):
         first = sum(sizes[:rank])
         rows = sum(len(ranks) for ranks in ranks_of[first : first + sizes[rank]])
-        counts, there, with_choices, back = result[f"{name} {size}"]["sent"]
-        assert (counts, there, with_choices) == ((size, 2), (rows, D_MODEL), (rows, 2 * top_k))
         together = range(rank // size * size, rank // size * size + size)
         tokens = sum(sizes[: together[0]]), sum(sizes[: together[-1] + 1])
-        assert back == (sum(rank % size in ranks for ranks in ranks_of[slice(*tokens)]), D_MODEL)
+        back = sum(rank % size in ranks for ranks in ranks_of[slice(*tokens)])
+        expected = [(rows, D_MODEL), (rows, 2 * top_k), (back, D_MODEL)]
+        counts, *sent = result[f"{name} {size}"]["sent"]
+        assert counts == (size, CASES[name]["num_chunks"], 2)
+        assert len(sent) == 3 * CASES[name]["num_chunks"]
+        assert sum(map(prod, sent)) == sum(map(prod, expected))
+        assert len(sent) > 3 or sent == expected
+
+
+def test_chunks_travel_while_the_experts_compute(
+    results: list[dict[str, Any]], overlap: dict[str, list[str]]
+) -> None:
+    assert [result["order"] for result in results] == [overlap] * RANKS

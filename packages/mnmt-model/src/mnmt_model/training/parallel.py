@@ -111,7 +111,7 @@ def _cut_over_replicas(experts: Experts, policy: MixedPrecisionPolicy) -> None:
         rows = DTensor.from_local(local(parameter.detach()), mesh[EXPERTS], [Shard(0)])
         experts.register_parameter(name, nn.Parameter(rows))
     fully_shard(experts, mesh=mesh[REPLICAS], mp_policy=policy, shard_placement_fn=lambda _: Shard(1))
-    register_fsdp_forward_method(experts, "ragged")
+    register_fsdp_forward_method(experts, "exchange")
 
 
 def expert_ranks(model: ModelConfig, config: TrainConfig, world: World) -> ExpertRanks:

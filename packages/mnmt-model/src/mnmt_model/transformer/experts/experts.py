@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -13,11 +13,14 @@ from torch._compile import _disable_dynamo
 from torch.nn import functional as F  # noqa: N812 - the customary name
 
 from mnmt_model.distributed.shards import local
-from mnmt_model.transformer.experts.operators import extension
+from mnmt_model.transformer.experts.operators import extension, operators
 from mnmt_model.transformer.experts.ranks import ExpertRanks
 from mnmt_model.transformer.feed_forward import gate
 from mnmt_model.transformer.model_config import ModelConfig
 from mnmt_model.transformer.modules import Dropout
+
+if TYPE_CHECKING:
+    from mnmt_moe_ext import Routing
 
 
 class Experts(nn.Module):
@@ -63,6 +66,15 @@ class Experts(nn.Module):
         """
         # Not compiled, since torch's compiler supports ragged products only in bfloat16.
         return self._apply_local(rows, ends)
+
+    @_disable_dynamo
+    def exchange(self, x: Tensor, routing: Routing) -> Tensor:
+        """Map tokens `x (num_tokens, d_model)` to the weighted sums of their experts in all processes."""
+        ranks = self.ranks
+        sums: Tensor = operators(x.device.type).apply_experts_to_tokens(
+            self._apply_local, x[None], routing, group=ranks.group, num_chunks=ranks.chunks
+        )
+        return sums.squeeze(0)
 
     def _apply_local(self, x: Tensor, ends: Tensor | None = None) -> Tensor:
         """Apply the experts in this process."""

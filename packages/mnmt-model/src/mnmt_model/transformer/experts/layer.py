@@ -61,10 +61,7 @@ class MixtureOfExperts(nn.Module):
         rows = self._rows_of_expert(x, routes)
         routing, layout = gate(x, routes, rows=rows)
         if rows is None and ranks.size > 1:
-            summed: Tensor = ops.apply_experts_to_tokens(
-                self.experts.ragged, x[None], routing, group=ranks.group
-            )
-            return summed.squeeze(0)
+            return self.experts.exchange(x, routing)
         buffers = ops.dispatch(x[None], layout)
         outputs = self.experts(buffers) if layout.ends is None else self.experts.ragged(buffers, layout.ends)
         combined: Tensor = ops.combine(outputs, routing.weights, layout)
@@ -82,7 +79,5 @@ class MixtureOfExperts(nn.Module):
         tokens = routes.most_tokens
         rows = self.config.expert_capacity(tokens, factor)
         capacity = self.config.num_groups(tokens) * rows
-        sends = sends_tokens(
-            self.config, ranks=ranks.size, chunks=ranks.chunks, tokens=tokens, capacity=capacity
-        )
+        sends = sends_tokens(self.config, ranks=ranks.size, tokens=tokens, capacity=capacity)
         return None if sends else rows

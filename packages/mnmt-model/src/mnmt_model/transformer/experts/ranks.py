@@ -99,18 +99,17 @@ def rows_per_token(config: ModelConfig, *, ranks: int) -> float:
     return ranks * (1 - comb(number - number // ranks, choices) / comb(number, choices))
 
 
-def sends_tokens(config: ModelConfig, *, ranks: int, chunks: int, tokens: int, capacity: int) -> bool:
+def sends_tokens(config: ModelConfig, *, ranks: int, tokens: int, capacity: int) -> bool:
     """Return whether training sends tokens, each once to a process, instead of the slots of all experts.
 
-    Slots can be sent in parts without waiting for sizes. So sending tokens is only worth while if there are
-    at least `WORTH` times more slots than rows of tokens.
+    Slots can be sent without waiting for sizes. So sending tokens is only worth while if there are at least
+    `WORTH` times more slots than rows of tokens.
 
     Args:
         config: The model's config.
         ranks: Number of processes that divide the experts.
-        chunks: Parts in which they exchange slots.
         tokens: Largest number of tokens of a process.
         capacity: Slots of an expert for these tokens.
     """
     rows = tokens * rows_per_token(config, ranks=ranks)
-    return ranks > 1 and chunks == 1 and config.num_experts * capacity >= WORTH * rows
+    return ranks > 1 and config.num_experts * capacity >= WORTH * rows
