@@ -187,8 +187,8 @@ def figures(session: nox.Session) -> None:
 def study(session: nox.Session) -> None:
     """Run a study from data to report: studies/synthetic.toml, or those named after `--`."""
     paths = session.posargs or ["studies/synthetic.toml"]
-    install(session, PACKAGES if any(map(has_experts, paths)) else PIPELINE)
-    session.install(f"{folder('laws')}[svg]")
+    install(session, PACKAGES if any(map(has_experts, paths)) else PIPELINE, silent=False)
+    session.install(f"{folder('laws')}[svg]", silent=False)
     for path in paths:
         session.run("mnmt-data", "prepare", path)
         runs = f"results/{read_toml(path)['name']}/runs"
@@ -320,13 +320,17 @@ def test_groups(package: str) -> list[str]:
     return [f"--group={file}:{group}" for group in read_toml(file)["dependency-groups"]]
 
 
-def install(session: nox.Session, packages: Iterable[str]) -> None:
-    """Install packages, with the repository's packages that they require, into a session's environment."""
+def install(session: nox.Session, packages: Iterable[str], *, silent: bool | None = None) -> None:
+    """Install packages, with the repository's packages that they require, into a session's environment.
+
+    With `silent` False pip says what it does.
+    """
     required = with_required(packages)
     if "moe-ext" in required:
-        session.install(*BUILD_REQUIREMENTS)
-        session.install("--no-build-isolation", folder("moe-ext"), env={**NOT_ISOLATED, **CPU_ONLY})
-    session.install(*(folder(package) for package in required if package != "moe-ext"))
+        session.install(*BUILD_REQUIREMENTS, silent=silent)
+        environment = {**NOT_ISOLATED, **CPU_ONLY}
+        session.install("--no-build-isolation", folder("moe-ext"), env=environment, silent=silent)
+    session.install(*(folder(package) for package in required if package != "moe-ext"), silent=silent)
 
 
 def has_experts(study: str) -> bool:
