@@ -83,12 +83,12 @@ class Attention(nn.Module):
             bias: Added to the scores `(batch, num_heads, query_len, key_len)`; its first two sizes may be 1.
         """
         rate = self.dropout.training_rate
-        if queries.is_cuda:
+        if queries.is_cpu:
+            attended = softmax_attention(queries, keys, values, bias, scale=self.scale, rate=rate)
+        else:
             attended = F.scaled_dot_product_attention(
                 queries, keys, values, attn_mask=bias, dropout_p=rate, scale=self.scale
             )
-        else:
-            attended = softmax_attention(queries, keys, values, bias, scale=self.scale, rate=rate)
         return attended.transpose(1, 2).flatten(2)
 
 

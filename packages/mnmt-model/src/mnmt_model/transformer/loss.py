@@ -116,7 +116,7 @@ def chunk_rows(vocab_size: int, *, on_gpu: bool) -> int:
 
 
 def _chunks(states: Tensor, vocab_size: int) -> list[slice]:
-    size = chunk_rows(vocab_size, on_gpu=states.is_cuda)
+    size = chunk_rows(vocab_size, on_gpu=not states.is_cpu)
     return [slice(start, start + size) for start in range(0, len(states), size)]
 
 
