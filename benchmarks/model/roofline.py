@@ -7,8 +7,8 @@ A step (losses, gradients, clipping, AdamW) of a batch with the lengths of real 
 data, on the path of a GPU. Each operator of torch that is neither a view nor an allocation counts as one
 kernel, which reads its inputs and writes its outputs once; gathers and scatters move the rows they touch.
 The time of a kernel is the larger of FLOPs / peak and bytes / bandwidth. It is a bound and no measurement:
-caches, launches and the host's work are left out. The step is the eager one; a compiler fuses element-wise
-kernels.
+caches, launches and the host's work are left out. The step is the eager one, counted also with the loss as
+`compile = true` fuses it; what else a compiler fuses is not counted.
 
     python -m benchmarks.model.roofline --out benchmarks/results/model/roofline.json
 """
@@ -18,6 +18,7 @@ from __future__ import annotations
 import traceback
 from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import nullcontext
 from math import prod
 from typing import Any
 from unittest.mock import patch
@@ -42,6 +43,7 @@ from mnmt_model import ModelConfig, build_model, preset, training_flops
 from mnmt_model.distributed import World
 from mnmt_model.optim import clip_gradients, make_optimizer
 from mnmt_model.training import ExpertBalance, GradientStep, make_trainable
+from mnmt_model.transformer.loss import TokenLosses
 
 PEAK = 989e12
 """FLOP/s of an H100 in bfloat16, without sparsity (NVIDIA's data sheet)."""
@@ -50,6 +52,7 @@ BANDWIDTH = 3.35e12
 Counts = NDArray[np.float64]
 """Kernels, bytes, FLOPs and seconds."""
 Parts = dict[str, Counts]
+LOSSES = ("eager", "compiled")
 META = torch.device("meta")
 ALLOCATIONS = ("empty", "new_empty", "_unsafe_view", "lift_fresh", "_record_function", "profiler")
 FILLS = ("zeros", "ones", "full", "new_zeros", "new_full", "zero_", "fill_", "arange", "copy_")
@@ -109,6 +112,15 @@ class StepCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self.parts[part] += (1, moved, flops, max(flops / PEAK, moved / BANDWIDTH))
         return out
 
+    def fused_loss(self, logits: Tensor, targets: Tensor, weights: Tensor, *_: float) -> TokenLosses:
+        """Count the kernels that torch 2.13 compiles of a chunk's loss.
+
+        Two read the logits, one of which writes the gradient; a third computes the tokens' losses.
+        """
+        moved = 3 * size(logits)
+        self.parts["cross-entropy"] += (3, moved, 0, moved / BANDWIDTH)
+        return TokenLosses(torch.empty_like(weights), torch.empty((), device=META), torch.empty_like(logits))
+
 
 def _is_kernel(func: Any) -> bool:
     """Return whether an operator computes: it is no allocation, and does not only return a view."""
@@ -151,7 +163,7 @@ def size(tree: Any) -> int:
     )
 
 
-def count_step(model: ModelConfig, vocab_size: int, data: TrainingData) -> Parts:
+def count_step(model: ModelConfig, vocab_size: int, data: TrainingData, *, fused_loss: bool) -> Parts:
     """Count the first step of training on `data`."""
     case = Case(precision="bfloat16")
     config, world = case.config(data.batch_tokens), World(device=META)
@@ -164,7 +176,8 @@ def count_step(model: ModelConfig, vocab_size: int, data: TrainingData) -> Parts
     counter = StepCounter()
     foreach = patch("torch.nn.utils.clip_grad._device_has_foreach_support", return_value=True)
     fused = patch("torch.optim.optimizer._get_fused_kernels_supported_devices", return_value=["meta"])
-    with foreach, fused, KernelsOfGPU(), counter:
+    loss = patch("mnmt_model.transformer.loss._cross_entropy_", counter.fused_loss)
+    with foreach, fused, loss if fused_loss else nullcontext(), KernelsOfGPU(), counter:
         step(1)
         counter.phase = "optimiser"
         clip_gradients(built.parameters(), CLIP_NORM)
@@ -179,7 +192,7 @@ def main(
     vocab_size: int = 32_000,
     out: Out = None,
 ) -> None:
-    """Print a row for each preset: its whole step, then the share of each part in the time.
+    """Print rows for each preset: its whole step, then the share of each part in the time.
 
     Args:
         presets: Shapes: published presets, or sizes of `training_speed`.
@@ -193,10 +206,13 @@ def main(
         model = SIZES[name].model if name in SIZES else preset(name).config
         src, tgt = data.stream.tokens(0)
         needed = training_flops(model, vocab_size, src_tokens=src, tgt_tokens=tgt)
-        rows.append({"preset": name, **figures(count_step(model, vocab_size, data), needed)})
+        for loss in LOSSES:
+            parts = count_step(model, vocab_size, data, fused_loss=loss == "compiled")
+            rows.append({"preset": name, "loss": loss, **figures(parts, needed)})
     print_table([{name: value for name, value in row.items() if name != "parts"} for row in rows])
+    names = ({"preset": row["preset"], "loss": row["loss"]} for row in rows)
     shares = ({part: row["parts"][part]["share"] for part in PARTS} for row in rows)
-    print_table([{"preset": row["preset"], **share} for row, share in zip(rows, shares, strict=True)])
+    print_table([{**row, **share} for row, share in zip(names, shares, strict=True)])
     report = {"batch_tokens": batch_tokens, "vocab_size": vocab_size, "rows": rows}
     write_report(out, "roofline of a step on an H100", report, provenance("mnmt-model", "torch"))
 

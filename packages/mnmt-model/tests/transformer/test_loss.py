@@ -89,6 +89,40 @@ def test_any_loss_and_gradients_are_autograds(
         torch.testing.assert_close(actual.double(), reference, rtol=1e-4, atol=1e-5 * max(1, largest))
 
 
+@given(
+    num_tokens=st.integers(1, 40),
+    seed=st.integers(0, 1000),
+    smoothing=st.floats(0, 0.9),
+    z_loss=st.floats(0, 0.1),
+    scale=st.sampled_from([0.01, 1.0, 10.0]),
+)
+def test_the_loss_that_a_gpu_compiles_is_the_same(
+    num_tokens: int, seed: int, smoothing: float, z_loss: float, scale: float
+) -> None:
+    states, weight, *rest = case(num_tokens, seed, scale)
+    logits = (states @ weight.T).detach()
+    fusible = module._fusible_cross_entropy(logits, *rest, smoothing, z_loss)
+    for actual, reference in zip(
+        fusible, module._cross_entropy_(logits, *rest, smoothing, z_loss), strict=True
+    ):
+        largest = float(reference.abs().max())
+        torch.testing.assert_close(actual, reference, rtol=1e-6, atol=1e-6 * max(1, largest))
+
+
+def test_the_compiled_loss_is_one_graph_for_all_chunks_and_settings() -> None:
+    compiled = torch.compile(module._fusible_cross_entropy, backend="aot_eager", fullgraph=True)
+    for num_tokens, smoothing, z_loss in ((8, 0.1, 1e-4), (5, 0.1, 1e-4), (3, 0.0, 0.0)):
+        states, weight, *rest = case(num_tokens)
+        logits = (states @ weight.T).detach().bfloat16()
+        for actual, reference in zip(
+            compiled(logits, *rest, smoothing, z_loss),
+            module._fusible_cross_entropy(logits, *rest, smoothing, z_loss),
+            strict=True,
+        ):
+            assert actual.dtype == reference.dtype
+            torch.testing.assert_close(actual, reference)
+
+
 def test_gradients_are_finite_differences() -> None:
     inputs = case()
     parameters, rest = [tensor.detach() for tensor in inputs[:2]], inputs[2:]

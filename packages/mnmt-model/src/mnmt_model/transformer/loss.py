@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from typing import Any, NamedTuple
 
 import torch
@@ -41,6 +43,7 @@ def softmax_loss(
     *,
     label_smoothing: float = 0.0,
     z_loss: float = 0.0,
+    compiled: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """Return the summed objective and each token's -log p.
 
@@ -57,6 +60,7 @@ def softmax_loss(
         token_weights: `(num_tokens,)` float32, the weight of each token's objective.
         label_smoothing: ε, the share spread over the vocabulary.
         z_loss: The factor of the squared log-normaliser.
+        compiled: Whether to compile what a GPU does with the logits.
 
     Returns:
         The scalar Σ weight · objective, and `(num_tokens,)` -log p_target in nats, not differentiated.
@@ -65,7 +69,7 @@ def softmax_loss(
         # A Function does not know that gradients are disabled, and would compute them.
         states, weight = states.detach(), weight.detach()
     objective, nats = _SoftmaxLoss.apply(  # type: ignore[no-untyped-call]
-        states, weight, targets, token_weights, label_smoothing, z_loss
+        states, weight, targets, token_weights, label_smoothing, z_loss, compiled
     )
     return objective, nats
 
@@ -80,7 +84,9 @@ class _SoftmaxLoss(torch.autograd.Function):
         token_weights: Tensor,
         smoothing: float,
         z_loss: float,
+        compiled: bool,
     ) -> tuple[Tensor, Tensor]:
+        cross_entropy = _compiled_cross_entropy() if compiled and not states.is_cpu else _cross_entropy_
         differentiated = any(ctx.needs_input_grad[:2])
         matrix = weight.to(states.dtype)
         grad_states = torch.empty_like(states) if differentiated else None
@@ -88,15 +94,14 @@ class _SoftmaxLoss(torch.autograd.Function):
         nats = torch.empty(len(targets), device=states.device, dtype=torch.float32)
         objective = torch.zeros((), device=states.device)
         for rows in _chunks(states, len(weight)):
-            losses = _cross_entropy_(
+            losses = cross_entropy(
                 states[rows] @ matrix.T, targets[rows], token_weights[rows], smoothing, z_loss
             )
             nats[rows] = losses.nats
             objective += losses.objective
             if grad_states is not None:
-                gradient = losses.gradient.to(states.dtype)
-                grad_states[rows] = gradient @ matrix
-                part = (gradient.T @ states[rows]).float()
+                grad_states[rows] = losses.gradient @ matrix
+                part = (losses.gradient.T @ states[rows]).float()
                 grad_weight = part if grad_weight is None else grad_weight.add_(part)
         ctx.save_for_backward(grad_states, grad_weight)
         ctx.mark_non_differentiable(nats)
@@ -107,7 +112,7 @@ class _SoftmaxLoss(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         grad_states, grad_weight = ctx.saved_tensors
         scale = gradients[0]
-        return grad_states * scale.to(grad_states.dtype), grad_weight * scale, None, None, None, None
+        return grad_states * scale.to(grad_states.dtype), grad_weight * scale, *(None,) * 5
 
 
 def chunk_rows(vocab_size: int, *, on_gpu: bool) -> int:
@@ -120,7 +125,7 @@ def _chunks(states: Tensor, vocab_size: int) -> list[slice]:
     return [slice(start, start + size) for start in range(0, len(states), size)]
 
 
-class _TokenLosses(NamedTuple):
+class TokenLosses(NamedTuple):
     """The losses of the tokens of a chunk."""
 
     nats: Tensor
@@ -128,12 +133,12 @@ class _TokenLosses(NamedTuple):
     objective: Tensor
     """Scalar, float32: the weighted sum of the tokens' objectives."""
     gradient: Tensor
-    """`(rows, vocab_size)` float32: the gradient of the objective by the logits."""
+    """`(rows, vocab_size)`, in the precision of the logits: the gradient of the objective by the logits."""
 
 
 def _cross_entropy_(
     logits: Tensor, targets: Tensor, weights: Tensor, smoothing: float, z_loss: float
-) -> _TokenLosses:
+) -> TokenLosses:
     """Return the losses of tokens; the gradient may overwrite the logits."""
     target_logits = logits.gather(1, targets[:, None]).squeeze(1).float()
     mean_logits = logits.mean(1, dtype=torch.float32) if smoothing else 0.0
@@ -145,7 +150,7 @@ def _cross_entropy_(
     if smoothing:
         gradient.sub_((weights * smoothing / gradient.size(1))[:, None])
     gradient.scatter_add_(1, targets[:, None], ((smoothing - 1) * weights)[:, None])
-    return _TokenLosses(normaliser - target_logits, objective, gradient)
+    return TokenLosses(normaliser - target_logits, objective, gradient.to(logits.dtype))
 
 
 def _softmax_(logits: Tensor) -> tuple[Tensor, Tensor]:
@@ -157,3 +162,29 @@ def _softmax_(logits: Tensor) -> tuple[Tensor, Tensor]:
         probabilities = logits.softmax(1, dtype=torch.float32)
     # The highest probability is at least 1 / vocab_size: its logarithm is exact where others underflow.
     return probabilities, highest - probabilities.amax(1).log()
+
+
+@cache
+def _compiled_cross_entropy() -> Callable[..., TokenLosses]:
+    return torch.compile(_fusible_cross_entropy)
+
+
+def _fusible_cross_entropy(
+    logits: Tensor, targets: Tensor, weights: Tensor, smoothing: float, z_loss: float
+) -> TokenLosses:
+    """Return the same as `_cross_entropy_`; compiled, it reads the logits twice and writes the gradient once.
+
+    Element by element it would need more memory than `_cross_entropy_`.
+    """
+    log_probs = logits.log_softmax(1, dtype=torch.float32)
+    nats = -log_probs.gather(1, targets[:, None]).squeeze(1)
+    target_logits = logits.gather(1, targets[:, None]).squeeze(1).float()
+    normaliser = target_logits + nats
+    mean_logits = logits.mean(1, dtype=torch.float32) if smoothing else 0.0
+    loss = normaliser - (1 - smoothing) * target_logits + z_loss * normaliser.square()
+    objective = ((loss - smoothing * mean_logits) * weights).sum()
+    is_target = torch.arange(logits.size(1), device=logits.device) == targets[:, None]
+    spread = smoothing / logits.size(1) + (1 - smoothing) * is_target
+    factor = weights * (1 + 2 * z_loss * normaliser)
+    gradient = factor[:, None] * log_probs.exp() - weights[:, None] * spread
+    return TokenLosses(nats, objective, gradient.to(logits.dtype))

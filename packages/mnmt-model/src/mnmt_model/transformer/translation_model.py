@@ -116,6 +116,7 @@ class TranslationModel(nn.Module, ABC):
             weights,
             label_smoothing=label_smoothing,
             z_loss=z_loss,
+            compiled=torch.compiler.is_compiling() or self._has_compiled_layers,
         )
         pair_nats = tgt.sums(nats[: tgt.num_tokens])
         balance = None if routes is None else routes.balance(len(self.mixtures))
@@ -126,6 +127,10 @@ class TranslationModel(nn.Module, ABC):
             return None
         routing = routing or RoutingContext.default(tgt.batch, tgt.tokens.device)
         return Routes(routing, src, tgt)
+
+    @property
+    def _has_compiled_layers(self) -> bool:
+        return self.target_stack.layers[0]._compiled_call_impl is not None
 
     @abstractmethod
     def predict(self, src: Sentences, tgt: Sentences, routes: Routes | None = None) -> Predictions:
