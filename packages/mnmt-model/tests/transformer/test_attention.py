@@ -4,7 +4,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from mnmt_model.transformer.attention import softmax_attention
+from mnmt_model.transformer.attention import Attention, softmax_attention
+from mnmt_model.transformer.model_config import ModelConfig
 
 BATCH, HEADS, QUERIES, WIDTH = 3, 2, 4, 5
 
@@ -45,3 +46,14 @@ def test_gradients_see_the_mask_of_the_weights() -> None:
 
     assert not torch.allclose(seeded(*inputs), softmax_attention(*inputs, scale=1.0))
     assert torch.autograd.gradcheck(seeded, inputs)
+
+
+@pytest.mark.parametrize("number", [2, 3])
+def test_heads_that_a_gpu_reads_in_place_are_those_that_are_copied(number: int) -> None:
+    attention = Attention(ModelConfig(d_model=HEADS * WIDTH, num_heads=HEADS), dropout=0.0)
+    table = draw(BATCH, QUERIES, number * HEADS * WIDTH, seed=1)
+    copies = attention.split_heads(table.detach(), number)
+    in_place = attention.split_heads(table.detach().to("meta"), number)
+    for copy, view, part in zip(copies, in_place, table.chunk(number, dim=2), strict=True):
+        assert torch.equal(copy, attention.heads(part))
+        assert view.shape == copy.shape

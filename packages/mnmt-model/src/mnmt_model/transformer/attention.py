@@ -69,6 +69,8 @@ class Attention(nn.Module):
         Returns:
             `number` tensors `(batch, num_heads, len, head_dim)`.
         """
+        if not table.is_cpu:  # A GPU's attention reads heads where they lie.
+            return tuple(self.heads(outputs) for outputs in table.chunk(number, dim=2))
         heads = table.view(*table.shape[:2], number, self.num_heads, -1).permute(2, 0, 3, 1, 4)
         # One copy here, or one of each tensor where it is multiplied.
         return heads.contiguous().unbind()
