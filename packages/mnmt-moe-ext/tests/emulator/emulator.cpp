@@ -7,7 +7,6 @@
 namespace emulator {
 namespace {
 
-Block* block = nullptr;  // that runs, or null
 Races races;
 std::vector<uint4> shared;
 
@@ -17,37 +16,35 @@ constexpr size_t kLeastSharedMemory = 99 << 10;
 void run_block(int index, int threads, const std::function<void()>& kernel) {
     std::fill(shared.begin(), shared.end(), uint4{~0u, ~0u, ~0u, ~0u});
     races.forget(reinterpret_cast<uintptr_t>(shared.data()), sizeof(uint4) * shared.size());
-    Block running(index, threads, emulator_backward != 0, kernel);
-    block = &running;
-    const std::string error = running.run();
-    block = nullptr;
+    const std::string error = Block(index, threads, emulator_backward != 0, kernel).run();
     if (!error.empty()) {
         throw std::runtime_error(error);
     }
 }
 
-const LaneValues& exchange(Operation operation, unsigned mask, uint64_t value) {
-    block->meet({operation, mask}, value);
-    return block->lane_values();
+// The values of the lanes.
+const uint64_t* exchange(Operation operation, unsigned mask, uint64_t value) {
+    if (mask != ~0u) {
+        fail("a collective of some lanes is not modelled.");
+    }
+    return Block::running->meet(operation, value);
 }
 
-// Combines the values of the lanes in the mask.
-template <typename Function>
-uint32_t fold(const LaneValues& values, unsigned mask, uint32_t start, Function function) {
+// A bit for each lane whose value is the given one.
+unsigned lanes_with(const uint64_t* values, uint64_t value) {
+    unsigned lanes = 0;
     for (int lane = 0; lane < kWarpSize; ++lane) {
-        if (mask >> lane & 1) {
-            start = function(start, lane, static_cast<uint32_t>(values[lane]));
-        }
+        lanes |= static_cast<unsigned>(values[lane] == value) << lane;
     }
-    return start;
+    return lanes;
 }
 
 }  // namespace
 
-Index3 thread_index() { return {static_cast<unsigned>(block->current().index)}; }
-Index3 block_index() { return {static_cast<unsigned>(block->now().block)}; }
+Index3 thread_index() { return {static_cast<unsigned>(Block::running->now().thread())}; }
+Index3 block_index() { return {static_cast<unsigned>(Block::running->now().block)}; }
 void* shared_memory() { return shared.data(); }
-int lane() { return block->now().lane; }
+int lane() { return Block::running->now().lane; }
 
 void run_grid(int64_t blocks, int threads, size_t shared_bytes, const std::function<void()>& kernel) {
     if (shared_bytes > kLeastSharedMemory) {
@@ -75,20 +72,22 @@ const char* caught(const std::function<void()>& function) {
 
 void access(const void* memory, size_t bytes, Access access) {
     const auto address = reinterpret_cast<uintptr_t>(memory);
-    if (block == nullptr || is_on_a_stack(address) || !races.add(address, bytes, access, block->now())) {
+    if (Block::running == nullptr || is_on_a_stack(address)) {
         return;
     }
-    const char* const verbs[] = {" reads", " writes", " adds to"};
-    fail("race: thread " + std::to_string(block->current().index) + " of block " +
-         std::to_string(block->now().block) + verbs[static_cast<int>(access)] +
-         " what another thread uses, and nothing orders the two.");
+    const Moment& now = Block::running->now();
+    if (races.add(address, bytes, access, now)) {
+        const char* const verbs[] = {" reads", " writes", " adds to"};
+        fail("race: thread " + std::to_string(now.thread()) + " of block " + std::to_string(now.block) +
+             verbs[static_cast<int>(access)] + " what another thread uses, and nothing orders the two.");
+    }
 }
 
 void fail(const std::string& error) {
-    if (block == nullptr) {
+    if (Block::running == nullptr) {
         throw std::runtime_error(error);
     }
-    block->fail(error);
+    Block::running->fail(error);
 }
 
 uint64_t shuffle_bits(Operation operation, unsigned mask, uint64_t bits, int source) {
@@ -100,32 +99,29 @@ uint64_t shuffle_bits(Operation operation, unsigned mask, uint64_t bits, int sou
 using namespace emulator;
 
 unsigned __ballot_sync(unsigned mask, bool predicate) {
-    return fold(exchange(Operation::ballot, mask, predicate), mask, 0,
-                [](uint32_t bits, int lane, uint32_t value) { return bits | value << lane; });
+    return lanes_with(exchange(Operation::ballot, mask, predicate), 1);
 }
 
 unsigned __match_any_sync(unsigned mask, int value) {
-    const auto& values = exchange(Operation::match_any, mask, value);
-    return fold(values, mask, 0, [&](uint32_t bits, int lane, uint32_t other) {
-        return bits | static_cast<uint32_t>(other == static_cast<uint32_t>(value)) << lane;
-    });
+    const auto bits = static_cast<uint64_t>(value);
+    return lanes_with(exchange(Operation::match_any, mask, bits), bits);
 }
 
 unsigned __reduce_max_sync(unsigned mask, unsigned value) {
-    return fold(exchange(Operation::reduce_max, mask, value), mask, value,
-                [](uint32_t best, int, uint32_t other) { return std::max(best, other); });
+    const uint64_t* values = exchange(Operation::reduce_max, mask, value);
+    return static_cast<unsigned>(*std::max_element(values, values + kWarpSize));
 }
 
 unsigned __reduce_min_sync(unsigned mask, unsigned value) {
-    return fold(exchange(Operation::reduce_min, mask, value), mask, value,
-                [](uint32_t best, int, uint32_t other) { return std::min(best, other); });
+    const uint64_t* values = exchange(Operation::reduce_min, mask, value);
+    return static_cast<unsigned>(*std::min_element(values, values + kWarpSize));
 }
 
-void __syncwarp() { exchange(Operation::warp_barrier, ~0u, 0); }
+void __syncwarp() { Block::running->meet(Operation::warp_barrier); }
 
-void __syncthreads() { block->meet({Operation::barrier}, 0); }
+void __syncthreads() { Block::running->meet(Operation::barrier); }
 
 int __syncthreads_count(bool predicate) {
-    block->meet({Operation::count}, predicate);
-    return static_cast<int>(block->current().total);
+    const uint64_t* values = Block::running->meet(Operation::count, predicate);
+    return static_cast<int>(std::count(values, values + Block::running->num_threads(), 1));
 }

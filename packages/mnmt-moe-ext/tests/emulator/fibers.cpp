@@ -10,19 +10,7 @@ constexpr size_t kMaxThreads = 1024;
 
 alignas(64) char stacks[kMaxThreads][kStackBytes];
 
-// The lanes of a warp that wait for a rendezvous.
-unsigned lanes_at(const Thread* warp, int lanes, const Rendezvous& rendezvous) {
-    unsigned present = 0;
-    for (int lane = 0; lane < lanes; ++lane) {
-        present |= warp[lane].waits_for == rendezvous ? 1u << lane : 0;
-    }
-    return present;
-}
-
-std::string describe(const Thread& thread) {
-    const char* waits = thread.waits_for.is_of_warp() ? " waits for its warp" : " waits for its block";
-    return "thread " + std::to_string(thread.index) + (thread.done ? " has ended" : waits);
-}
+bool is_of_block(Operation operation) { return operation >= Operation::barrier; }
 
 }  // namespace
 
@@ -32,39 +20,33 @@ bool is_on_a_stack(uintptr_t address) {
 
 Block::Block(int index, int num_threads, bool backward, const std::function<void()>& kernel)
     : threads_(num_threads),
-      warps_((num_threads + kWarpSize - 1) / kWarpSize),
+      values_(num_threads),
+      warp_barriers_(num_threads / kWarpSize),
       backward_(backward),
       kernel_(kernel) {
     now_.block = index;
-    for (int thread = 0; thread < num_threads; ++thread) {
-        threads_[thread].index = thread;
-        prepare(threads_[thread], stacks[thread]);
+    for (size_t thread = 0; thread < threads_.size(); ++thread) {
+        ucontext_t& context = threads_[thread].context;
+        getcontext(&context);
+        context.uc_stack.ss_sp = stacks[thread];
+        context.uc_stack.ss_size = kStackBytes;
+        context.uc_link = nullptr;
+        makecontext(&context, &Block::enter, 0);
     }
 }
 
-void Block::prepare(Thread& thread, char* stack) {
-    getcontext(&thread.context);
-    thread.context.uc_stack.ss_sp = stack;
-    thread.context.uc_stack.ss_size = kStackBytes;
-    thread.context.uc_link = nullptr;
-    const auto self = reinterpret_cast<uintptr_t>(this);
-    makecontext(&thread.context, reinterpret_cast<void (*)()>(&Block::enter), 2,
-                static_cast<unsigned>(uint64_t{self} >> 32), static_cast<unsigned>(self));
-}
-
-void Block::enter(unsigned high, unsigned low) {
-    auto* block = reinterpret_cast<Block*>(static_cast<uintptr_t>(uint64_t{high} << 32 | low));
-    block->kernel_();
-    block->current_->done = true;
-    _longjmp(block->scheduler_, 1);
+void Block::enter() {
+    running->kernel_();
+    running->threads_[running->now_.thread()].done = true;
+    _longjmp(running->scheduler_, 1);
 }
 
 // Runs a thread until it waits or ends.
-[[gnu::noinline]] void Block::resume(Thread& thread) {
-    current_ = &thread;
-    now_.warp = thread.index / kWarpSize;
-    now_.lane = thread.index % kWarpSize;
-    now_.warp_barriers = warps_[now_.warp].barriers;
+[[gnu::noinline]] void Block::resume(size_t index) {
+    Thread& thread = threads_[index];
+    now_.warp = static_cast<int>(index) / kWarpSize;
+    now_.lane = static_cast<int>(index) % kWarpSize;
+    now_.warp_barriers = warp_barriers_[now_.warp];
     if (_setjmp(scheduler_) != 0) {
         return;
     }
@@ -75,13 +57,14 @@ void Block::enter(unsigned high, unsigned low) {
     setcontext(&thread.context);
 }
 
-void Block::meet(Rendezvous rendezvous, uint64_t value) {
-    Thread& thread = *current_;
-    thread.waits_for = rendezvous;
+const uint64_t* Block::meet(Operation operation, uint64_t value) {
+    Thread& thread = threads_[now_.thread()];
+    thread.waits_for = operation;
     thread.value = value;
     if (_setjmp(thread.position) == 0) {
         _longjmp(scheduler_, 1);
     }
+    return values_.data() + (is_of_block(operation) ? 0 : now_.warp * kWarpSize);
 }
 
 void Block::fail(const std::string& error) {
@@ -90,86 +73,70 @@ void Block::fail(const std::string& error) {
 }
 
 std::string Block::run() {
+    running = this;
     while (run_ready()) {
-        const bool opened = open_complete();
         const bool done =
             std::all_of(threads_.begin(), threads_.end(), [](const Thread& thread) { return thread.done; });
-        if (!opened && !done) {
-            return describe_deadlock();
+        if (!done && !open_complete()) {
+            error_ = describe_deadlock();
+            break;
         }
     }
+    running = nullptr;
     return error_;
 }
 
 bool Block::run_ready() {
     bool ran = false;
-    for (size_t turn = 0; turn < threads_.size(); ++turn) {
-        Thread& thread = threads_[backward_ ? threads_.size() - 1 - turn : turn];
-        if (!thread.done && thread.waits_for.operation == Operation::none) {
-            resume(thread);
+    for (size_t turn = 0; turn < threads_.size() && error_.empty(); ++turn) {
+        const size_t index = backward_ ? threads_.size() - 1 - turn : turn;
+        if (!threads_[index].done && threads_[index].waits_for == Operation::none) {
+            resume(index);
             ran = true;
         }
-        if (!error_.empty()) {
-            return false;
-        }
     }
-    return ran;
+    return ran && error_.empty();
 }
 
 bool Block::open_complete() {
-    bool opened = open_block();
+    bool opened = open(0, threads_.size(), true);
     for (size_t first = 0; first < threads_.size(); first += kWarpSize) {
-        opened |= open_warp(static_cast<int>(first));
+        opened |= open(first, kWarpSize, false);
     }
     return opened;
 }
 
-// Opens the collectives of one warp at which all lanes of the mask are present.
-bool Block::open_warp(int first) {
-    const int lanes = std::min<int>(kWarpSize, static_cast<int>(threads_.size()) - first);
-    Thread* threads = threads_.data() + first;
-    Warp& warp = warps_[first / kWarpSize];
-    unsigned opened = 0;
-    for (int lane = 0; lane < lanes; ++lane) {
-        if (threads[lane].waits_for.is_of_warp() && (opened >> lane & 1) == 0) {
-            const unsigned present = lanes_at(threads, lanes, threads[lane].waits_for);
-            opened |= present == threads[lane].waits_for.mask ? present : 0;
-        }
+// Releases the threads of a warp or the block if all wait for the same.
+bool Block::open(size_t first, size_t count, bool of_block) {
+    const Operation operation = threads_[first].waits_for;
+    if (operation == Operation::none || is_of_block(operation) != of_block) {
+        return false;
     }
-    for (int lane = 0; lane < lanes; ++lane) {
-        if (opened >> lane & 1) {
-            warp.barriers += lane == 0 && threads[lane].waits_for.operation == Operation::warp_barrier;
-            warp.values[lane] = threads[lane].value;
-            threads[lane].waits_for = {};
-        }
-    }
-    return opened != 0;
-}
-
-bool Block::open_block() {
-    uint64_t total = 0;
-    for (const Thread& thread : threads_) {
-        if (thread.done || !thread.waits_for.is_of_block() || !(thread.waits_for == threads_[0].waits_for)) {
+    for (size_t index = first; index < first + count; ++index) {
+        if (threads_[index].waits_for != operation) {
             return false;
         }
-        total += thread.value;
     }
-    for (Thread& thread : threads_) {
-        thread.total = total;
-        thread.waits_for = {};
+    for (size_t index = first; index < first + count; ++index) {
+        values_[index] = threads_[index].value;
+        threads_[index].waits_for = Operation::none;
     }
-    ++now_.barriers;
+    now_.barriers += of_block;
+    warp_barriers_[first / kWarpSize] += operation == Operation::warp_barrier;
     return true;
 }
 
 std::string Block::describe_deadlock() const {
+    const auto describe = [&](auto thread) {
+        const char* waits = is_of_block(thread->waits_for) ? " waits for its block" : " waits for its warp";
+        return "thread " + std::to_string(thread - threads_.begin()) + (thread->done ? " has ended" : waits);
+    };
     const auto waits =
-        std::find_if(threads_.begin(), threads_.end(), [](const Thread& t) { return !t.done; });
-    const auto differs = std::find_if(threads_.begin(), threads_.end(), [&](const Thread& t) {
-        return t.done || !(t.waits_for == waits->waits_for);
+        std::find_if(threads_.begin(), threads_.end(), [](const Thread& thread) { return !thread.done; });
+    const auto differs = std::find_if(threads_.begin(), threads_.end(), [&](const Thread& thread) {
+        return thread.waits_for != waits->waits_for;
     });
-    return "divergence: " + describe(*waits) + " in vain" +
-           (differs == threads_.end() ? "" : "; " + describe(*differs)) + ".";
+    return "divergence: " + describe(waits) + " in vain; " + describe(differs) + ".";
 }
 
 }  // namespace emulator

@@ -23,6 +23,8 @@ struct Moment {
     int warp = 0;
     int warp_barriers = 0;
     int lane = 0;
+
+    int thread() const { return warp * kWarpSize + lane; }
 };
 
 class Races {
