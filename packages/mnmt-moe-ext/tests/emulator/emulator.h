@@ -1,11 +1,11 @@
 // What csrc/cuda/launch.cuh offers on a GPU, on the CPU: kernels run block by block, a fiber a thread
-// (fibers.h). Kernels are compiled with -fsanitize=thread and -fsanitize=signed-integer-overflow, but linked
-// with emulator.cpp, which is told of every access to memory and of overflows. So all races in the accesses
-// that a launch makes are found (races.h), and overflows of its numbers.
+// (fibers.h). The compiler adds calls to them, so that races (races.h) and overflows of signed integers end a
+// launch with an error (sanitizers.cpp); implicit conversions that may lose bits do not compile. Shared
+// memory starts as NaNs.
 //
-// Not modelled: caches, streams, reads out of bounds, and threads that wait for another block. Atomic
-// operations of different threads take turns in the order of threads, forward or `backward`: run kernels in
-// both to see whether a result depends on it. Shared memory starts as NaNs.
+// Not modelled: caches, streams, threads that wait for another block, and collectives of some lanes of a
+// warp. Not found: reads out of bounds, and casts that lose bits. What atomic operations return depends on
+// the order of turns: run kernels forward and `backward` to see whether results do.
 #pragma once
 
 #include <algorithm>
@@ -40,7 +40,7 @@ const char* caught(const std::function<void()>& function);
 // Ends the launch with an error.
 [[noreturn]] void fail(const std::string& error);
 
-// Called by the current thread.
+// For the thread whose turn it is, from here on.
 void access(const void* address, size_t bytes, Access access);
 int lane();
 uint64_t shuffle_bits(Operation operation, unsigned mask, uint64_t bits, int source);

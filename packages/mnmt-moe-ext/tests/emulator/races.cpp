@@ -3,7 +3,6 @@
 namespace emulator {
 namespace {
 
-constexpr size_t kPageBytes = 1024;
 constexpr int kSeveral = -2;  // blocks, warps or lanes
 
 bool is_ordered(const Moment& before, const Moment& now) {
@@ -19,20 +18,19 @@ bool is_ordered(const Moment& before, const Moment& now) {
     return before.warp_barriers != now.warp_barriers || before.lane == now.lane;
 }
 
-// What is not ordered with a moment that is not ordered with `before` or with `now`.
-Moment joined(const Moment& before, const Moment& now) {
-    Moment both = now;
+// Unordered with whatever is unordered with `before` or with `now`.
+Moment joined(const Moment& before, Moment now) {
     if (is_ordered(before, now)) {
-        return both;
+        return now;
     }
     if (before.block != now.block) {
-        both.block = kSeveral;
+        now.block = kSeveral;
     } else if (before.warp != now.warp) {
-        both.warp = kSeveral;
+        now.warp = kSeveral;
     } else {
-        both.lane = kSeveral;
+        now.lane = kSeveral;
     }
-    return both;
+    return now;
 }
 
 bool may_race(Access first, Access second) {
@@ -43,7 +41,7 @@ bool may_race(Access first, Access second) {
 
 bool Races::add(uintptr_t address, size_t bytes, Access access, const Moment& now) {
     for (uintptr_t end = address + bytes; address != end; ++address) {
-        Byte& byte = at(address);
+        Byte& byte = bytes_[address];
         for (const Access other : {Access::read, Access::write, Access::atomic}) {
             const Moment& before = byte.last[static_cast<int>(other)];
             if (may_race(access, other) && !is_ordered(before, now)) {
@@ -58,24 +56,8 @@ bool Races::add(uintptr_t address, size_t bytes, Access access, const Moment& no
 
 void Races::forget(uintptr_t address, size_t bytes) {
     for (uintptr_t end = address + bytes; address != end; ++address) {
-        at(address) = {};
+        bytes_.erase(address);
     }
-}
-
-void Races::clear() {
-    pages_.clear();
-    page_ = nullptr;
-}
-
-Races::Byte& Races::at(uintptr_t address) {
-    const uintptr_t number = address / kPageBytes;
-    if (page_ == nullptr || number != page_number_) {
-        auto& page = pages_[number];
-        page.resize(kPageBytes);
-        page_ = page.data();
-        page_number_ = number;
-    }
-    return page_[address % kPageBytes];
 }
 
 }  // namespace emulator

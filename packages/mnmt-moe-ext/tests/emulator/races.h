@@ -1,4 +1,5 @@
-// Finds races from a record of the accesses to every byte, whatever turns the threads took.
+// Finds races from a record of the accesses to every byte: all those in the accesses of a launch, in whatever
+// order its threads take their turns.
 //
 // Two accesses of a launch are ordered if one thread makes both, if threads of one block make them with a
 // __syncthreads between, or threads of one warp with a __syncwarp between. CUDA's other collectives of a warp
@@ -8,7 +9,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <unordered_map>
-#include <vector>
 
 namespace emulator {
 
@@ -35,7 +35,7 @@ class Races {
     // Forgets all accesses to the bytes from `address`.
     void forget(uintptr_t address, size_t bytes);
 
-    void clear();
+    void clear() { bytes_.clear(); }
 
   private:
     // The last reads, writes and atomic operations of a byte; of those that are not ordered, what they share.
@@ -43,11 +43,7 @@ class Races {
         Moment last[3];
     };
 
-    Byte& at(uintptr_t address);
-
-    std::unordered_map<uintptr_t, std::vector<Byte>> pages_;
-    uintptr_t page_number_ = 0;
-    Byte* page_ = nullptr;  // of page_number_
+    std::unordered_map<uintptr_t, Byte> bytes_;  // by address
 };
 
 }  // namespace emulator

@@ -45,8 +45,10 @@ def test_gate(
     last_blocks(8)
     shape, ranks = (groups, 2, num_experts, 8), (groups, 2, 8)
     options = (9, 2, 0, 0.5, RENORMALISE.index("before"))
-    logits, gate_means = new(groups, 2, num_experts, dtype=torch.float32), new(groups, 1, num_experts, dtype=torch.float32)
-    weights, log_sums = new(*ranks, dtype=torch.float32), new(groups, 2, dtype=torch.float32)
+    logits, gate_means, weights, log_sums = (
+        new(groups, *sizes, dtype=torch.float32)
+        for sizes in ((2, num_experts), (1, num_experts), (2, 8), (2,))
+    )
     experts, slots, rows, choices = (new(*ranks) for _ in range(4))
     filled, load, real_tokens = new(num_experts, groups), new(groups, num_experts, 8), new(groups)
     logits[-1, 1, -8:] = torch.arange(1.0, 9)
