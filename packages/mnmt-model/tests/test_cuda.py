@@ -7,8 +7,11 @@ from pathlib import Path
 import pytest
 import torch
 
+from mnmt_data.store import open_prepared
 from mnmt_data.study import read_study
 from mnmt_model import ModelConfig, RunConfig, build_model, run_configs, train
+from mnmt_model.distributed.world import World
+from mnmt_model.training.trainer import Trainer
 from mnmt_model.transformer.build import initialise
 from mnmt_model.transformer.model_config import ARCHITECTURES, VASWANI, Architecture
 from mnmt_model.transformer.sentences import Sentences
@@ -65,3 +68,17 @@ def test_a_run_trains_on_a_gpu(study_file: Path, results: Path, tmp_path: Path, 
     train(run, tmp_path / "run")
     lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     assert lines[-1]["loss"] < lines[0]["loss"]
+
+
+@pytest.mark.parametrize("optimizer", ["adafactor", "adamw"])
+def test_a_step_lets_the_host_go_on(study_file: Path, results: Path, tmp_path: Path, optimizer: str) -> None:
+    run = run_configs(read_study(study_file), results / "data")[1]
+    settings = {"optimizer": optimizer, "skip_above": 3.0, "steps": 100, "log_every": 100}
+    run = dataclasses.replace(run, train=dataclasses.replace(run.train, **settings))
+    trainer = Trainer(run, tmp_path, open_prepared(run.data), World(device=torch.device("cuda")))
+    for step in (1, 2):
+        trainer._step(step)
+    torch.cuda.set_sync_debug_mode("error")
+    trainer._step(3)
+    torch.cuda.set_sync_debug_mode("default")
+    trainer.close()

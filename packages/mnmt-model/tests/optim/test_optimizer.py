@@ -4,7 +4,13 @@ from torch import nn
 
 from mnmt_model import TrainConfig
 from mnmt_model.optim.adafactor import Adafactor
-from mnmt_model.optim.optimizer import clip_gradients, decay_groups, learning_rate, make_optimizer
+from mnmt_model.optim.optimizer import (
+    clip_gradients,
+    decay_groups,
+    learning_rate,
+    make_optimizer,
+    step_if,
+)
 
 
 class Model(nn.Module):
@@ -52,6 +58,37 @@ def test_adafactor_has_every_parameter() -> None:
     (group,) = optimizer.param_groups
     assert group["lr"] == 0.02
     assert list(map(id, group["params"])) == list(map(id, model.parameters()))
+
+
+class Factored(nn.Module):
+    """A matrix and a stack of two with factored second moments in Adafactor, and a vector."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        generator = torch.Generator().manual_seed(0)
+        for name, shape in {"matrix": (128, 130), "stack": (2, 130, 128), "vector": (7,)}.items():
+            self.register_parameter(name, nn.Parameter(torch.randn(shape, generator=generator)))
+
+
+@pytest.mark.parametrize("optimizer", ["adafactor", "adamw"])
+@pytest.mark.parametrize("rejected", [(0,), (0, 1, 2), (3, 5)], ids=str)
+def test_a_rejected_step_changes_nothing(optimizer: str, rejected: tuple[int, ...]) -> None:
+    config = TrainConfig(optimizer=optimizer, learning_rate=0.1)
+    models = Factored(), Factored()
+    ours, theirs = (make_optimizer(model, config) for model in models)
+    generator = torch.Generator().manual_seed(1)
+    for step in range(8):
+        for our, their in zip(*(model.parameters() for model in models), strict=True):
+            our.grad = torch.randn(our.shape, generator=generator)
+            their.grad = our.grad.clone()
+            if step in rejected:
+                our.grad.flatten()[step::3] = [torch.nan, torch.inf, -torch.inf][step % 3]
+        step_if(torch.tensor(step not in rejected), ours)
+        if step not in rejected:
+            theirs.step()
+        assert all(map(torch.equal, *(model.parameters() for model in models)))
+    for our, their in zip(*(model.parameters() for model in models), strict=True):
+        assert all(torch.equal(ours.state[our][name], theirs.state[their][name]) for name in ours.state[our])
 
 
 @pytest.mark.parametrize(("clip_norm", "after"), [(0.0, 10.0), (20.0, 10.0), (5.0, 5.0)])

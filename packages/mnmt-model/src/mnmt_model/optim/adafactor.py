@@ -11,6 +11,7 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.optim import Optimizer
 
+from mnmt_model.distributed.copies import send
 from mnmt_model.distributed.shards import check_placements, is_distributed, local, row_shards, sum_over_ranks
 
 DECAY = 0.8
@@ -41,6 +42,9 @@ class Adafactor(Optimizer):
     all-reduces: of the column sums and of the squared norms. Each matrix of a stack lies on one rank with its
     `column`, and needs no all-reduce, unless the stack is sharded by the rows of its matrices too.
 
+    As in torch's fused optimisers, a step with an attribute `found_inf`, a scalar, of 1 changes nothing. No
+    step reads a number from the device.
+
     Args:
         params: The parameters, or groups of them.
         lr: The learning rate.
@@ -48,6 +52,8 @@ class Adafactor(Optimizer):
     Raises:
         ValueError: If a parameter is not float32, or has other placements.
     """
+
+    found_inf: Tensor | None = None
 
     def __init__(self, params: Iterable[Any], lr: float) -> None:
         super().__init__(params, {"lr": lr})
@@ -57,7 +63,7 @@ class Adafactor(Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
-        """Update every parameter that has a gradient."""
+        """Update every parameter that has a gradient; sets the gradients of a skipped step to 0."""
         loss = None
         if closure is not None:
             with torch.enable_grad():
@@ -65,13 +71,12 @@ class Adafactor(Optimizer):
         for group in self.param_groups:
             params = [p for p in group["params"] if p.grad is not None]
             self._initialise(params)
-            if params:
-                torch._foreach_add_([self.state[p]["step"] for p in params], 1)
+            weights = self._count_step(params)
             for shards, group_params in _by_shards(params).items():
                 unfactored = UnfactoredMatrices.of(
-                    [p for p in group_params if not is_factored(p)], self.state
+                    [p for p in group_params if not is_factored(p)], self.state, weights
                 )
-                factored = [self._stack(p) for p in group_params if is_factored(p)]
+                factored = [self._stack(p, weights[p]) for p in group_params if is_factored(p)]
                 for batch in _batches(unfactored, factored, shards):
                     _update(*batch, group["lr"], shards)
         return loss
@@ -82,7 +87,25 @@ class Adafactor(Optimizer):
             if not state:
                 state.update(_initial_state(parameter))
 
-    def _stack(self, parameter: Tensor) -> FactoredStack:
+    def _count_step(self, params: Sequence[Tensor]) -> dict[Tensor, Tensor]:
+        """Count a step of each parameter, and return {parameter: 1 - β2}.
+
+        A skipped step is not counted; its gradients of 0 and weights of 0 change nothing.
+        """
+        if not params:
+            return {}
+        steps = [self.state[p]["step"] for p in params]
+        taken = torch.ones_like(steps[0])
+        if self.found_inf is not None:
+            taken -= self.found_inf
+            for p in params:
+                assert p.grad is not None
+                local(p.grad).masked_fill_(taken == 0, 0.0)
+        torch._foreach_add_(steps, [taken] * len(steps))
+        weights = torch.stack(steps).clamp(min=1).double() ** -DECAY * taken
+        return dict(zip(params, weights.float().unbind(), strict=True))
+
+    def _stack(self, parameter: Tensor, weight: Tensor) -> FactoredStack:
         """Return this rank's part of a factored parameter, its gradient and its state."""
         state, stacked = self.state[parameter], is_stacked(parameter)
         tensors = {
@@ -93,32 +116,34 @@ class Adafactor(Optimizer):
         }
         parts: dict[str, Any] = {name: as_stack(tensor, stacked=stacked) for name, tensor in tensors.items()}
         num_rows, num_columns = parameter.shape[-2:]
-        return FactoredStack(
-            **parts, size=num_rows * num_columns, num_rows=num_rows, weight=float(state["step"]) ** -DECAY
-        )
+        return FactoredStack(**parts, size=num_rows * num_columns, num_rows=num_rows, weight=weight)
 
 
 def _initial_state(parameter: Tensor) -> dict[str, Tensor]:
-    step = torch.zeros(())
+    """Return the state before the first step.
+
+    Moments are 1, since a skipped step divides by them; the first one that is taken does not read them.
+    """
+    step = torch.zeros((), device=parameter.device)
     if not is_factored(parameter):
-        return {"step": step, "v": torch.zeros_like(parameter)}
+        return {"step": step, "v": torch.ones_like(parameter)}
     *stack, rows, columns = parameter.shape
-    row = _zeros((*stack, rows), parameter)
+    row = _ones((*stack, rows), parameter)
     if stack:
-        return {"step": step, "row": row, "column": _zeros((*stack, columns), parameter, by_rows=False)}
-    return {"step": step, "row": row, "column": torch.zeros(columns, device=parameter.device)}
+        return {"step": step, "row": row, "column": _ones((*stack, columns), parameter, by_rows=False)}
+    return {"step": step, "row": row, "column": torch.ones(columns, device=parameter.device)}
 
 
-def _zeros(shape: tuple[int, ...], parameter: Tensor, *, by_rows: bool = True) -> Tensor:
-    """Return zeros on the device of `parameter`, sharded like it; over rows of matrices only if `by_rows`."""
+def _ones(shape: tuple[int, ...], parameter: Tensor, *, by_rows: bool = True) -> Tensor:
+    """Return ones on the device of `parameter`, sharded like it; over rows of matrices only if `by_rows`."""
     if is_distributed(parameter):
-        from torch.distributed.tensor import Replicate, Shard, zeros
+        from torch.distributed.tensor import Replicate, Shard, ones
 
         placements = [
             Replicate() if each == Shard(1) and not by_rows else each for each in parameter.placements
         ]
-        return zeros(shape, device_mesh=parameter.device_mesh, placements=placements)
-    return torch.zeros(shape, device=parameter.device)
+        return ones(shape, device_mesh=parameter.device_mesh, placements=placements)
+    return torch.ones(shape, device=parameter.device)
 
 
 def _by_shards(params: Iterable[Tensor]) -> dict[dist.ProcessGroup | None, list[Tensor]]:
@@ -144,7 +169,7 @@ def _batches(
     """
     if shards is not None or not all(stack.parameter.is_cpu for stack in factored):
         return [(unfactored, factored)]
-    none = UnfactoredMatrices.of([], {})
+    none = UnfactoredMatrices.of([], {}, {})
     matrices: list[Batch] = [(none, [matrix]) for stack in factored for matrix in stack.split()]
     return [(unfactored, []), *matrices] if unfactored.params else matrices
 
@@ -175,7 +200,7 @@ def _step_sizes(
     """Return -lr · max(1e-3, RMS(θ)) / max(1, RMS(u)) of each matrix, given the norms of u's local rows."""
     squares = torch.cat([lengths, torch.stack(torch._foreach_norm(params))]).square_()
     (squares,) = sum_over_ranks([squares], shards)
-    update_rms, param_rms = (squares.view(2, -1) / torch.tensor(sizes, device=squares.device)).sqrt_()
+    update_rms, param_rms = (squares.view(2, -1) / send(torch.tensor(sizes), squares.device)).sqrt_()
     scales: Tensor = -lr * param_rms.clamp_(min=EPSILON_PARAMETER) / update_rms.clamp_(min=1.0)
     return scales
 
@@ -206,21 +231,25 @@ class UnfactoredMatrices:
     """v."""
     sizes: list[int]
     """Number of elements of each matrix over all ranks."""
-    weights: list[float]
-    """1 - β2 in this step."""
+    weights: list[Tensor]
+    """1 - β2 in this step, scalars."""
 
     @classmethod
-    def of(cls, params: Sequence[Tensor], state: Mapping[Tensor, Mapping[str, Tensor]]) -> UnfactoredMatrices:
+    def of(
+        cls,
+        params: Sequence[Tensor],
+        state: Mapping[Tensor, Mapping[str, Tensor]],
+        weights: Mapping[Tensor, Tensor],
+    ) -> UnfactoredMatrices:
         """Return the matrices of parameters with gradients."""
         counts = [len(local(parameter)) if is_stacked(parameter) else 1 for parameter in params]
-        steps = torch.stack([state[parameter]["step"] for parameter in params]).tolist() if params else []
         sizes = [parameter.shape[-2:].numel() for parameter in params]
         return cls(
             params=_matrices(params),
             grads=_matrices([parameter.grad for parameter in params if parameter.grad is not None]),
             moments=_matrices([state[parameter]["v"] for parameter in params]),
             sizes=[size for size, count in zip(sizes, counts, strict=True) for _ in range(count)],
-            weights=[step**-DECAY for step, count in zip(steps, counts, strict=True) for _ in range(count)],
+            weights=[weights[p] for p, count in zip(params, counts, strict=True) for _ in range(count)],
         )
 
 
@@ -248,7 +277,7 @@ def add_unfactored_updates(matrices: UnfactoredMatrices, updates: list[Tensor], 
         torch._foreach_add_(matrices.params, updates)
 
 
-def update_moments(moments: list[Tensor], squares: list[Tensor], weights: list[float]) -> None:
+def update_moments(moments: list[Tensor], squares: list[Tensor], weights: list[Tensor]) -> None:
     """Update second moments, v ← β2 v + (1 - β2)(g² + 1e-30); overwrites the squares."""
     torch._foreach_add_(squares, EPSILON_GRADIENT)
     torch._foreach_lerp_(moments, squares, weights)
@@ -280,8 +309,8 @@ class FactoredStack:
     """Number of elements of each matrix, on all ranks."""
     num_rows: int
     """Number of rows of each matrix, on all ranks."""
-    weight: float
-    """1 - β2 in this step."""
+    weight: Tensor
+    """1 - β2 in this step, a scalar."""
 
     def split(self) -> list[FactoredStack]:
         """Return each matrix as a stack of size 1."""

@@ -71,6 +71,19 @@ def _total_norm(grads: Sequence[Tensor]) -> Tensor:
     return square.sqrt_()
 
 
+def step_if(accepted: Tensor, optimizer: Optimizer) -> None:
+    """Take a step of an optimiser of `make_optimizer` if it is accepted, which the host need not know.
+
+    Args:
+        accepted: Boolean scalar on the device of the parameters. If False, parameters and state stay.
+        optimizer: The optimiser.
+    """
+    # the protocol of torch's GradScaler
+    optimizer.found_inf = (~accepted).float()  # type: ignore[attr-defined]
+    optimizer.step()
+    del optimizer.found_inf  # type: ignore[attr-defined]
+
+
 def learning_rate(config: TrainConfig, step: int) -> float:
     """Return the learning rate of `step`, counted from 1.
 

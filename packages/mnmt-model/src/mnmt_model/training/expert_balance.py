@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from mnmt_model.distributed.copies import send
 from mnmt_model.distributed.world import World
 from mnmt_model.train_config import TrainConfig
 from mnmt_model.transformer.experts.routes import Balance
@@ -32,7 +33,7 @@ class ExpertBalance:
     def start(self, *, src_tokens: int, tgt_tokens: int) -> None:
         """Start a step, given the tokens of its whole batch."""
         tokens = _tokens_by_mixture(self.model.config, src_tokens=src_tokens, tgt_tokens=tgt_tokens)
-        self._tokens = torch.tensor(tokens, dtype=torch.float64, device=self.world.device)[:, None]
+        self._tokens = send(torch.tensor(tokens, dtype=torch.float64), self.world.device)[:, None]
         shape = (len(self.gates), self.model.config.num_experts)
         self._counts, self._load = self._tokens.new_zeros(2, *shape).unbind()
 
@@ -71,11 +72,17 @@ class ExpertBalance:
         if self.config.balance_bias_rate:
             self._load = self._load + balance.load.sum(dim=1)
 
-    def update(self) -> None:
-        """Update the gates' biases after a step that updated weights."""
+    def update(self, accepted: Tensor) -> None:
+        """Update the gates' biases if a step is accepted.
+
+        Args:
+            accepted: Boolean scalar.
+        """
         if not self.config.balance_bias_rate:
             return
-        for gate, load in zip(self.gates, self.world.sum(self._load).float(), strict=True):
+        # Equal loads leave the biases as they are.
+        loads = self.world.sum(self._load * accepted).float()
+        for gate, load in zip(self.gates, loads, strict=True):
             gate.balance(load, rate=self.config.balance_bias_rate)
 
 

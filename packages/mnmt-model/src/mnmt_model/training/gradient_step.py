@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from mnmt_data.stream import Batch, BatchReader, StepBatch
+from mnmt_model.distributed.copies import send
 from mnmt_model.distributed.world import World
 from mnmt_model.train_config import TrainConfig
 from mnmt_model.training.balance import TaskBalance
@@ -19,7 +20,7 @@ from mnmt_model.transformer.experts.experts import cast_once
 from mnmt_model.transformer.experts.ranks import MostTokens
 from mnmt_model.transformer.experts.routes import Balance, RoutingContext
 from mnmt_model.transformer.loss import Losses
-from mnmt_model.transformer.sentences import Sentences, send
+from mnmt_model.transformer.sentences import Sentences
 
 EMPTY = Batch(
     src=np.ones((1, 1), dtype=np.int64),

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from mnmt_data.store import PreparedData
 from mnmt_data.stream import BatchReader, BatchStream, Mixture, Share, open_stream
 from mnmt_model.checkpoints import Progress
+from mnmt_model.distributed.copies import runs_behind
 from mnmt_model.distributed.world import World
 from mnmt_model.errors import Interrupted, RunError
-from mnmt_model.optim.optimizer import clip_gradients, learning_rate, make_optimizer
+from mnmt_model.optim.optimizer import clip_gradients, learning_rate, make_optimizer, step_if
 from mnmt_model.planning.flops import training_flops
 from mnmt_model.runs.run_config import RunConfig
 from mnmt_model.runs.run_record import METRICS
 from mnmt_model.training.evaluator import Evaluator
 from mnmt_model.training.expert_balance import ExpertBalance
 from mnmt_model.training.gradient_step import GradientStep, StepLosses
-from mnmt_model.training.guards import EarlyStopping, StepGuard
+from mnmt_model.training.guards import Decision, EarlyStopping, StepGuard
 from mnmt_model.training.initial_model import initialise_from, random_model
 from mnmt_model.training.interruption import Interruption
 from mnmt_model.training.log import StepResult, TrainingLog
@@ -63,7 +65,10 @@ class Trainer:
         self.gradients = GradientStep(
             trainable, run.train, self.batches, world, seed=run.seed, experts=self.experts
         )
-        self.guard = StepGuard(skip_above=run.train.skip_above, max_skipped=run.train.max_skipped)
+        self.guard = StepGuard(
+            skip_above=run.train.skip_above, max_skipped=run.train.max_skipped, device=world.device
+        )
+        self._uncounted: tuple[Decision, Callable[..., StepResult]] | None = None
         self.early_stopping = EarlyStopping(run.train.early_stopping)
         self.evaluator = Evaluator(run, folder, data, self.model, world)
         self.checkpoints = RunCheckpoints(run, folder, self.model, self.optimizer)
@@ -94,20 +99,18 @@ class Trainer:
         return self._reason_to_stop()
 
     def _step(self, step: int) -> None:
-        """Take a step, counted from 1."""
+        """Take a step, counted from 1, unless the guard rejects it."""
         losses = self.gradients(step)
-        norm = float(clip_gradients(self.params, self.config.clip_norm))
+        decision = self.guard.decide(clip_gradients(self.params, self.config.clip_norm), step=step)
         rate = learning_rate(self.config, step)
-        is_accepted = self.guard.accepts(norm, step=step)
-        if is_accepted:
-            for group in self.optimizer.param_groups:
-                group["lr"] = rate
-            self.optimizer.step()
-            self.experts.update()
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        step_if(decision.accepted, self.optimizer)
+        self.experts.update(decision.accepted)
         self.optimizer.zero_grad(set_to_none=True)
-        self._advance(step, losses, norm=norm, rate=rate, skipped=not is_accepted)
+        self._advance(step, losses, decision, rate)
 
-    def _advance(self, step: int, losses: StepLosses, *, norm: float, rate: float, skipped: bool) -> None:
+    def _advance(self, step: int, losses: StepLosses, decision: Decision, rate: float) -> None:
         """Count a step, and log, evaluate and save if due."""
         src_tokens, tgt_tokens = losses.src_tokens, losses.tgt_tokens
         flops = training_flops(
@@ -119,16 +122,29 @@ class Trainer:
             tokens=self.progress.tokens + src_tokens + tgt_tokens,
             flops=self.progress.flops + flops,
         )
-        self.log.add(
-            StepResult(step=step, losses=losses, flops=flops, grad_norm=norm, lr=rate, skipped=skipped)
-        )
+        self._count_step()
+        self._uncounted = decision, partial(StepResult, step=step, losses=losses, flops=flops, lr=rate)
+        if not runs_behind(self.world.device):
+            self._count_step()
         if _is_due(step, self.config.log_every) or step == self.config.steps:
             self._write_line()
         self._evaluate_and_save(step)
         for watcher in self.watchers:
             watcher.step(step)
 
+    def _count_step(self) -> None:
+        """Read the decision about the last step, and add the step to the log, unless already done.
+
+        A GPU is asked when the next step has been launched, so that it always has work, or when a line of the
+        log, an evaluation or a checkpoint is due.
+        """
+        if self._uncounted is not None:
+            (decision, result), self._uncounted = self._uncounted, None
+            norm, is_accepted = self.guard.count(decision)
+            self.log.add(result(grad_norm=norm, skipped=not is_accepted))
+
     def _write_line(self) -> None:
+        self._count_step()
         waited = self.batches.take_waited()
         line = self.log.write(self.progress.tokens, data_seconds=waited, reduce=self.world.sum)
         for watcher in self.watchers:
@@ -142,6 +158,7 @@ class Trainer:
         departs = step in config.departures
         if not (evaluates or tests or saves or departs or self.is_over):
             return
+        self._count_step()
         with self.log.pause():
             # Evaluate first: early stopping may end the run.
             dev_loss = self._evaluate_dev() if evaluates or self.is_over else None
@@ -165,6 +182,7 @@ class Trainer:
             raise Interrupted(signum, self.progress.step)
 
     def _save(self, dev_loss: float | None, *, temporary: bool) -> None:
+        self._count_step()
         self.progress = replace(
             self.progress,
             stream={**self.stream.state(), "step": self.progress.step},

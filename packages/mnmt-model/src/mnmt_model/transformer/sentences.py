@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 - the customary name
 
+from mnmt_model.distributed.copies import send
+
 PAD = 0
 """The padding token, which is also the start token of every target."""
 
@@ -100,10 +102,3 @@ class Sentences:
     def to(self, device: torch.device) -> Sentences:
         """Return the same sentences on another device."""
         return Sentences(**{field.name: send(getattr(self, field.name), device) for field in fields(self)})
-
-
-def send(tensor: Tensor, device: torch.device) -> Tensor:
-    """Return a tensor on another device; a copy to a GPU is from pinned memory, without a wait."""
-    if device.type == "cuda" and tensor.is_cpu:
-        tensor = tensor.pin_memory()
-    return tensor.to(device, non_blocking=True)
