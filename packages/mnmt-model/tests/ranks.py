@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import socket
 import time
 import warnings
@@ -94,3 +95,19 @@ class StopAt(Watcher):
 def train_and_stop(run: RunConfig, folder: Path, stop_at: int) -> None:
     """Train a run, and end the first process at `stop_at`."""
     train(run, folder, watchers=[StopAt(stop_at)])
+
+
+class SignalAt(Watcher):
+    """Sends a signal to the first process at the end of a step."""
+
+    def __init__(self, at: int) -> None:
+        self.at = at
+
+    def step(self, step: int) -> None:
+        if step == self.at:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+
+def train_and_signal(run: RunConfig, folder: Path, signal_at: int) -> None:
+    """Train a run, and send a signal to the first process at the end of a step."""
+    train(run, folder, watchers=[SignalAt(signal_at)])

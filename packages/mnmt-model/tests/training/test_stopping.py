@@ -7,6 +7,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from ranks import run_ranks, train_and_signal, train_and_stop
 from run_equality import assert_equal_runs
 
 from mnmt_data.jobs import read_heartbeat
@@ -70,6 +71,17 @@ def test_a_signal_ends_a_run_after_its_step_with_a_checkpoint(
     train(run, tmp_path)
     assert read_run(tmp_path).error is None
     assert_equal_runs(tmp_path, whole)
+
+
+@pytest.mark.slow
+def test_several_processes_stop_a_step_after_the_signal_to_one(run: RunConfig, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    assert 0 not in run_ranks(2, train_and_signal, run, folder, 7, logs=tmp_path)
+    assert "interrupted by SIGTERM after step 8;" in (read_run(folder).error or "")
+    assert find_checkpoints(folder / "checkpoints")[-1].name == "step-00000008"
+    assert run_ranks(2, train_and_stop, run, folder, 0, logs=tmp_path) == [0, 0]
+    assert run_ranks(2, train_and_stop, run, tmp_path / "whole", 0, logs=tmp_path) == [0, 0]
+    assert_equal_runs(folder, tmp_path / "whole")
 
 
 @pytest.mark.parametrize("step", [3, 9])

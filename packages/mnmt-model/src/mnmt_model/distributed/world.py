@@ -43,13 +43,26 @@ class World:
             distributed.all_reduce(tensor)
         return tensor
 
-    def max(self, numbers: Sequence[int]) -> list[int]:
-        """Return the maximum of each number over the processes."""
+    def start_max(self, numbers: Callable[[], Sequence[int]]) -> Callable[[], list[int]]:
+        """Start to compute the maximum of each number over the processes.
+
+        Args:
+            numbers: Returns the numbers of this process; called at once, but by a single process when the
+                maxima are read.
+
+        Returns:
+            Waits for the maxima, and returns them.
+        """
         if self.size == 1:
-            return list(numbers)
-        tensor = torch.tensor(numbers)
-        distributed.all_reduce(tensor, op=distributed.ReduceOp.MAX)
-        return tensor.tolist()
+            return lambda: list(numbers())
+        maxima = torch.tensor(numbers())
+        work = distributed.all_reduce(maxima, op=distributed.ReduceOp.MAX, async_op=True)
+
+        def read() -> list[int]:
+            work.wait()
+            return maxima.tolist()
+
+        return read
 
 
 @contextmanager

@@ -93,8 +93,15 @@ class Trainer:
             RunError: If the loss or too many gradients in a row are not finite.
         """
         self.model.train()
+
+        def asked() -> tuple[int, bool]:
+            return interruption.signum, self.checkpoints.is_late
+
+        maxima = self.world.start_max(asked)
         while not self.is_over:
-            self._save_if_asked(interruption)
+            self._save_if_asked(*maxima())
+            # Processes tell each other during the step, and act after it.
+            maxima = self.world.start_max(asked)
             self._step(self.progress.step + 1)
         return self._reason_to_stop()
 
@@ -172,9 +179,8 @@ class Trainer:
         self.early_stopping.update(dev_loss)
         return dev_loss
 
-    def _save_if_asked(self, interruption: Interruption) -> None:
+    def _save_if_asked(self, signum: int, is_late: int) -> None:
         """Save a checkpoint after a signal to any process, or if the last one is too old."""
-        signum, is_late = self.world.max([interruption.signum, self.checkpoints.is_late])
         if (signum or is_late) and not self.checkpoints.has(self.progress.step):
             with self.log.pause():
                 self._save(None, temporary=True)
