@@ -10,9 +10,9 @@ from mnmt_model import RunConfig
 from mnmt_model.runs.run_record import read_evals
 
 
-def train_with(size: int, run: RunConfig, folder: Path, *, stop_at: int = 0) -> list[int]:
+def train_with(size: int, run: RunConfig, folder: Path, *, stop_at: int = 0, machines: int = 1) -> list[int]:
     """Train by several processes, and return their exit statuses."""
-    return run_ranks(size, train_and_stop, run, folder, stop_at, logs=folder.parent)
+    return run_ranks(size, train_and_stop, run, folder, stop_at, logs=folder.parent, machines=machines)
 
 
 def changed(run: RunConfig, **changes: object) -> RunConfig:

@@ -27,8 +27,10 @@ LIMIT_SECONDS = 300
 """How long processes may take in all."""
 
 
-def run_ranks(size: int, work: Callable[..., None], *args: Any, logs: Path) -> list[int]:
+def run_ranks(size: int, work: Callable[..., None], *args: Any, logs: Path, machines: int = 1) -> list[int]:
     """Call `work(*args)` in `size` processes, with torchrun's environment, and return their exit statuses.
+
+    The environment is that of several `machines`.
 
     The standard error of each is written to `logs/rankR.log`.
     """
@@ -36,6 +38,7 @@ def run_ranks(size: int, work: Callable[..., None], *args: Any, logs: Path) -> l
         free.bind(("localhost", 0))
         port = str(free.getsockname()[1])
     environ = {"MASTER_ADDR": "localhost", "MASTER_PORT": port, "WORLD_SIZE": str(size)}
+    environ["LOCAL_WORLD_SIZE"] = str(size // machines)
     processes = [
         FORKS.Process(
             target=_work,

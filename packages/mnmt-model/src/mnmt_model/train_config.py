@@ -106,8 +106,8 @@ class TrainConfig:
     activation_checkpointing: bool = False
     """Whether to recompute layers in the backward pass, to save memory."""
     parallel: Literal["ddp", "fsdp"] = "ddp"
-    """`ddp`: processes average gradients; `fsdp`: weights and optimiser state are also sharded over them
-    (FSDP2)."""
+    """`ddp`: processes average gradients; `fsdp`: weights and optimiser state are also sharded over those of
+    each machine (FSDP2)."""
     auxiliary_loss: float = 0.01
     """Factor of the auxiliary loss for balancing experts in the objective of a token."""
     auxiliary_loss_over: Literal["group", "batch"] = "group"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -9,11 +10,11 @@ from typing import TYPE_CHECKING
 import torch
 from torch import nn
 from torch.distributed import is_initialized
-from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.nn.parallel import DistributedDataParallel
 
 from mnmt_model.distributed.shards import is_distributed, local
-from mnmt_model.distributed.world import World
+from mnmt_model.distributed.world import World, on_every_rank
 from mnmt_model.errors import RunError
 from mnmt_model.planning.experts import check_expert_parallel, cuts_replicas
 from mnmt_model.train_config import TrainConfig
@@ -33,9 +34,10 @@ def make_trainable(model: TranslationModel, config: TrainConfig, world: World) -
 
     `config` decides about recomputation and compilation: of the whole model, or layer by layer with experts,
     recomputed layers or several processes. Several processes average gradients: of replicas (DDP), or with
-    parameters, gradients and optimiser state sharded over the processes (FSDP2). Experts divided among
-    processes are sharded over their replicas by FSDP2 if `cuts_replicas`, and otherwise averaged by
-    `average_expert_gradients`. From then on torch computes float32 products in TF32 or not, as it says.
+    parameters, gradients and optimiser state sharded over the processes of each machine (FSDP2). Experts
+    divided among processes are sharded over their replicas by FSDP2 if `cuts_replicas`, and otherwise
+    averaged by `average_expert_gradients`. From then on torch computes float32 products in TF32 or not, as it
+    says.
     """
     torch.set_float32_matmul_precision("high" if config.precision == "tf32" else "highest")
     model.to(world.device)
@@ -84,7 +86,7 @@ def _shard(model: TranslationModel, config: TrainConfig, world: World) -> nn.Mod
     # slow to import, and not needed by a single process
     from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
-    mesh = init_device_mesh(world.device.type, (world.size,))
+    mesh = _mesh_of_machines(world)
     # Losses and norms stay float32: only gathered parameters are cast.
     gathered = torch.bfloat16 if config.precision == "bfloat16" else None
     policy = MixedPrecisionPolicy(param_dtype=gathered, reduce_dtype=torch.float32, cast_forward_inputs=False)
@@ -97,6 +99,19 @@ def _shard(model: TranslationModel, config: TrainConfig, world: World) -> nn.Mod
             fully_shard(module, mesh=mesh, mp_policy=policy, ignored_params=ignored)
     fully_shard(model, mesh=mesh, mp_policy=policy, ignored_params=ignored)
     return model
+
+
+def _mesh_of_machines(world: World) -> DeviceMesh:
+    """Return a mesh of (machines, processes of each), which hold replicas and shards.
+
+    If there is one machine, or machines have one process or different numbers, it is a mesh of all processes,
+    which hold shards.
+    """
+    size, *others = set(on_every_rank(lambda: int(os.environ.get("LOCAL_WORLD_SIZE", world.size))))
+    if others or size in (1, world.size):
+        return init_device_mesh(world.device.type, (world.size,))
+    names = ("machines", "shards")
+    return init_device_mesh(world.device.type, (world.size // size, size), mesh_dim_names=names)
 
 
 def _cut_over_replicas(experts: Experts, policy: MixedPrecisionPolicy) -> None:
