@@ -4,6 +4,7 @@ import dataclasses
 import json
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import torch
 from exchange_runs import train_without_slots
 from parallel_runs import changed, curve, losses, train_with
 from ranks import run_ranks
+from torch import Tensor
 
 from mnmt_data.study import read_study
 from mnmt_model import RunConfig, RunError, load_run, run_configs, train
@@ -19,6 +21,8 @@ from mnmt_model.distributed.world import World
 from mnmt_model.runs.run_record import read_evals, read_run
 from mnmt_model.training.initial_model import random_model
 from mnmt_model.training.parallel import make_trainable
+from mnmt_model.transformer import translation_model
+from mnmt_model.transformer.sentences import Sentences
 
 EXACT = {"rel": 2e-5}
 SLOW = pytest.mark.slow
@@ -245,6 +249,23 @@ def test_what_cannot_be_divided_is_refused(
     dense = dataclasses.replace(routed, model=dataclasses.replace(routed.model, num_experts=experts))
     with pytest.raises(RunError, match=message):
         train(changed(dense, expert_parallel=together), tmp_path / "run")
+
+
+@pytest.mark.filterwarnings("default")  # the compiler's own warnings are not ours to mend
+@pytest.mark.parametrize("compile", [False, True])
+def test_the_loss_is_compiled_if_layers_are(run: RunConfig, compile: bool) -> None:
+    model = random_model(run, 8, World())
+    make_trainable(model, changed(run, compile=compile).train, World())
+    asked: list[bool] = []
+
+    def loss(states: Tensor, *_: Tensor, compiled: bool, **__: float) -> tuple[Tensor, Tensor]:
+        asked.append(compiled)
+        return states.sum(), states[:, 0].detach()
+
+    pairs = Sentences.from_padded(torch.ones(1, 2, dtype=torch.int64))
+    with patch.object(translation_model, "softmax_loss", loss):
+        model.forward(pairs, pairs)  # not through the compiler
+    assert asked == [compile]
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,8 @@ import torch
 from torch import Tensor
 from torch._dynamo.backends.debugging import aot_eager
 
-from mnmt_model.transformer import translation_model
 from mnmt_model.transformer.build import build_model, initialise
 from mnmt_model.transformer.layer import Layer
-from mnmt_model.transformer.loss import softmax_loss
 from mnmt_model.transformer.model_config import ARCHITECTURES, VASWANI, Architecture, ModelConfig
 from mnmt_model.transformer.sentences import Sentences
 from mnmt_model.transformer.stack import Stack
@@ -71,7 +69,7 @@ def test_states_of_bfloat16_change_losses_and_gradients_little(
     )
 
 
-def compile_layers(model: TranslationModel, backend: Callable[..., Any] | str) -> None:
+def compile_layers(model: TranslationModel, backend: Callable[..., Any]) -> None:
     torch.compiler.reset()
     for module in model.modules():
         if isinstance(module, Layer):
@@ -155,25 +153,3 @@ def test_compiled_layers_computed_again_draw_the_same_masks() -> None:
     assert_same(loss_and_gradients(compiled, batch(12, 9)), once)
     torch.manual_seed(6)
     assert not torch.isclose(loss_and_gradients(compiled, batch(12, 9))[0], once[0])
-
-
-@compiler
-@pytest.mark.parametrize("compiled", ["nothing", "layers", "model"])
-def test_a_gpu_compiles_the_loss_where_layers_are_compiled(
-    compiled: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked = []
-
-    @torch.compiler.disable
-    def record(*inputs: Tensor, **options: Any) -> tuple[Tensor, Tensor]:
-        asked.append(options["compiled"])
-        return softmax_loss(*inputs, **options)
-
-    monkeypatch.setattr(translation_model, "softmax_loss", record)
-    model = make_model(T5)
-    if compiled == "layers":
-        compile_layers(model, "eager")
-    elif compiled == "model":
-        model.compile(backend="eager")
-    loss_and_gradients(model, batch(12, 9))
-    assert asked == [compiled != "nothing"]

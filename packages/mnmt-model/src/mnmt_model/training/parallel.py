@@ -41,6 +41,7 @@ def make_trainable(model: TranslationModel, config: TrainConfig, world: World) -
     """
     torch.set_float32_matmul_precision("high" if config.precision == "tf32" else "highest")
     model.to(world.device)
+    model.compiles_loss = config.compile
     is_whole = world.size == 1 and not model.mixtures and not config.activation_checkpointing
     if config.compile and is_whole:
         model.compile(dynamic=True)

@@ -75,6 +75,7 @@ class TranslationModel(nn.Module, ABC):
         self.softmax = Linear(config.d_model, vocab_size, bias=False) if has_softmax else None
         self.make_stacks(config, dropout, ranks)
         self.expert_ranks = ranks
+        self.compiles_loss = False  # on a GPU
         self.mixtures = [module for module in self.modules() if isinstance(module, MixtureOfExperts)]
         for number, mixture in enumerate(self.mixtures):
             mixture.gate.number = number
@@ -116,7 +117,7 @@ class TranslationModel(nn.Module, ABC):
             weights,
             label_smoothing=label_smoothing,
             z_loss=z_loss,
-            compiled=torch.compiler.is_compiling() or self._has_compiled_layers,
+            compiled=self.compiles_loss,
         )
         pair_nats = tgt.sums(nats[: tgt.num_tokens])
         balance = None if routes is None else routes.balance(len(self.mixtures))
@@ -127,10 +128,6 @@ class TranslationModel(nn.Module, ABC):
             return None
         routing = routing or RoutingContext.default(tgt.batch, tgt.tokens.device)
         return Routes(routing, src, tgt)
-
-    @property
-    def _has_compiled_layers(self) -> bool:
-        return self.target_stack.layers[0]._compiled_call_impl is not None
 
     @abstractmethod
     def predict(self, src: Sentences, tgt: Sentences, routes: Routes | None = None) -> Predictions:
