@@ -11,7 +11,7 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.optim import Optimizer
 
-from mnmt_model.distributed.copies import send
+from mnmt_model.distributed.copies import runs_behind, send
 from mnmt_model.distributed.shards import check_placements, is_distributed, local, row_shards, sum_over_ranks
 
 DECAY = 0.8
@@ -98,9 +98,10 @@ class Adafactor(Optimizer):
         taken = torch.ones_like(steps[0])
         if self.found_inf is not None:
             taken -= self.found_inf
-            for p in params:
-                assert p.grad is not None
-                local(p.grad).masked_fill_(taken == 0, 0.0)
+            if runs_behind(taken.device) or not taken:
+                for p in params:
+                    assert p.grad is not None
+                    local(p.grad).masked_fill_(taken == 0, 0.0)
         torch._foreach_add_(steps, [taken] * len(steps))
         weights = torch.stack(steps).clamp(min=1).double() ** -DECAY * taken
         return dict(zip(params, weights.float().unbind(), strict=True))
