@@ -2,7 +2,7 @@
 // ragged layout, without a float atomic and without a word to the host.
 #pragma once
 
-#include "choices.cuh"
+#include "route_tokens.cuh"
 #include "slots.cuh"
 
 namespace mnmt_moe {
@@ -10,16 +10,20 @@ namespace mnmt_moe {
 // Arrays that live from the first kernel to the last, cut out of one allocation.
 struct GateWorkspace {
     int32_t* claims;
-    float* gate_sums;
     int32_t* real;
+    float* gate_sums;
 
     GateWorkspace(void* memory, const GateShape& shape)
         : claims(static_cast<int32_t*>(memory)),
-          gate_sums(reinterpret_cast<float*>(claims + claim_counts(shape))),
-          real(reinterpret_cast<int32_t*>(gate_sums + shape.strips() * shape.num_experts)) {}
+          real(claims + claim_counts(shape)),
+          gate_sums(reinterpret_cast<float*>(real + shape.strips())) {}
 
     static size_t bytes(const GateShape& shape) {
-        return sizeof(int32_t) * (claim_counts(shape) + shape.strips() * (shape.num_experts + 1));
+        return sizeof(int32_t) * (claim_counts(shape) + shape.strips() * (1 + shape.num_experts));
+    }
+
+    void clear_counts(const GateShape& shape, cudaStream_t stream) const {
+        clear(claims, sizeof(int32_t) * (claim_counts(shape) + shape.strips()), stream);
     }
 };
 
@@ -62,7 +66,8 @@ inline void launch_gate(const GateInputs& inputs, const GateShape& shape, const 
                         cudaStream_t stream) {
     const GateWorkspace workspace(memory, shape);
     const bool ragged = layout.ends != nullptr;
-    launch_choice({inputs.logits, inputs.padding, inputs.bias, inputs.forced, inputs.draws, options.threshold,
+    workspace.clear_counts(shape, stream);
+    launch_tokens({inputs.logits, inputs.padding, inputs.bias, inputs.forced, inputs.draws, options.threshold,
                    options.renormalise, shape, outputs.choices, outputs.experts, outputs.weights,
                    outputs.log_sums, workspace.claims, workspace.gate_sums, workspace.real},
                   stream);

@@ -2,7 +2,7 @@
 // counted again.
 #pragma once
 
-#include "row.cuh"
+#include "gates.cuh"
 #include "strips.cuh"
 
 namespace mnmt_moe {
@@ -65,48 +65,28 @@ struct MeanGradient {
     __device__ float of(int expert) const { return grads == nullptr ? 0 : grads[expert] * scale; }
 };
 
-// Turns the logits of experts, from `first` on, into gates.
-template <int kPerLane>
-__device__ void load_gates(const GateGradient& gradient, int64_t token, int first, Row<kPerLane>& row) {
-    const int num_experts = gradient.shape.num_experts;
-    row.load(gradient.logits + token * num_experts + first, num_experts - first);
-    row.exponentiate(gradient.log_sums[token]);
-}
-
 // Through the softmax: dL/dz_i = g_i (G_i - sum_j g_j G_j + grad of the logarithm of the sum). Each lane
-// first writes its experts without what the weights lead to, then lane r that of rank r anew. Where a row
-// holds all experts it is read once.
-template <int kPerLane>
-__device__ void write_gradient(const GateGradient& gradient, int64_t token, int32_t choice) {
+// first writes its experts without what the weights lead to, then lane r that of rank r anew.
+__device__ inline void write_gradient(const GateGradient& gradient, int64_t token, int32_t choice) {
     const int num_experts = gradient.shape.num_experts;
     const MeanGradient means(gradient, token / gradient.shape.tokens);
-    Row<kPerLane> row;
+    const Logits logits{gradient.logits + token * num_experts, num_experts};
+    const float log_sum = gradient.log_sums[token];
     float dot = 0;
-    each_part<kPerLane>(num_experts, [&](int first) {
-        load_gates(gradient, token, first, row);
-        row.each(num_experts - first,
-                 [&](int expert, float gate) { dot += gate * means.of(first + expert); });
-    });
+    logits.each([&](int expert, float logit) { dot += expf(logit - log_sum) * means.of(expert); });
     const ChoiceGradient mine = choice_gradient(gradient, token, choice);
     dot = warp_sum(dot + mine.gate * mine.grad);
     const float shift = (gradient.grad_log_sums == nullptr ? 0 : gradient.grad_log_sums[token]) - dot;
     float* out = gradient.grad_logits + token * num_experts;
-    each_part<kPerLane>(num_experts, [&](int first) {
-        if (num_experts > Row<kPerLane>::kExperts) {
-            load_gates(gradient, token, first, row);
-        }
-        row.each(num_experts - first, [&](int expert, float gate) {
-            out[first + expert] = gate * (means.of(first + expert) + shift);
-        });
-    });
+    logits.each(
+        [&](int expert, float logit) { out[expert] = expf(logit - log_sum) * (means.of(expert) + shift); });
     __syncwarp();
     if (mine.expert != kNone) {
         out[mine.expert] = mine.gate * (means.of(mine.expert) + shift + mine.grad);
     }
 }
 
-template <int kPerLane>
-__global__ void __launch_bounds__(kGradientWarps* kWarpSize, 3) gate_backward_kernel(GateGradient gradient) {
+__global__ void __launch_bounds__(kGradientWarps* kWarpSize) gate_backward_kernel(GateGradient gradient) {
     const GateShape& shape = gradient.shape;
     const int64_t token = static_cast<int64_t>(blockIdx.x) * kGradientWarps + warp_index();
     if (token >= shape.all_tokens()) {
@@ -117,7 +97,7 @@ __global__ void __launch_bounds__(kGradientWarps* kWarpSize, 3) gate_backward_ke
         has_choice ? index_below(gradient.choices[shape.top_k * token + lane_index()], shape.num_experts)
                    : kNone;
     if (__ballot_sync(kAllLanes, has_choice && choice == kNone) == 0) {
-        write_gradient<kPerLane>(gradient, token, choice);
+        write_gradient(gradient, token, choice);
         return;
     }
     for (int expert = lane_index(); expert < shape.num_experts; expert += kWarpSize) {
@@ -126,12 +106,8 @@ __global__ void __launch_bounds__(kGradientWarps* kWarpSize, 3) gate_backward_ke
 }
 
 inline void launch_gate_backward(const GateGradient& gradient, cudaStream_t stream) {
-    const GateShape& shape = gradient.shape;
-    with_experts_per_lane(shape.num_experts, [&](auto per_lane) {
-        launch(gate_backward_kernel<decltype(per_lane)::value>,
-               ceil_div<int64_t>(shape.all_tokens(), kGradientWarps), kGradientWarps * kWarpSize, 0, stream,
-               gradient);
-    });
+    launch(gate_backward_kernel, ceil_div<int64_t>(gradient.shape.all_tokens(), kGradientWarps),
+           kGradientWarps * kWarpSize, 0, stream, gradient);
 }
 
 }  // namespace mnmt_moe

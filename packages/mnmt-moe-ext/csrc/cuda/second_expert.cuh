@@ -3,7 +3,7 @@
 #pragma once
 
 #include "../philox.h"
-#include "warp.cuh"
+#include "gates.cuh"
 
 namespace mnmt_moe {
 
@@ -17,32 +17,16 @@ struct Draws {
     }
 };
 
-// The logits of a token.
-struct TokenLogits {
-    const float* logits;
-    int num_experts;
-
-    __device__ float of(int expert) const { return logits[expert]; }
-
-    __device__ double odds(int expert, float shift) const {
-        return exp(static_cast<double>(of(expert)) - static_cast<double>(shift));
-    }
-};
-
 // Whether limit < g_2 / (g_1 + g_2).
-__device__ inline bool exceeds_of_two(const TokenLogits& logits, int first, int second, double limit) {
-    const float larger = fmaxf(logits.of(first), logits.of(second));
-    const double gate = logits.odds(second, larger);
-    return limit * (logits.odds(first, larger) + gate) < gate;
+__device__ inline bool exceeds_of_two(const Logits& logits, int first, int second, double limit) {
+    const double one = logits.values[first], other = logits.values[second];
+    const double larger = fmax(one, other), gate = exp(other - larger);
+    return limit * (exp(one - larger) + gate) < gate;
 }
 
 // Whether limit < g_2. The whole warp calls.
-__device__ inline bool exceeds_of_all(const TokenLogits& logits, int second, float largest, double limit) {
-    double sum = 0;
-    for (int expert = lane_index(); expert < logits.num_experts; expert += kWarpSize) {
-        sum += logits.odds(expert, largest);
-    }
-    return limit * warp_sum(sum) < logits.odds(second, largest);
+__device__ inline bool exceeds_of_all(const Logits& logits, int second, double largest, double limit) {
+    return limit * logits.sum_of_exp(largest) < exp(logits.values[second] - largest);
 }
 
 }  // namespace mnmt_moe

@@ -47,6 +47,10 @@ __device__ inline float value_of_key(uint32_t key) {
 __device__ inline int lane_index() { return static_cast<int>(threadIdx.x) % kWarpSize; }
 __device__ inline int warp_index() { return static_cast<int>(threadIdx.x) / kWarpSize; }
 
+__device__ inline float warp_max(float value) {
+    return value_of_key(__reduce_max_sync(kAllLanes, order_key(value)));
+}
+
 template <typename T>
 __device__ T warp_sum(T value) {
     for (int offset = kWarpSize / 2; offset > 0; offset /= 2) {

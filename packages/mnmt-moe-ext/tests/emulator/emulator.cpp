@@ -120,8 +120,3 @@ unsigned __reduce_min_sync(unsigned mask, unsigned value) {
 void __syncwarp() { Block::running->meet(Operation::warp_barrier); }
 
 void __syncthreads() { Block::running->meet(Operation::barrier); }
-
-int __syncthreads_count(bool predicate) {
-    const uint64_t* values = Block::running->meet(Operation::count, predicate);
-    return static_cast<int>(std::count(values, values + Block::running->num_threads(), 1));
-}

@@ -83,7 +83,6 @@ unsigned __reduce_max_sync(unsigned mask, unsigned value);
 unsigned __reduce_min_sync(unsigned mask, unsigned value);
 void __syncwarp();
 void __syncthreads();
-int __syncthreads_count(bool predicate);
 
 template <typename Integer>
 [[gnu::no_sanitize("thread")]] Integer atomicAdd(Integer* address, Integer value) {

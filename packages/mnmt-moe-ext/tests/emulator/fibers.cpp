@@ -10,7 +10,7 @@ constexpr size_t kMaxThreads = 1024;
 
 alignas(64) char stacks[kMaxThreads][kStackBytes];
 
-bool is_of_block(Operation operation) { return operation >= Operation::barrier; }
+bool is_of_block(Operation operation) { return operation == Operation::barrier; }
 
 }  // namespace
 

@@ -18,7 +18,7 @@
 
 namespace emulator {
 
-// What threads wait for: from `barrier` on all of a block, before all of a warp.
+// What threads wait for: at `barrier` all of a block, else all of a warp.
 enum class Operation {
     none,
     shuffle_xor,
@@ -29,8 +29,7 @@ enum class Operation {
     reduce_max,
     reduce_min,
     warp_barrier,
-    barrier,
-    count
+    barrier
 };
 
 struct Thread {
@@ -61,8 +60,6 @@ class Block {
     // Ends the run with an error. An exception would not do: the compiler takes for granted that nothing is
     // thrown by the calls that it adds to a kernel.
     [[noreturn]] void fail(const std::string& error);
-
-    size_t num_threads() const { return threads_.size(); }
 
   private:
     static void enter();

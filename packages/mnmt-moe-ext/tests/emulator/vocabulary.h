@@ -49,4 +49,3 @@ inline __nv_bfloat16 __float2bfloat16_rn(float value) {
 
 inline int __popc(unsigned bits) { return __builtin_popcount(bits); }
 inline int __ffs(unsigned bits) { return __builtin_ffs(static_cast<int>(bits)); }
-inline int __clz(unsigned bits) { return bits == 0 ? 32 : __builtin_clz(bits); }
