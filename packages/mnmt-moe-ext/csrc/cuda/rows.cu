@@ -8,7 +8,6 @@
 
 #include "../row_checks.h"
 #include "../tensors.h"
-#include "rows_backward.cuh"
 #include "stream.h"
 
 namespace mnmt_moe {
@@ -17,17 +16,37 @@ namespace {
 using torch::stable::contiguous;
 using torch::stable::new_empty;
 
+// Contiguous arguments that the three operators share.
+struct Arguments {
+    Arguments(const Tensor& rows_, const std::optional<Tensor>& weights_, const Tensor& filled_,
+              int64_t bin_size_)
+        : rows(contiguous(rows_)),
+          filled(contiguous(filled_)),
+          weights(contiguous_if_any(weights_)),
+          bin_size(bin_size_) {}
+
+    Choices choices() const {
+        return {read<int32_t>(rows),
+                read<float>(weights),
+                static_cast<int>(rows.size(1)),
+                rows.size(0),
+                {read<int32_t>(filled), filled.size(0), bin_size}};
+    }
+
+    Tensor rows, filled;
+    std::optional<Tensor> weights;
+    int64_t bin_size;
+};
+
 Tensor dispatch(const Tensor& tokens, const Tensor& rows, const Tensor& filled, int64_t bin_size) {
     const int64_t num_rows = check_dispatch(tokens, rows, filled, bin_size);
     const OnDeviceOf device(tokens);
-    const Tensor from = contiguous(tokens), row_numbers = contiguous(rows), counts = contiguous(filled);
+    const Arguments arguments(rows, std::nullopt, filled, bin_size);
+    const Tensor from = contiguous(tokens);
     Tensor buffers = new_empty(from, {num_rows, from.size(1)});
     with_element_type(from, "tokens", [&](auto element) {
         using T = decltype(element);
-        launch_dispatch<T>({read<T>(from), read<int32_t>(row_numbers), static_cast<int>(row_numbers.size(1)),
-                            Bins{read<int32_t>(counts), counts.size(0), bin_size}, from.size(0), from.size(1),
-                            write<T>(buffers)},
-                           device.stream());
+        launch_dispatch(arguments.choices(), from.size(1), read<T>(from), write<T>(buffers), device.stream());
     });
     return buffers;
 }
@@ -36,15 +55,12 @@ Tensor combine(const Tensor& buffers, const std::optional<Tensor>& weights, cons
                const Tensor& filled, int64_t bin_size) {
     check_combine(buffers, weights, rows, filled, bin_size);
     const OnDeviceOf device(buffers);
-    const Tensor from = contiguous(buffers), row_numbers = contiguous(rows);
-    const std::optional<Tensor> scales = contiguous_if_any(weights);
-    Tensor tokens = new_empty(from, {row_numbers.size(0), from.size(1)});
+    const Arguments arguments(rows, weights, filled, bin_size);
+    const Tensor from = contiguous(buffers);
+    Tensor tokens = new_empty(from, {rows.size(0), from.size(1)});
     with_element_type(from, "buffers", [&](auto element) {
         using T = decltype(element);
-        launch_combine<T>({read<T>(from), read<float>(scales), read<int32_t>(row_numbers),
-                           static_cast<int>(row_numbers.size(1)), from.size(0), row_numbers.size(0),
-                           from.size(1), write<T>(tokens)},
-                          device.stream());
+        launch_combine(arguments.choices(), from.size(1), read<T>(from), write<T>(tokens), device.stream());
     });
     return tokens;
 }
@@ -53,17 +69,14 @@ std::tuple<Tensor, Tensor> combine_backward(const Tensor& grad, const Tensor& bu
                                             const Tensor& rows, const Tensor& filled, int64_t bin_size) {
     check_combine_backward(grad, buffers, weights, rows, filled, bin_size);
     const OnDeviceOf device(buffers);
-    const Tensor grads = contiguous(grad), from = contiguous(buffers), scales = contiguous(weights);
-    const Tensor row_numbers = contiguous(rows), counts = contiguous(filled);
+    const Arguments arguments(rows, weights, filled, bin_size);
+    const Tensor grads = contiguous(grad), from = contiguous(buffers);
     Tensor grad_buffers = new_empty(from, from.sizes());
-    Tensor grad_weights = new_empty(scales, scales.sizes());
+    Tensor grad_weights = new_empty(weights, weights.sizes());
     with_element_type(from, "buffers", [&](auto element) {
         using T = decltype(element);
-        launch_combine_backward<T>(
-            {read<T>(grads), read<T>(from), read<float>(scales), read<int32_t>(row_numbers),
-             static_cast<int>(row_numbers.size(1)), Bins{read<int32_t>(counts), counts.size(0), bin_size},
-             row_numbers.size(0), from.size(1), write<T>(grad_buffers), write<float>(grad_weights)},
-            device.stream());
+        launch_combine_backward(arguments.choices(), from.size(1), read<T>(grads), read<T>(from),
+                                write<T>(grad_buffers), write<float>(grad_weights), device.stream());
     });
     return {grad_buffers, grad_weights};
 }

@@ -8,7 +8,6 @@
 #include "route.cuh"
 #include "route_backward.cuh"
 #include "rows.cuh"
-#include "rows_backward.cuh"
 
 namespace {
 
@@ -96,21 +95,19 @@ const char* arrange(int64_t length, int64_t num_bins, const int32_t* bins, int32
 const char* dispatch(int64_t num_tokens, int64_t d, int64_t top_k, int64_t bfloat16, const void* tokens,
                      const int32_t* rows, const int32_t* filled, int64_t bins, int64_t bin_size,
                      void* buffers) {
+    const Choices choices{rows, nullptr, static_cast<int>(top_k), num_tokens, {filled, bins, bin_size}};
     return with_element(bfloat16, [&](auto element) {
         using T = decltype(element);
-        launch_dispatch<T>({static_cast<const T*>(tokens), rows, static_cast<int>(top_k),
-                            Bins{filled, bins, bin_size}, num_tokens, d, static_cast<T*>(buffers)},
-                           nullptr);
+        launch_dispatch(choices, d, static_cast<const T*>(tokens), static_cast<T*>(buffers), nullptr);
     });
 }
 
 const char* combine(int64_t num_tokens, int64_t d, int64_t top_k, int64_t bfloat16, const void* buffers,
                     const float* weights, const int32_t* rows, int64_t num_rows, void* tokens) {
+    const Choices choices{rows, weights, static_cast<int>(top_k), num_tokens, {nullptr, 1, num_rows}};
     return with_element(bfloat16, [&](auto element) {
         using T = decltype(element);
-        launch_combine<T>({static_cast<const T*>(buffers), weights, rows, static_cast<int>(top_k), num_rows,
-                           num_tokens, d, static_cast<T*>(tokens)},
-                          nullptr);
+        launch_combine(choices, d, static_cast<const T*>(buffers), static_cast<T*>(tokens), nullptr);
     });
 }
 
@@ -118,12 +115,11 @@ const char* combine_backward(int64_t num_tokens, int64_t d, int64_t top_k, int64
                              const void* buffers, const float* weights, const int32_t* rows,
                              const int32_t* filled, int64_t bins, int64_t bin_size, void* grad_buffers,
                              float* grad_weights) {
+    const Choices choices{rows, weights, static_cast<int>(top_k), num_tokens, {filled, bins, bin_size}};
     return with_element(bfloat16, [&](auto element) {
         using T = decltype(element);
-        launch_combine_backward<T>({static_cast<const T*>(grad), static_cast<const T*>(buffers), weights,
-                                    rows, static_cast<int>(top_k), Bins{filled, bins, bin_size}, num_tokens,
-                                    d, static_cast<T*>(grad_buffers), grad_weights},
-                                   nullptr);
+        launch_combine_backward(choices, d, static_cast<const T*>(grad), static_cast<const T*>(buffers),
+                                static_cast<T*>(grad_buffers), grad_weights, nullptr);
     });
 }
 
