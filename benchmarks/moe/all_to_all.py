@@ -20,6 +20,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from statistics import median
 
 import torch
@@ -49,7 +50,7 @@ from mnmt_moe_ext import (
 )
 
 UNTIMED_ROUNDS = 3
-WAY_OF_TOKENS = "tokens"
+WAY_OF_TOKENS = "tokens, chunks: 1"
 
 
 @dataclass(frozen=True)
@@ -81,10 +82,14 @@ class Layer:
         outputs = apply_experts(torch.clone, buffers, group=self.group, num_chunks=num_chunks)
         return combine(outputs, self.routing.weights, self.layout)
 
-    def exchange_tokens(self) -> Tensor:
+    def exchange_tokens(self, num_chunks: int) -> Tensor:
         """Return the combined outputs."""
         return apply_experts_to_tokens(
-            lambda rows, ends: rows.clone(), self.tokens, self.routing, group=self.group
+            lambda rows, ends: rows.clone(),
+            self.tokens,
+            self.routing,
+            group=self.group,
+            num_chunks=num_chunks,
         )
 
 
@@ -108,7 +113,7 @@ def main(
         d_model: Width of a token, in bfloat16.
         top_k: Numbers of choices of a token.
         capacity_factors: Slots of an expert as multiples of its fair share of all choices.
-        chunks: Numbers of chunks into which slots are split.
+        chunks: Numbers of chunks, from 1 on.
         rounds: Timed rounds, after three that do not count.
         ranks: Processes to start, without torchrun.
         out: JSON file for the figures.
@@ -161,11 +166,12 @@ def measure(layer: Layer, chunks: Counts, *, rounds: int) -> list[Figures]:
     Raises:
         AssertionError: An exchange changed the tokens or their gradient.
     """
+    exchanges = {"slots": layer.exchange_slots, "tokens": layer.exchange_tokens}
     ways: dict[str, Callable[[], Tensor]] = {
-        f"slots, chunks: {count}": lambda count=count: layer.exchange_slots(count)  # type: ignore[misc]
+        f"{what}, chunks: {count}": partial(exchange, count)
+        for what, exchange in exchanges.items()
         for count in chunks
     }
-    ways[WAY_OF_TOKENS] = layer.exchange_tokens
     expected = differentiated(lambda: combine(*local_outputs(layer)), layer.tokens)
     seconds: dict[str, list[float]] = {way: [] for way in ways}
     for _ in range(UNTIMED_ROUNDS + rounds):
@@ -194,8 +200,8 @@ def differentiated(exchange: Callable[[], Tensor], tokens: Tensor) -> tuple[Tens
 
 
 def describe(layer: Layer, way: str, seconds: list[float], of_tokens: list[float]) -> Figures:
-    """Return a way's rows to other ranks, its milliseconds, and how many times the tokens' it took."""
-    rows = layer.rows_of_tokens if way == WAY_OF_TOKENS else layer.rows_of_slots
+    """Return a way's rows to other ranks, its milliseconds, and how many times the whole tokens' it took."""
+    rows = layer.rows_of_tokens if way.startswith("tokens") else layer.rows_of_slots
     middle = median(seconds)
     sent = 4 * rows * layer.tokens.shape[-1] * layer.tokens.element_size()
     return {
