@@ -48,6 +48,16 @@ def test_runs_are_not_read_beyond_their_ends() -> None:
         observe(rows, at={"step": 100})
 
 
+def test_runs_without_a_name_are_curves_and_said_to_be() -> None:
+    between = observe(curve("", [10, 40], [4.0, 2.0]), at={"step": 20}).warnings
+    assert len(between) == 1
+    assert between[0].endswith(
+        "rows without `run` at several `step` are read as learning curves, not as a model for each."
+    )
+    for rows, step in ((curve("", [10, 40], [4.0, 2.0]), 10), (curve("x", [10, 40], [4.0, 2.0]), 20)):
+        assert observe(rows, at={"step": step}).warnings == ()
+
+
 def test_a_branch_takes_the_place_of_its_trunk_at_its_length() -> None:
     rows = pd.concat(
         [

@@ -58,7 +58,7 @@ def check_length(at: Mapping[str, float]) -> tuple[str, float]:
 def read_at(
     frame: pd.DataFrame, at: Mapping[str, float], source: str
 ) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Return a row for each run at a common length, and a warning of runs that do not reach it.
+    """Return a row for each run at a common length, and lines about runs without a name or a row.
 
     Between two measurements, the logarithm of the value (of a rising metric, the value itself) is linear in
     the logarithm of the length, and so are the logarithms of the other numbers of a curve. Nothing is read
@@ -101,6 +101,7 @@ def read_at(
         for name, log in logs.items()
     }
     rows = rows.assign(**numbers).assign(**{column: length})
+    unnamed = bool((rows["run"].eq("").to_numpy() & (share < 1)).any())
     rows["annealed"] = rows["annealed"].where(share == 1, 0)
     rows = _annealed_where_there_are(rows)
     left_out = known.iloc[starts[~(reached | ends_here)]]
@@ -109,7 +110,9 @@ def read_at(
             f"{source}: no run is measured at {column} {length:g}, or before and after it; the lengths "
             f"measured are {_lengths(positions)}."
         )
-    return rows, _left_out_warning(left_out, rows, column, length)
+    line = f"rows without `run` at several `{column}` are read as learning curves, not as a model for each."
+    curves = (f"{source}: {line}",) if unnamed else ()
+    return rows, (*curves, *_left_out_warning(left_out, rows, column, length))
 
 
 def _falls(metric: str) -> bool:
