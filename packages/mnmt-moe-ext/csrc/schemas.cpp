@@ -23,8 +23,8 @@ STABLE_TORCH_LIBRARY(mnmt_moe_ext, library) {
     library.def(
         "route_backward(Tensor? grad_weights, Tensor? grad_gate_means, Tensor? grad_log_sums, Tensor logits, "
         "Tensor choices, Tensor slots, Tensor log_sums, Tensor real_tokens, int renormalise) -> Tensor");
-    // bins (n) int32: of n things each one's bin, or -1 -> rows (n), the row of each in a ragged layout, in
-    // which those of a bin keep their order, or -1; ends (num_bins).
+    // Sorts n numbers by bin, stably. bins (n) int32, -1 for none -> rows (n), the row of each in a ragged
+    // layout, or -1; ends (num_bins).
     library.def("arrange(Tensor bins, int num_bins) -> (Tensor rows, Tensor ends)");
     // Each bin is bin_size consecutive rows of the buffers, the first `filled` of which hold a token.
     // tokens (n, d), rows (n, k), filled (bins) -> buffers (bins * bin_size, d).

@@ -29,7 +29,7 @@ __global__ void __launch_bounds__(kWarpSize) count_kernel(ArrangeArguments argum
     }
 }
 
-// Likewise.
+// A block a strip, a lane a number.
 __global__ void __launch_bounds__(kWarpSize) arrange_kernel(ArrangeArguments arguments) {
     const Strip strip = Strip::of_block(arguments.shape);
     const int64_t index = strip.begin + lane_index();

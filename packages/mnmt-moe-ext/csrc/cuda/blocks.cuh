@@ -8,7 +8,7 @@ namespace mnmt_moe {
 constexpr int kBlockWarps = 4;
 constexpr int kBlockThreads = kBlockWarps * kWarpSize;
 
-// What a number of each warp, given by its last lane, adds up to. A block of kBlockThreads calls.
+// Sums over warps of a number that the last lane of each has. A block of kBlockThreads calls.
 template <typename T>
 struct WarpTotals {
     T before;  // the sum over the warps before this one
@@ -37,7 +37,7 @@ __device__ T block_sum(T value) {
 // kBlockThreads calls; a thread takes a run of numbers.
 __device__ inline int32_t replace_by_prefix_sums(int32_t* counts, int64_t length) {
     const int64_t per_thread = ceil_div<int64_t>(length, kBlockThreads);
-    const int64_t begin = threadIdx.x * per_thread;
+    const int64_t begin = thread_index() * per_thread;
     const int64_t end = begin + per_thread < length ? begin + per_thread : length;
     int32_t sum = 0;
     for (int64_t index = begin; index < end; ++index) {

@@ -15,8 +15,8 @@ __host__ __device__ inline int64_t claim_counts(const GateShape& shape) {
 // The index of the claims of this block's strip on an expert, as the choice of a rank.
 __device__ inline int64_t claim_index(const GateShape& shape, int rank, int expert) {
     const int64_t strips = shape.strips_per_group();
-    const int64_t row = (blockIdx.x / strips * shape.num_experts + expert) * shape.top_k + rank;
-    return row * strips + blockIdx.x % strips;
+    const int64_t row = (block_index() / strips * shape.num_experts + expert) * shape.top_k + rank;
+    return row * strips + block_index() % strips;
 }
 
 struct ScanArguments {
@@ -43,24 +43,24 @@ __device__ inline int32_t first_of_rank(const int32_t* positions, const GateShap
 __device__ inline void write_totals(const ScanArguments& arguments, const int32_t* positions, int32_t total) {
     const GateShape& shape = arguments.shape;
     const int64_t strips = shape.strips_per_group();
-    const int64_t group = blockIdx.x / shape.num_experts;
+    const int64_t group = block_index() / shape.num_experts;
     float gates = 0;
     int32_t real = 0;
-    for (int64_t strip = threadIdx.x; strip < strips; strip += kBlockThreads) {
-        gates += arguments.gate_sums[blockIdx.x * strips + strip];
+    for (int64_t strip = thread_index(); strip < strips; strip += kBlockThreads) {
+        gates += arguments.gate_sums[block_index() * strips + strip];
         real += arguments.real[group * strips + strip];
     }
     gates = block_sum(gates);
     real = block_sum(real);
-    const int rank = static_cast<int>(threadIdx.x);
+    const int rank = thread_index();
     if (rank < shape.top_k) {
-        arguments.load[static_cast<int64_t>(blockIdx.x) * shape.top_k + rank] =
+        arguments.load[block_index() * shape.top_k + rank] =
             first_of_rank(positions, shape, rank + 1, total) - first_of_rank(positions, shape, rank, total);
     }
-    if (threadIdx.x == 0) {
-        arguments.gate_means[blockIdx.x] = real == 0 ? 0 : gates / static_cast<float>(real);
+    if (thread_index() == 0) {
+        arguments.gate_means[block_index()] = real == 0 ? 0 : gates / static_cast<float>(real);
     }
-    if (threadIdx.x == 0 && blockIdx.x % shape.num_experts == 0) {
+    if (thread_index() == 0 && block_index() % shape.num_experts == 0) {
         arguments.real_tokens[group] = real;
     }
 }
@@ -69,11 +69,11 @@ __device__ inline void write_totals(const ScanArguments& arguments, const int32_
 __global__ void __launch_bounds__(kBlockThreads) scan_kernel(ScanArguments arguments) {
     const GateShape& shape = arguments.shape;
     const int64_t length = shape.top_k * shape.strips_per_group();
-    int32_t* claims = arguments.claims + blockIdx.x * length;
+    int32_t* claims = arguments.claims + block_index() * length;
     const int32_t total = replace_by_prefix_sums(claims, length);
-    if (threadIdx.x == 0) {
-        const int64_t group = blockIdx.x / shape.num_experts;
-        const int64_t expert = blockIdx.x % shape.num_experts;
+    if (thread_index() == 0) {
+        const int64_t group = block_index() / shape.num_experts;
+        const int64_t expert = block_index() % shape.num_experts;
         arguments.filled[expert * shape.groups + group] =
             total < arguments.capacity ? total : arguments.capacity;
     }

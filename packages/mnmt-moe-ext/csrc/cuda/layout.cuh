@@ -21,7 +21,7 @@ __global__ void __launch_bounds__(kBlockThreads)
     bases_kernel(int32_t* bases, int64_t groups, int num_experts, int32_t* ends) {
     const int64_t bins = num_experts * groups;
     const int32_t total = replace_by_prefix_sums(bases, bins);
-    for (int expert = static_cast<int>(threadIdx.x); expert < num_experts; expert += kBlockThreads) {
+    for (int expert = thread_index(); expert < num_experts; expert += kBlockThreads) {
         const int64_t next = (expert + 1) * groups;
         ends[expert] = next < bins ? bases[next] : total;
     }

@@ -1,5 +1,4 @@
-// Gradient of the gate: one pass over the logits, a warp a token. What the pass forward counted is not
-// counted again.
+// Gradient of the gate, a warp a token, from the slots, sums and counts of the forward pass.
 #pragma once
 
 #include "gates.cuh"
@@ -88,7 +87,7 @@ __device__ inline void write_gradient(const GateGradient& gradient, int64_t toke
 
 __global__ void __launch_bounds__(kGradientWarps* kWarpSize) gate_backward_kernel(GateGradient gradient) {
     const GateShape& shape = gradient.shape;
-    const int64_t token = static_cast<int64_t>(blockIdx.x) * kGradientWarps + warp_index();
+    const int64_t token = block_index() * kGradientWarps + warp_index();
     if (token >= shape.all_tokens()) {
         return;
     }

@@ -109,8 +109,8 @@ template <int kWarps>
 __device__ void write_gate_sums(const TokenArguments& arguments, const float* of_warps) {
     const int num_experts = arguments.shape.num_experts;
     const int64_t strips = arguments.shape.strips_per_group();
-    const int64_t first = blockIdx.x / strips * num_experts * strips + blockIdx.x % strips;
-    for (int expert = threadIdx.x; expert < num_experts; expert += kWarps * kWarpSize) {
+    const int64_t first = block_index() / strips * num_experts * strips + block_index() % strips;
+    for (int expert = thread_index(); expert < num_experts; expert += kWarps * kWarpSize) {
         float sum = 0;
         for (int warp = 0; warp < kWarps; ++warp) {
             sum += of_warps[warp * num_experts + expert];
@@ -137,7 +137,7 @@ __global__ void __launch_bounds__(kWarps* kWarpSize) token_kernel(TokenArguments
         }
         route_token(arguments, token, of_warp);
         if (lane_index() == 0) {
-            atomicAdd(arguments.real + blockIdx.x, 1);
+            atomicAdd(arguments.real + block_index(), 1);
         }
     }
     __syncthreads();

@@ -51,9 +51,7 @@ class TokenChoices {
     float weight_ = 0;
 };
 
-__device__ inline int64_t warp_of_grid() {
-    return static_cast<int64_t>(blockIdx.x) * kRowsWarps + warp_index();
-}
+__device__ inline int64_t warp_of_grid() { return block_index() * kRowsWarps + warp_index(); }
 
 // Zeroes those of the 32 rows from `start` that hold no token. The whole warp calls.
 template <typename Packed>

@@ -30,7 +30,7 @@ __device__ inline int32_t slot_of(const int32_t* positions, const GateShape& sha
     return position < capacity ? position : kNone;
 }
 
-// What this lane's gate is divided by: the sum over the token's choices that count. The whole block calls.
+// The divisor of this lane's gate: the sum over the token's choices that count. The whole block calls.
 __device__ inline float weight_sum(const SlotArguments& arguments, int rank, float gate, bool has_slot) {
     if (arguments.renormalise == Renormalise::never) {
         return 1;

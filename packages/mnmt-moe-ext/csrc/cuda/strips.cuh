@@ -44,8 +44,8 @@ struct Strip {
     int64_t end;
 
     __device__ static Strip of_block(const GateShape& shape) {
-        const int64_t group = blockIdx.x / shape.strips_per_group();
-        const int64_t begin = blockIdx.x % shape.strips_per_group() * shape.strip_tokens;
+        const int64_t group = block_index() / shape.strips_per_group();
+        const int64_t begin = block_index() % shape.strips_per_group() * shape.strip_tokens;
         const int64_t end = begin + shape.strip_tokens;
         return {group, begin, end < shape.tokens ? end : shape.tokens};
     }

@@ -44,8 +44,12 @@ __device__ inline float value_of_key(uint32_t key) {
     return __uint_as_float(key & 0x80000000u ? key ^ 0x80000000u : ~key);
 }
 
-__device__ inline int lane_index() { return static_cast<int>(threadIdx.x) % kWarpSize; }
-__device__ inline int warp_index() { return static_cast<int>(threadIdx.x) / kWarpSize; }
+// Signed, as CUDA's are not: products with them must not wrap around unseen.
+__device__ inline int64_t block_index() { return blockIdx.x; }
+__device__ inline int thread_index() { return static_cast<int>(threadIdx.x); }
+
+__device__ inline int lane_index() { return thread_index() % kWarpSize; }
+__device__ inline int warp_index() { return thread_index() / kWarpSize; }
 
 __device__ inline float warp_max(float value) {
     return value_of_key(__reduce_max_sync(kAllLanes, order_key(value)));
