@@ -13,14 +13,20 @@ and so on, the groups arrive in order.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import islice
+from typing import TypeVar
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
 from mnmt_moe_ext.all_to_all import Exchange
+
+Chunk = TypeVar("Chunk")
+Sent = TypeVar("Sent")
+Computed = TypeVar("Computed")
+Returning = TypeVar("Returning")
 
 
 def apply_experts(
@@ -71,8 +77,13 @@ def apply_experts(
     check_num_chunks(num_chunks)
     if group.size() == 1:
         return _apply(experts, buffers)
-    chunks = torch.split(buffers, _chunk_sizes(buffers.shape[1], num_chunks), dim=1)
-    return torch.cat([exchange.wait() for exchange in _exchange_chunks(experts, chunks, group)], dim=1)
+    exchanges = overlapped(
+        torch.split(buffers, _chunk_sizes(buffers.shape[1], num_chunks), dim=1),
+        send=lambda chunk: _even_exchange(chunk, group),
+        compute=lambda chunk: _apply(experts, _gather_experts(chunk.wait(), group.size())),
+        send_back=lambda outputs: _even_exchange(_scatter_experts(outputs, group.size()), group),
+    )
+    return torch.cat([exchange.wait() for exchange in exchanges], dim=1)
 
 
 def _chunk_sizes(rows: int, num_chunks: int) -> list[int]:
@@ -80,22 +91,26 @@ def _chunk_sizes(rows: int, num_chunks: int) -> list[int]:
     return [rows // num_chunks + (index < rows % num_chunks) for index in range(num_chunks)]
 
 
-def _exchange_chunks(
-    experts: Callable[[Tensor], Tensor], chunks: tuple[Tensor, ...], group: dist.ProcessGroup
-) -> list[Exchange]:
-    """Send chunks to their experts and back; return the exchanges of the outputs (E, chunk_rows, d_out).
+def overlapped(
+    chunks: Iterable[Chunk],
+    *,
+    send: Callable[[Chunk], Sent],
+    compute: Callable[[Sent], Computed],
+    send_back: Callable[[Computed], Returning],
+) -> list[Returning]:
+    """Send each chunk, compute it and send it back, with the next chunk on its way during the computation.
 
     The order in which exchanges start and finish also lets them overlap in the backward pass: of the
     operators that are ready, autograd runs the last one first.
     """
-    inputs = (_even_exchange(chunk, group) for chunk in chunks)
-    pending = deque(islice(inputs, 2))
-    outputs = []
+    sent = map(send, chunks)
+    pending = deque(islice(sent, 2))
+    returning = []
     while pending:
-        chunk = _apply(experts, _gather_experts(pending.popleft().wait(), group.size()))
-        pending.extend(islice(inputs, 1))  # before the outputs, which are waited for last
-        outputs.append(_even_exchange(_scatter_experts(chunk, group.size()), group))
-    return outputs
+        computed = compute(pending.popleft())
+        pending.extend(islice(sent, 1))  # before what is computed, which is waited for last
+        returning.append(send_back(computed))
+    return returning
 
 
 def _even_exchange(buffers: Tensor, group: dist.ProcessGroup) -> Exchange:

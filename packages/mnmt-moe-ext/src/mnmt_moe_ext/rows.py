@@ -37,7 +37,7 @@ def dispatch(tokens: Tensor, layout: Layout) -> Tensor:
 
 
 def arrange(bins: Tensor, num_bins: int) -> tuple[Tensor, Tensor]:
-    """Return the row of each number in a ragged buffer of bins, in which those of a bin keep their order.
+    """Sort numbers by bin, stably, and return the row of each in a ragged buffer.
 
     Args:
         bins: The bin of each number, int32 of any shape; -1 without a bin.

@@ -18,7 +18,13 @@ from torch import Tensor
 
 from mnmt_moe_ext import rows
 from mnmt_moe_ext.all_to_all import Exchange, Transfer
-from mnmt_moe_ext.expert_parallel import check_group, check_num_chunks, check_num_experts, check_outputs
+from mnmt_moe_ext.expert_parallel import (
+    check_group,
+    check_num_chunks,
+    check_num_experts,
+    check_outputs,
+    overlapped,
+)
 from mnmt_moe_ext.layout import Layout
 from mnmt_moe_ext.routing import Routing
 
@@ -93,20 +99,14 @@ def exchange_tokens(
     split = (each.flatten(0, 1).tensor_split(num_chunks) for each in (tokens, routing.weights, numbers))
     chunks = [_Chunk(*parts, ranks=ranks) for parts in zip(*split, strict=True)]
     _exchange_counts(chunks, group)
-    sums = torch.cat(_exchange_chunks(experts, chunks))
+    returning = overlapped(
+        chunks,
+        send=lambda chunk: (chunk, *chunk.send()),
+        compute=lambda sent: (sent[0], sent[0].compute(experts, *sent[1:])),
+        send_back=lambda computed: (computed[0], computed[0].send_back(computed[1])),
+    )
+    sums = torch.cat([chunk.sums(exchange) for chunk, exchange in returning])
     return sums.view(*tokens.shape[:2], sums.shape[1])
-
-
-def _exchange_chunks(experts: Experts, chunks: Sequence[_Chunk]) -> list[Tensor]:
-    """Send chunks to their experts and back, in the order of `apply_experts`; return their sums."""
-    for chunk in chunks[:2]:
-        chunk.send()
-    for chunk, after_next in zip(chunks, [*chunks[2:], None, None], strict=False):
-        chunk.compute(experts)
-        if after_next is not None:
-            after_next.send()
-        chunk.send_back()
-    return [chunk.sums() for chunk in chunks]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,28 +143,27 @@ class _Chunk:
     def set_sizes(self, *, send: list[int], receive: list[int], num_choices: int) -> None:
         """Set the numbers of rows for and from each rank, and the choices that arrive with these."""
         self.sent, self.received, self.num_choices = send, receive, num_choices
+        self.to_ranks = _layout(self.rows, self.ends, num_rows=sum(send))
 
-    def send(self) -> None:
+    def send(self) -> tuple[Exchange, Exchange]:
         """Send the tokens and their choices."""
-        self.to_ranks = _layout(self.rows, self.ends, num_rows=sum(self.sent))
         # Numbers of experts are exact in float32, so that one message holds them and their weights.
         choices = torch.cat([self.weights, self.numbers.to(self.weights.dtype)], dim=1)
-        self.arriving = [self._exchange(each) for each in (self.tokens, choices)]
+        return self._send(self.tokens), self._send(choices)
 
-    def _exchange(self, numbers: Tensor) -> Exchange:
+    def _send(self, numbers: Tensor) -> Exchange:
         rows = self.ranks.operators.dispatch(numbers[None], self.to_ranks)
         return Exchange(rows, self.sent, self.received, self.ranks.group)
 
-    def compute(self, experts: Experts) -> None:
+    def compute(self, experts: Experts, tokens: Exchange, choices: Exchange) -> Tensor:
         """Apply this rank's experts to what arrives, and sum their weighted outputs by row."""
         operators = self.ranks.operators
-        arriving_tokens, arriving_choices = self.arriving
-        weights, numbers = arriving_choices.wait().tensor_split(2, dim=1)
-        arranged = operators.arrange(self._local(numbers), self.ranks.per_rank)
-        to_experts = _layout(*arranged, num_rows=self.num_choices)
-        buffers = operators.dispatch(arriving_tokens.wait()[None], to_experts)
-        outputs = check_outputs(experts(buffers, arranged[1]), buffers)
-        self.outputs = operators.combine(outputs, weights[None], to_experts)[0]
+        weights, numbers = choices.wait().tensor_split(2, dim=1)
+        rows, ends = operators.arrange(self._local(numbers), self.ranks.per_rank)
+        to_experts = _layout(rows, ends, num_rows=self.num_choices)
+        buffers = operators.dispatch(tokens.wait()[None], to_experts)
+        outputs = check_outputs(experts(buffers, ends), buffers)
+        return operators.combine(outputs, weights[None], to_experts)[0]
 
     def _local(self, numbers: Tensor) -> Tensor:
         """Return experts' numbers among this rank's experts, int32; -1 for experts of other ranks."""
@@ -172,14 +171,14 @@ class _Chunk:
         local = numbers.detach().int() - self.ranks.group.rank() * size
         return local.masked_fill((local < 0) | (local >= size), NONE)
 
-    def send_back(self) -> None:
+    def send_back(self, sums: Tensor) -> Exchange:
         """Send the sums of the rows back."""
-        self.returning = Exchange(self.outputs, self.received, self.sent, self.ranks.group)
+        return Exchange(sums, self.received, self.sent, self.ranks.group)
 
-    def sums(self) -> Tensor:
+    def sums(self, returning: Exchange) -> Tensor:
         """Return the sums (n, d_out) over all choices."""
         ones = torch.ones_like(self.weights)[None]
-        return self.ranks.operators.combine(self.returning.wait(), ones, self.to_ranks)[0]
+        return self.ranks.operators.combine(returning.wait(), ones, self.to_ranks)[0]
 
 
 def _layout(rows: Tensor, ends: Tensor, *, num_rows: int) -> Layout:
