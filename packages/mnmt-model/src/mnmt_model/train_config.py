@@ -105,9 +105,9 @@ class TrainConfig:
     """Whether to compile the model, which needs a C++ compiler and about a minute at the start."""
     activation_checkpointing: bool = False
     """Whether to recompute layers in the backward pass, to save memory."""
-    parallel: Literal["ddp", "fsdp"] = "ddp"
-    """`ddp`: processes average gradients; `fsdp`: weights and optimiser state are also sharded over those of
-    each machine (FSDP2)."""
+    parallel: Literal["ddp", "fsdp", "hsdp"] = "ddp"
+    """`ddp`: processes average gradients; `fsdp`: weights and optimiser state are also sharded over them
+    (FSDP2); `hsdp`: over the processes of each machine."""
     auxiliary_loss: float = 0.01
     """Factor of the auxiliary loss for balancing experts in the objective of a token."""
     auxiliary_loss_over: Literal["group", "batch"] = "group"

@@ -19,7 +19,7 @@ EXACT = {"rel": 2e-5}
 @pytest.fixture(scope="module")
 def run(study_file: Path, results: Path) -> RunConfig:
     run = run_configs(read_study(study_file), results / "data")[1]
-    return changed(run, dropout=0.0, clip_norm=0.5, log_every=2, parallel="fsdp", learning_rate=0.01)
+    return changed(run, dropout=0.0, clip_norm=0.5, log_every=2, parallel="hsdp", learning_rate=0.01)
 
 
 def parts(folder: Path) -> list[str]:
@@ -64,3 +64,9 @@ def test_machines_divide_experts(run: RunConfig, tmp_path: Path) -> None:
         assert train_with(4, routed, tmp_path / str(machines), machines=machines) == [0] * 4
     assert curve(tmp_path / "2") == pytest.approx(curve(tmp_path / "1"), **EXACT)
     assert losses(tmp_path / "2") == pytest.approx(losses(tmp_path / "1"), **EXACT)
+
+
+def test_machines_of_one_process_are_refused(run: RunConfig, tmp_path: Path) -> None:
+    assert 0 not in train_with(2, run, tmp_path / "run", machines=2)
+    message = '`parallel = "hsdp"` needs the same number of processes on every machine, at least 2; '
+    assert f'{message}take "fsdp" or "ddp".' in (tmp_path / "rank0.log").read_text()

@@ -34,8 +34,8 @@ def make_trainable(model: TranslationModel, config: TrainConfig, world: World) -
 
     `config` decides about recomputation and compilation: of the whole model, or layer by layer with experts,
     recomputed layers or several processes. Several processes average gradients: of replicas (DDP), or with
-    parameters, gradients and optimiser state sharded over the processes of each machine (FSDP2). Experts
-    divided among processes are sharded over their replicas by FSDP2 if `cuts_replicas`, and otherwise
+    parameters, gradients and optimiser state sharded over the processes, or those of each machine (FSDP2).
+    Experts divided among processes are sharded over their replicas by FSDP2 if `cuts_replicas`, and otherwise
     averaged by `average_expert_gradients`. From then on torch computes float32 products in TF32 or not, as it
     says.
     """
@@ -52,7 +52,7 @@ def make_trainable(model: TranslationModel, config: TrainConfig, world: World) -
             module.compile(dynamic=True)
     if world.size == 1:
         return model
-    return _shard(model, config, world) if config.parallel == "fsdp" else _replicate(model, world)
+    return _shard(model, config, world) if config.parallel != "ddp" else _replicate(model, world)
 
 
 @contextmanager
@@ -87,7 +87,7 @@ def _shard(model: TranslationModel, config: TrainConfig, world: World) -> nn.Mod
     # slow to import, and not needed by a single process
     from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
-    mesh = _mesh_of_machines(world)
+    mesh = _mesh(world, by_machine=config.parallel == "hsdp")
     # Losses and norms stay float32: only gathered parameters are cast.
     gathered = torch.bfloat16 if config.precision == "bfloat16" else None
     policy = MixedPrecisionPolicy(param_dtype=gathered, reduce_dtype=torch.float32, cast_forward_inputs=False)
@@ -102,17 +102,24 @@ def _shard(model: TranslationModel, config: TrainConfig, world: World) -> nn.Mod
     return model
 
 
-def _mesh_of_machines(world: World) -> DeviceMesh:
-    """Return a mesh of (machines, processes of each), which hold replicas and shards.
+def _mesh(world: World, *, by_machine: bool) -> DeviceMesh:
+    """Return a mesh of all processes, which hold shards; `by_machine`, of (machines, processes of each).
 
-    If there is one machine, or machines have one process or different numbers, it is a mesh of all processes,
-    which hold shards.
+    Machines then hold replicas. torchrun's LOCAL_WORLD_SIZE says how many processes a machine has.
+
+    Raises:
+        RunError: If machines have different numbers of processes, or one each.
     """
-    size, *others = set(on_every_rank(lambda: int(os.environ.get("LOCAL_WORLD_SIZE", world.size))))
-    if others or size in (1, world.size):
+    if not by_machine:
         return init_device_mesh(world.device.type, (world.size,))
-    names = ("machines", "shards")
-    return init_device_mesh(world.device.type, (world.size // size, size), mesh_dim_names=names)
+    size, *others = set(on_every_rank(lambda: int(os.environ.get("LOCAL_WORLD_SIZE", world.size))))
+    if others or size == 1 or world.size % size:
+        raise RunError(
+            '`parallel = "hsdp"` needs the same number of processes on every machine, at least 2; '
+            'take "fsdp" or "ddp".'
+        )
+    shape = (world.size // size, size)
+    return init_device_mesh(world.device.type, shape, mesh_dim_names=("machines", "shards"))
 
 
 def _cut_over_replicas(experts: Experts, policy: MixedPrecisionPolicy) -> None:
