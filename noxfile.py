@@ -187,7 +187,7 @@ def figures(session: nox.Session) -> None:
 def study(session: nox.Session) -> None:
     """Run a study from data to report: studies/synthetic.toml, or those named after `--`."""
     paths = session.posargs or ["studies/synthetic.toml"]
-    install(session, PACKAGES if any(map(has_experts, paths)) else PIPELINE, silent=False)
+    install(session, PACKAGES if any(map(has_experts, paths)) else PIPELINE)
     session.install(f"{folder('laws')}[svg]", silent=False)
     for path in paths:
         session.run("mnmt-data", "prepare", path)
@@ -320,17 +320,14 @@ def test_groups(package: str) -> list[str]:
     return [f"--group={file}:{group}" for group in read_toml(file)["dependency-groups"]]
 
 
-def install(session: nox.Session, packages: Iterable[str], *, silent: bool | None = None) -> None:
-    """Install packages, with the repository's packages that they require, into a session's environment.
-
-    With `silent` False pip says what it does.
-    """
+def install(session: nox.Session, packages: Iterable[str]) -> None:
+    """Install packages, with the repository's packages that they require, and let pip say what it does."""
     required = with_required(packages)
     if "moe-ext" in required:
-        session.install(*BUILD_REQUIREMENTS, silent=silent)
+        session.install(*BUILD_REQUIREMENTS, silent=False)
         environment = {**NOT_ISOLATED, **CPU_ONLY}
-        session.install("--no-build-isolation", folder("moe-ext"), env=environment, silent=silent)
-    session.install(*(folder(package) for package in required if package != "moe-ext"), silent=silent)
+        session.install("--no-build-isolation", folder("moe-ext"), env=environment, silent=False)
+    session.install(*(folder(package) for package in required if package != "moe-ext"), silent=False)
 
 
 def has_experts(study: str) -> bool:

@@ -7,8 +7,8 @@ A step (losses, gradients, clipping, AdamW) of a batch with the lengths of real 
 data, on the path of a GPU. Each operator of torch that is neither a view nor an allocation counts as one
 kernel, which reads its inputs and writes its outputs once; gathers and scatters move the rows they touch.
 The time of a kernel is the larger of FLOPs / peak and bytes / bandwidth. It is a bound and no measurement:
-caches, launches and the host's work are left out. The step is the eager one, counted also with the loss as
-`compile = true` fuses it; what else a compiler fuses is not counted.
+caches, launches and the host's work are left out. The step is the eager one, counted also with the loss
+taken to be three kernels, as `compile = true` fuses it; what else a compiler fuses is not counted.
 
     python -m benchmarks.model.roofline --out benchmarks/results/model/roofline.json
 """
@@ -113,7 +113,7 @@ class StepCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return out
 
     def fused_loss(self, logits: Tensor, targets: Tensor, weights: Tensor, *_: float) -> TokenLosses:
-        """Count the kernels that torch 2.13 compiles of a chunk's loss.
+        """Count three kernels for a chunk's loss, as torch 2.13 compiles it on a CPU.
 
         Two read the logits, one of which writes the gradient; a third computes the tokens' losses.
         """

@@ -79,6 +79,8 @@ def test_a_step_lets_the_host_go_on(study_file: Path, results: Path, tmp_path: P
     for step in (1, 2):
         trainer._step(step)
     torch.cuda.set_sync_debug_mode("error")
-    trainer._step(3)
-    torch.cuda.set_sync_debug_mode("default")
-    trainer.close()
+    try:
+        trainer._step(3)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+        trainer.close()

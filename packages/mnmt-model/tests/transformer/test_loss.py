@@ -123,6 +123,24 @@ def test_the_compiled_loss_is_one_graph_for_all_chunks_and_settings() -> None:
             torch.testing.assert_close(actual, reference)
 
 
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_gpu_takes_the_compiled_loss_if_asked(compiled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    taken = []
+
+    def record(logits: Tensor, *rest: Any) -> module.TokenLosses:
+        taken.append(len(logits))
+        return module._fusible_cross_entropy(logits, *rest)
+
+    monkeypatch.setattr(module, "_compiled_cross_entropy", lambda: record)
+    states, weight = (torch.empty(n, 4, device="meta", requires_grad=True) for n in (5, 9))
+    targets, weights = torch.empty(5, device="meta", dtype=torch.int64), torch.empty(5, device="meta")
+    objective, _ = module.softmax_loss(states, weight, targets, weights, compiled=compiled)
+    objective.backward()
+    assert taken == ([5] if compiled else [])
+    assert states.grad is not None
+    assert states.grad.shape == states.shape
+
+
 def test_gradients_are_finite_differences() -> None:
     inputs = case()
     parameters, rest = [tensor.detach() for tensor in inputs[:2]], inputs[2:]

@@ -11,7 +11,7 @@ def runs_behind(device: torch.device) -> bool:
     return device.type != "cpu"
 
 
-def send(tensor: Tensor, device: torch.device) -> Tensor:
+def to_device(tensor: Tensor, device: torch.device) -> Tensor:
     """Return a tensor on another device; a copy to a GPU is from pinned memory, without a wait."""
     if device.type == "cuda" and tensor.is_cpu:
         tensor = tensor.pin_memory()

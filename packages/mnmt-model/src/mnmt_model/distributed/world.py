@@ -46,9 +46,10 @@ class World:
     def start_max(self, numbers: Callable[[], Sequence[int]]) -> Callable[[], list[int]]:
         """Start to compute the maximum of each number over the processes.
 
+        A single process has nothing to exchange, and reads its numbers as late as possible.
+
         Args:
-            numbers: Returns the numbers of this process; called at once, but by a single process when the
-                maxima are read.
+            numbers: Returns the numbers of this process.
 
         Returns:
             Waits for the maxima, and returns them.

@@ -11,7 +11,7 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.optim import Optimizer
 
-from mnmt_model.distributed.copies import runs_behind, send
+from mnmt_model.distributed.copies import runs_behind, to_device
 from mnmt_model.distributed.shards import check_placements, is_distributed, local, row_shards, sum_over_ranks
 
 DECAY = 0.8
@@ -99,9 +99,10 @@ class Adafactor(Optimizer):
         if self.found_inf is not None:
             taken -= self.found_inf
             if runs_behind(taken.device) or not taken:
+                skipped = taken == 0
                 for p in params:
                     assert p.grad is not None
-                    local(p.grad).masked_fill_(taken == 0, 0.0)
+                    local(p.grad).masked_fill_(skipped, 0.0)
         torch._foreach_add_(steps, [taken] * len(steps))
         weights = torch.stack(steps).clamp(min=1).double() ** -DECAY * taken
         return dict(zip(params, weights.float().unbind(), strict=True))
@@ -201,7 +202,7 @@ def _step_sizes(
     """Return -lr · max(1e-3, RMS(θ)) / max(1, RMS(u)) of each matrix, given the norms of u's local rows."""
     squares = torch.cat([lengths, torch.stack(torch._foreach_norm(params))]).square_()
     (squares,) = sum_over_ranks([squares], shards)
-    update_rms, param_rms = (squares.view(2, -1) / send(torch.tensor(sizes), squares.device)).sqrt_()
+    update_rms, param_rms = (squares.view(2, -1) / to_device(torch.tensor(sizes), squares.device)).sqrt_()
     scales: Tensor = -lr * param_rms.clamp_(min=EPSILON_PARAMETER) / update_rms.clamp_(min=1.0)
     return scales
 

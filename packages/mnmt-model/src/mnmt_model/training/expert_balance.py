@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from mnmt_model.distributed.copies import send
+from mnmt_model.distributed.copies import to_device
 from mnmt_model.distributed.world import World
 from mnmt_model.train_config import TrainConfig
 from mnmt_model.transformer.experts.routes import Balance
@@ -33,7 +33,7 @@ class ExpertBalance:
     def start(self, *, src_tokens: int, tgt_tokens: int) -> None:
         """Start a step, given the tokens of its whole batch."""
         tokens = _tokens_by_mixture(self.model.config, src_tokens=src_tokens, tgt_tokens=tgt_tokens)
-        self._tokens = send(torch.tensor(tokens, dtype=torch.float64), self.world.device)[:, None]
+        self._tokens = to_device(torch.tensor(tokens, dtype=torch.float64), self.world.device)[:, None]
         shape = (len(self.gates), self.model.config.num_experts)
         self._counts, self._load = self._tokens.new_zeros(2, *shape).unbind()
 

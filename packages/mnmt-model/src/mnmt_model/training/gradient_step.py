@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from mnmt_data.stream import Batch, BatchReader, StepBatch
-from mnmt_model.distributed.copies import send
+from mnmt_model.distributed.copies import to_device
 from mnmt_model.distributed.world import World
 from mnmt_model.train_config import TrainConfig
 from mnmt_model.training.balance import TaskBalance
@@ -150,7 +150,7 @@ class GradientStep:
         losses: Losses = self.trainable(
             src.to(self.world.device),
             tgt.to(self.world.device),
-            pair_weights=send(torch.from_numpy(part.loss_weights), self.world.device),
+            pair_weights=to_device(torch.from_numpy(part.loss_weights), self.world.device),
             label_smoothing=self.config.label_smoothing,
             z_loss=self.config.z_loss,
             routing=self._routing(part, step, most_tokens),
@@ -160,11 +160,11 @@ class GradientStep:
     def _routing(self, part: Batch, step: int, most_tokens: MostTokens | None) -> RoutingContext:
         device = self.world.device
         return RoutingContext(
-            pair_ids=send(torch.from_numpy(part.ids), device),
-            seed_and_step=send(torch.tensor([self.seed, step - 1]), device),
+            pair_ids=to_device(torch.from_numpy(part.ids), device),
+            seed_and_step=to_device(torch.tensor([self.seed, step - 1]), device),
             uniform=step <= self.config.uniform_routing_steps,
             most_tokens=most_tokens,
-            labels=send(torch.from_numpy(part.tasks), device),
+            labels=to_device(torch.from_numpy(part.tasks), device),
             num_labels=len(self.batches.stream.tasks),
         )
 

@@ -129,17 +129,17 @@ class Trainer:
             tokens=self.progress.tokens + src_tokens + tgt_tokens,
             flops=self.progress.flops + flops,
         )
-        self._count_step()
+        self._settle_step()
         self._uncounted = decision, partial(StepResult, step=step, losses=losses, flops=flops, lr=rate)
         if not runs_behind(self.world.device):
-            self._count_step()
+            self._settle_step()
         if _is_due(step, self.config.log_every) or step == self.config.steps:
             self._write_line()
         self._evaluate_and_save(step)
         for watcher in self.watchers:
             watcher.step(step)
 
-    def _count_step(self) -> None:
+    def _settle_step(self) -> None:
         """Read the decision about the last step, and add the step to the log, unless already done.
 
         A GPU is asked when the next step has been launched, so that it always has work, or when a line of the
@@ -151,7 +151,7 @@ class Trainer:
             self.log.add(result(grad_norm=norm, skipped=not is_accepted))
 
     def _write_line(self) -> None:
-        self._count_step()
+        self._settle_step()
         waited = self.batches.take_waited()
         line = self.log.write(self.progress.tokens, data_seconds=waited, reduce=self.world.sum)
         for watcher in self.watchers:
@@ -165,7 +165,7 @@ class Trainer:
         departs = step in config.departures
         if not (evaluates or tests or saves or departs or self.is_over):
             return
-        self._count_step()
+        self._settle_step()
         with self.log.pause():
             # Evaluate first: early stopping may end the run.
             dev_loss = self._evaluate_dev() if evaluates or self.is_over else None
@@ -188,7 +188,7 @@ class Trainer:
             raise Interrupted(signum, self.progress.step)
 
     def _save(self, dev_loss: float | None, *, temporary: bool) -> None:
-        self._count_step()
+        self._settle_step()
         self.progress = replace(
             self.progress,
             stream={**self.stream.state(), "step": self.progress.step},

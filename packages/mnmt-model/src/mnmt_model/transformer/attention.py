@@ -69,11 +69,15 @@ class Attention(nn.Module):
         Returns:
             `number` tensors `(batch, num_heads, len, head_dim)`.
         """
-        if not table.is_cpu:  # A GPU's attention reads heads where they lie.
-            return tuple(self.heads(outputs) for outputs in table.chunk(number, dim=2))
+        if not table.is_cpu:
+            return self.heads_in_place(table, number)
         heads = table.view(*table.shape[:2], number, self.num_heads, -1).permute(2, 0, 3, 1, 4)
         # One copy here, or one of each tensor where it is multiplied.
         return heads.contiguous().unbind()
+
+    def heads_in_place(self, table: Tensor, number: int) -> tuple[Tensor, ...]:
+        """Return the same as `split_heads`, as views of the table: a GPU's attention reads heads there."""
+        return tuple(self.heads(outputs) for outputs in table.chunk(number, dim=2))
 
     def attend(self, queries: Tensor, keys: Tensor, values: Tensor, bias: Tensor) -> Tensor:
         """Return attended values `(batch, query_len, d_attention)`.

@@ -60,7 +60,7 @@ def softmax_loss(
         token_weights: `(num_tokens,)` float32, the weight of each token's objective.
         label_smoothing: ε, the share spread over the vocabulary.
         z_loss: The factor of the squared log-normaliser.
-        compiled: Whether to compile what a GPU does with the logits.
+        compiled: Whether to compile the cross-entropy on a GPU.
 
     Returns:
         The scalar Σ weight · objective, and `(num_tokens,)` -log p_target in nats, not differentiated.

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 - the customary name
 
-from mnmt_model.distributed.copies import send
+from mnmt_model.distributed.copies import to_device
 
 PAD = 0
 """The padding token, which is also the start token of every target."""
@@ -101,4 +101,6 @@ class Sentences:
 
     def to(self, device: torch.device) -> Sentences:
         """Return the same sentences on another device."""
-        return Sentences(**{field.name: send(getattr(self, field.name), device) for field in fields(self)})
+        return Sentences(
+            **{field.name: to_device(getattr(self, field.name), device) for field in fields(self)}
+        )

@@ -75,7 +75,8 @@ class TranslationModel(nn.Module, ABC):
         self.softmax = Linear(config.d_model, vocab_size, bias=False) if has_softmax else None
         self.make_stacks(config, dropout, ranks)
         self.expert_ranks = ranks
-        self.compiles_loss = False  # on a GPU
+        self.compiles_loss = False
+        """Whether `softmax_loss` is compiled on a GPU; `make_trainable` sets it."""
         self.mixtures = [module for module in self.modules() if isinstance(module, MixtureOfExperts)]
         for number, mixture in enumerate(self.mixtures):
             mixture.gate.number = number
