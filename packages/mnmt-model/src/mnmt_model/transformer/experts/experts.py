@@ -20,7 +20,7 @@ from mnmt_model.transformer.model_config import ModelConfig
 from mnmt_model.transformer.modules import Dropout
 
 if TYPE_CHECKING:
-    from mnmt_moe_ext import Routing
+    from mnmt_model.transformer.experts.operators import Routing
 
 
 class Experts(nn.Module):
