@@ -52,7 +52,7 @@ BANDWIDTH = 3.35e12
 Counts = NDArray[np.float64]
 """Kernels, bytes, FLOPs and seconds."""
 Parts = dict[str, Counts]
-LOSSES = ("eager", "compiled")
+LOSSES = ("eager", "fused")
 META = torch.device("meta")
 ALLOCATIONS = ("empty", "new_empty", "_unsafe_view", "lift_fresh", "_record_function", "profiler")
 FILLS = ("zeros", "ones", "full", "new_zeros", "new_full", "zero_", "fill_", "arange", "copy_")
@@ -207,7 +207,7 @@ def main(
         src, tgt = data.stream.tokens(0)
         needed = training_flops(model, vocab_size, src_tokens=src, tgt_tokens=tgt)
         for loss in LOSSES:
-            parts = count_step(model, vocab_size, data, fused_loss=loss == "compiled")
+            parts = count_step(model, vocab_size, data, fused_loss=loss == "fused")
             rows.append({"preset": name, "loss": loss, **figures(parts, needed)})
     print_table([{name: value for name, value in row.items() if name != "parts"} for row in rows])
     names = ({"preset": row["preset"], "loss": row["loss"]} for row in rows)
