@@ -28,11 +28,9 @@ LIMIT_SECONDS = 300
 
 
 def run_ranks(size: int, work: Callable[..., None], *args: Any, logs: Path, machines: int = 1) -> list[int]:
-    """Call `work(*args)` in `size` processes, with torchrun's environment, and return their exit statuses.
+    """Call `work(*args)` in `size` processes of some machines, and return their exit statuses.
 
-    The environment is that of several `machines`.
-
-    The standard error of each is written to `logs/rankR.log`.
+    The environment is torchrun's. The standard error of each is written to `logs/rankR.log`.
     """
     with socket.socket() as free:
         free.bind(("localhost", 0))
@@ -101,7 +99,7 @@ def train_and_stop(run: RunConfig, folder: Path, stop_at: int) -> None:
 
 
 class SignalAt(Watcher):
-    """Sends a signal to the first process at the end of a step."""
+    """Sends a signal to the process it runs in, the first of several, at the end of a step."""
 
     def __init__(self, at: int) -> None:
         self.at = at

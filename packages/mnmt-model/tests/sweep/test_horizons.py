@@ -1,10 +1,9 @@
 import dataclasses
-import os
 import shutil
-import signal
 from pathlib import Path
 
 import pytest
+from ranks import SignalAt
 from run_equality import assert_equal_runs, logged
 
 from mnmt_data.study import read_study
@@ -14,7 +13,6 @@ from mnmt_model.errors import Interrupted
 from mnmt_model.runs import Branch
 from mnmt_model.runs.run_record import read_evals, read_run
 from mnmt_model.sweep.next_run import is_ready
-from mnmt_model.training.watcher import Watcher
 
 
 @pytest.fixture(scope="module")
@@ -76,15 +74,6 @@ def test_measurements_say_whether_they_are_annealed(runs: list[RunConfig], train
     annealed = [{(line.step, line.annealed) for line in read_evals(trained / run.name)} for run in runs]
     assert annealed[0] == {(step, step == 24) for step in range(3, 25, 3)}
     assert annealed[1:] == [{(6, False), (8, True)}, {(9, False), (12, True)}]
-
-
-class SignalAt(Watcher):
-    def __init__(self, at: int) -> None:
-        self.at = at
-
-    def step(self, step: int) -> None:
-        if step == self.at:
-            os.kill(os.getpid(), signal.SIGTERM)
 
 
 def test_trunk_and_branch_go_on_after_an_interruption(

@@ -1,5 +1,5 @@
 // The top-k gate and the layout of its routing on raw device pointers: three kernels, and one more for a
-// ragged layout, without a float atomic, for which the host does not wait.
+// ragged layout. No float is added atomically, and the host waits for nothing.
 #pragma once
 
 #include "route_tokens.cuh"
